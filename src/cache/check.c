@@ -88,7 +88,7 @@ bool kv_pool_check_invariants(kv_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     uint32_t *scratch = memory_alloc(pool->n_blocks * sizeof *scratch);
-    bool ok = scratch && tables_agree(pool) && idle_agrees(pool, scratch);
+    bool ok = scratch && tables_agree(pool) && idle_agrees(pool, scratch) && kv_states_agree(pool);
     uint32_t n_held = 0;
     for (uint32_t i = 0; i < pool->n_free; i++) ok &= !pool->blocks[pool->free_blocks[i]].in_tree;
     for (uint32_t i = 0; i < pool->n_blocks; i++)

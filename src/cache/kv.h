@@ -18,6 +18,10 @@
  * ago (evict.c), the end of a timeline before its beginning.  Pages of windows are kept longest
  * where somebody took a timeline up, or may come to: see kv_sequence_mark.
  *
+ * A model with recurrent layers keeps a state of each sequence, too, which is one piece and
+ * belongs to one place of a timeline (state.c).  States are never changed: a sequence holds one and
+ * writes the next.  What is held of a timeline then ends where a state is known.
+ *
  * All memory is taken at open: pages as address space, physical when first touched.  Thread-safe;
  * but what a running pass reads (kv_sequence_page) must not be changed meanwhile: a sequence that
  * takes part in a pass is left alone until the pass is over. */
@@ -47,6 +51,8 @@ typedef struct {
     uint64_t bytes;              /* of all pages; raised to hold one whole sequence; 0 = what
                                     sequences_max sequences can hold, but at most: */
     uint64_t bytes_max;          /* 0 = no such limit */
+    uint64_t state_bytes;        /* of what a model keeps of a whole sequence beside its pages, a
+                                    multiple of 64; 0 = nothing */
     uint32_t even_tokens;        /* where attention costs a token what weights do; 0 = never */
 } kv_layout;
 
@@ -63,6 +69,7 @@ uint64_t kv_token_bytes(const kv_pool *pool);
 
 typedef struct {
     uint32_t blocks_max, held, idle; /* the rest is free */
+    uint32_t states_max, states_held, states_idle;
     uint32_t disk_blocks, waiting;   /* on disk, and looked at for it later */
     uint64_t written, loaded;        /* blocks, to disk and from it, since keeping began */
     uint64_t evicted, damaged;       /* blocks whose file went, and that were not as written */
@@ -116,14 +123,31 @@ uint32_t kv_sequence_adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n);
 
 /* Make room for tokens [0, end).
  * CERIUM_ERR_CAPACITY  end is beyond the sequence's context
- * CERIUM_ERR_MEMORY    every block is held by a sequence; nothing was taken */
+ * CERIUM_ERR_MEMORY    every block or state is held by a sequence; nothing was taken */
 CERIUM_CHECKED int kv_sequence_reserve(kv_sequence *seq, uint32_t end);
+/* The same for two states that follow, not one: behind rows that may not be kept. */
+CERIUM_CHECKED int kv_sequence_reserve_two(kv_sequence *seq, uint32_t end);
 
 /* The n tokens after those that it holds were computed, and are these; reserved before. */
 void kv_sequence_commit(kv_sequence *seq, const int32_t *tokens, uint32_t n);
 
-/* Here a timeline may be taken up again: what the windows need for it is kept longer than what lies
- * between such places.  Adopting marks by itself. */
+/* ---- states of a pool that has them ---- */
+
+/* After the tokens that the sequence holds; NULL: at the beginning of a timeline. */
+const float *kv_sequence_state(const kv_sequence *seq);
+/* Where a pass writes the next one; reserved before. */
+float *kv_sequence_next_state(kv_sequence *seq);
+/* Where it writes that after n tokens, too, n beyond those held: others find it when they are
+ * committed.  NULL: there is no room. */
+float *kv_sequence_keep_state(kv_sequence *seq, uint32_t n);
+/* The next state was written, and is that after n of the tokens committed; those that were kept up
+ * to there are found from now on. */
+void kv_sequence_commit_state(kv_sequence *seq, uint32_t n);
+/* A place beyond the tokens held up to which others have pages, but no state; 0: none. */
+uint32_t kv_sequence_known(kv_sequence *seq);
+
+/* Here a timeline may be taken up again: its state is found from now on.  What the windows need for
+ * it is kept longer than what lies between such places.  Adopting marks by itself. */
 void kv_sequence_mark(kv_sequence *seq);
 
 /* What this sequence computes after its first n tokens is for it alone: nobody finds it, now or

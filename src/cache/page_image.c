@@ -44,6 +44,7 @@ static bool has_pages(const kv_sequence *seq, uint32_t n_blocks)
 
 uint32_t kv_sequence_image_blocks(kv_sequence *seq)
 {
+    if (seq->pool->states.bytes) return 0; /* of pages alone nothing can go on */
     pthread_mutex_lock(&seq->pool->lock);
     uint32_t n = seq->n_tokens / KERNEL_PAGE;
     while (!has_pages(seq, n)) n--;
@@ -76,6 +77,7 @@ uint32_t kv_sequence_load(kv_sequence *seq, const int32_t *tokens, uint32_t n_bl
     uint32_t n = 0;
     CHECK(n_blocks * KERNEL_PAGE <= seq->context_tokens);
     kv_sequence_rest(seq);
+    if (pool->states.bytes) return 0;
     pthread_mutex_lock(&pool->lock);
     kv_sequence_follow(seq, seq->tenant, KV_NONE, n_blocks * KERNEL_PAGE);
     pthread_mutex_unlock(&pool->lock);

@@ -38,6 +38,25 @@ static double group_share(const kv_group *group, uint32_t all)
     return spare < all ? spare : all;
 }
 
+/* Of states, as many as a quarter of the memory holds, but no more than what all sequences can make
+ * use of, and at least what one needs to go on; where nobody said how much memory there is, what
+ * each of them needs to be taken up again.  Returns their bytes. */
+static double share_of_states(kv_pool *pool, const kv_layout *layout, double size)
+{
+    enum { PART = 4, STATES_MIN = 6, OF_ONE = 5, OF_ONE_MAX = 16 };
+    pool->states.bytes = layout->state_bytes;
+    if (!layout->state_bytes) return 0;
+    const double most = (double)layout->sequences_max * OF_ONE_MAX;
+    double n = size / PART / (double)layout->state_bytes, all = layout->sequences_max * OF_ONE;
+    if (n > most) n = most;
+    if (layout->bytes == 0 && n < all) n = all;
+    if (layout->bytes_max && n * (double)layout->state_bytes > (double)layout->bytes_max / 2)
+        n = (double)layout->bytes_max / 2 / (double)layout->state_bytes;
+    if (n < STATES_MIN) n = STATES_MIN;
+    pool->states.n = (uint32_t)n;
+    return (double)pool->states.n * (double)layout->state_bytes;
+}
+
 /* How many pages each group gets, and how many blocks there are. */
 static int share_out(kv_pool *pool, const kv_layout *layout)
 {
@@ -50,10 +69,13 @@ static int share_out(kv_pool *pool, const kv_layout *layout)
             return CERIUM_ERR_MEMORY;
         one += group_share(group, all) * (double)group->page_bytes;
     }
-    double size = (double)layout->bytes;
+    double size = (double)layout->bytes, states = 0;
     if (size <= 0) size = one * layout->sequences_max;
     if (layout->bytes == 0 && layout->bytes_max && size > (double)layout->bytes_max)
         size = (double)layout->bytes_max;
+    states = share_of_states(pool, layout, size);
+    if (layout->bytes || (layout->bytes_max && size + states > (double)layout->bytes_max))
+        size -= states;
     double sequences = size > one ? size / one : 1;
     double blocks = all * sequences;
     if (blocks > KV_BLOCKS_MAX) return CERIUM_ERR_MEMORY;
@@ -107,6 +129,7 @@ static int take_memory(kv_pool *pool)
     memory_populate(pool->blocks,
                     blocks_bytes < MEMORY_HUGE_PAGE ? blocks_bytes : MEMORY_HUGE_PAGE);
     for (uint32_t i = 0; i < pool->n_buckets; i++) pool->full[i] = pool->near[i] = KV_NONE;
+    RETURN_IF(kv_states_open(pool));
     pool->n_free = pool->n_blocks;
     for (uint32_t i = 0; i < pool->n_blocks; i++) pool->free_blocks[i] = pool->n_blocks - 1 - i;
     return CERIUM_OK;
@@ -135,6 +158,7 @@ uint64_t kv_layout_bytes(const kv_layout *layout)
     kv_pool *pool = memory_zalloc(1, sizeof *pool);
     if (pool && !lay_out(pool, layout, NULL))
         for (uint32_t g = 0; g < pool->n_groups; g++) n += pool->groups[g].pages_bytes;
+    if (pool) n += (uint64_t)pool->states.n * pool->states.bytes;
     kv_pool_close(&pool);
     return n;
 }
@@ -180,6 +204,7 @@ void kv_pool_close(kv_pool **pool)
         memory_free(group->older);
         memory_free(group->newer);
     }
+    kv_states_close(p);
     memory_unmap(p->blocks, p->n_blocks * sizeof *p->blocks);
     memory_free(p->free_blocks);
     memory_free(p->heap);
@@ -204,6 +229,7 @@ void kv_pool_measure(kv_pool *pool, kv_use *use)
     *use = (kv_use){.blocks_max = pool->n_blocks,
                     .held = pool->n_blocks - pool->n_free - pool->n_idle,
                     .idle = pool->n_idle};
+    kv_states_measure(pool, use);
     if (pool->listener) pool->listener->measure(pool->listener_user, use);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -360,6 +386,7 @@ uint32_t kv_block_take(kv_pool *pool, uint32_t groups)
     b->holders = 1;
     b->is_marked = false;
     b->n_uses = 1;
+    b->first_state = KV_NONE;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         if (!pool->groups[g].window) kv_prefault_note(pool, &pool->groups[g], block);
         if (!pool->groups[g].window || !(groups >> g & 1)) continue;

@@ -30,6 +30,7 @@ typedef struct {
     hash_name name;        /* of the tenant and of all tokens up to its end */
     uint64_t near_hash;    /* of the tenant, all tokens before it, and its first one */
     uint32_t next_full, next_near; /* in its bucket of the tables */
+    uint32_t first_state;  /* of those between its end and that of the block after it; KV_NONE */
     /* while idle: */
     double priority;
     uint64_t idle_since;   /* a count of blocks that were let go of */
@@ -71,6 +72,33 @@ typedef struct {
     void (*close)(void *user);
 } kv_listener;
 
+/* A state: free, held by sequences, or found by others.  It is found by the full block that ends
+ * last before it, and the tokens between; so it goes with that block. */
+typedef struct {
+    uint64_t tenant;
+    uint32_t n_tokens;      /* after which it is */
+    uint32_t holders;
+    bool is_found;          /* and while it is: */
+    bool is_passing;        /* only as long as it is held */
+    uint32_t parent;        /* that block; KV_NONE at the beginning */
+    uint32_t next;          /* of the same parent */
+    uint32_t n_uses;
+    double priority;        /* while idle, as of blocks */
+    int32_t tail[KERNEL_PAGE]; /* [n_tokens % KERNEL_PAGE] */
+} kv_state;
+
+typedef struct {
+    size_t bytes;           /* of one; 0 = there are none */
+    uint8_t *memory;        /* [n][bytes] */
+    kv_state *all;          /* [n] */
+    uint32_t n, n_free;
+    uint32_t *free;         /* [n_free]: a stack */
+    uint32_t first;         /* of those before the end of the first block; KV_NONE */
+    double priority_floor;
+} kv_states;
+
+enum { KV_KEEPS_MAX = 8 };
+
 struct kv_pool {
     pthread_mutex_t lock; /* everything below, and every sequence; the last one to be taken */
     bool has_lock;
@@ -91,6 +119,7 @@ struct kv_pool {
     hash_name root;        /* before every timeline */
     const kv_listener *listener; /* or NULL; and */
     void *listener_user;
+    kv_states states;
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
 
@@ -108,6 +137,13 @@ struct kv_sequence {
     uint32_t n_blocks; /* held: those of n_tokens, and reserved ones */
     uint32_t fork; /* tokens that the tree knows but lacks the window of: a mark, when computed */
     uint32_t hidden; /* what follows so many tokens is for nobody else; 0 = nothing is */
+    uint32_t state, state_at; /* held: that after state_at tokens; KV_NONE and 0 at the beginning.
+                                 state_at <= n_tokens, but within its functions */
+    uint32_t next[2], n_next; /* held: those to be written */
+    struct {
+        uint32_t state, n_tokens;
+    } keeps[KV_KEEPS_MAX];    /* [n_keeps] held: written with the next, to be found */
+    uint32_t n_keeps;
     uint32_t first[KV_GROUPS_MAX]; /* it uses the group's pages of blocks [first, n_blocks) */
     uint32_t blocks[]; /* [pages of context_tokens] */
 };
@@ -174,6 +210,31 @@ void kv_idle_unfollowed(kv_pool *pool, uint32_t block);
 uint32_t kv_idle_first(const kv_pool *pool);
 void kv_idle_evicts(kv_pool *pool, uint32_t block);
 
+/* ---- state.c ---- */
+
+/* A state that the caller holds; evicts one that is idle.  KV_NONE: all are held. */
+uint32_t kv_state_take(kv_pool *pool);
+void kv_state_hold(kv_pool *pool, uint32_t state);
+void kv_state_let_go(kv_pool *pool, uint32_t state); /* KV_NONE: nothing */
+/* One that is held is found from now on: parent is in the tree or KV_NONE.  False: others have an
+ * equal one. */
+bool kv_state_add(kv_pool *pool, uint32_t state, uint64_t tenant, uint32_t parent,
+                  uint32_t n_tokens, const int32_t *tail, bool is_passing);
+/* The one behind parent that lies furthest within tokens [n], or KV_NONE. */
+uint32_t kv_state_find(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
+                       uint32_t n);
+/* A block leaves the tree. */
+void kv_states_leave(kv_pool *pool, uint32_t block);
+/* Of the number and size that are in the pool. */
+CERIUM_CHECKED int kv_states_open(kv_pool *pool);
+void kv_states_close(kv_pool *pool);
+void kv_states_measure(const kv_pool *pool, kv_use *use);
+bool kv_states_agree(const kv_pool *pool);
+static inline float *kv_state_at(const kv_pool *pool, uint32_t state)
+{
+    return (float *)(void *)(pool->states.memory + state * pool->states.bytes);
+}
+
 /* ---- name.c ---- */
 
 /* Names: of what stands before a tenant's timelines, of [n] tokens after what has a name, and what
@@ -212,5 +273,15 @@ bool kv_sequence_extend(kv_sequence *seq, uint32_t groups);
 void kv_sequence_add(kv_sequence *seq, const int32_t *tokens, uint32_t n);
 /* Let go of all blocks but the first n. */
 void kv_sequence_drop(kv_sequence *seq, uint32_t n);
+
+/* ---- state_sequence.c: the states of a sequence; with the lock ---- */
+
+/* It holds this one, which somebody holds or finds, and no other. */
+void kv_sequence_set_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens);
+/* States to be written: so many at least.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int kv_sequence_take_next(kv_sequence *seq, uint32_t n);
+void kv_sequence_drop_next(kv_sequence *seq);
+/* Others find it from now on, where it is not hidden. */
+void kv_sequence_show_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens, bool is_passing);
 
 #endif

@@ -97,6 +97,7 @@ void kv_tree_remove(kv_pool *pool, uint32_t block)
     kv_block *b = &pool->blocks[block];
     CHECK(b->in_tree);
     kv_block_list_pages(pool, block, false);
+    kv_states_leave(pool, block);
     b->in_tree = false;
     if (b->parent != KV_NONE) kv_idle_unfollowed(pool, b->parent);
     uint32_t *at = &pool->near[b->near_hash & (pool->n_buckets - 1)];

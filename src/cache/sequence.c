@@ -23,7 +23,8 @@ int kv_sequence_open(kv_sequence **out, kv_pool *pool, uint32_t context_tokens, 
         pthread_mutex_unlock(&pool->lock);
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a session");
     }
-    *seq = (kv_sequence){.pool = pool, .tenant = tenant, .context_tokens = context_tokens};
+    *seq = (kv_sequence){.pool = pool, .tenant = tenant, .context_tokens = context_tokens,
+                         .state = KV_NONE};
     *out = seq;
     return CERIUM_OK;
 }
@@ -90,6 +91,8 @@ static void look_from(kv_sequence *seq, uint32_t n)
     }
 }
 
+static void cut_to_state(kv_sequence *seq);
+
 /* A timeline may be taken up at position n, which it holds. */
 static void mark(kv_sequence *seq, uint32_t n)
 {
@@ -106,6 +109,8 @@ void kv_sequence_rest(kv_sequence *seq)
     pthread_mutex_lock(&seq->pool->lock);
     kv_sequence_drop(seq, 0);
     look_from(seq, 0);
+    kv_sequence_set_state(seq, KV_NONE, 0);
+    kv_sequence_drop_next(seq);
     seq->fork = 0;
     pthread_mutex_unlock(&seq->pool->lock);
 }
@@ -115,6 +120,7 @@ void kv_sequence_hide(kv_sequence *seq, uint32_t n)
     pthread_mutex_lock(&seq->pool->lock);
     if (seq->hidden && seq->n_tokens > seq->hidden)
         kv_sequence_drop(seq, seq->hidden / KERNEL_PAGE);
+    if (seq->state_at > seq->n_tokens) cut_to_state(seq);
     seq->hidden = n;
     pthread_mutex_unlock(&seq->pool->lock);
 }
@@ -174,12 +180,23 @@ static int reserve(kv_sequence *seq, uint32_t end)
     return CERIUM_OK;
 }
 
-int kv_sequence_reserve(kv_sequence *seq, uint32_t end)
+static int reserve_with_states(kv_sequence *seq, uint32_t end, uint32_t n_states)
 {
     pthread_mutex_lock(&seq->pool->lock);
-    int status = reserve(seq, end);
+    int status = kv_sequence_take_next(seq, n_states);
+    if (!status) status = reserve(seq, end);
     pthread_mutex_unlock(&seq->pool->lock);
     return status;
+}
+
+int kv_sequence_reserve(kv_sequence *seq, uint32_t end)
+{
+    return reserve_with_states(seq, end, 1);
+}
+
+int kv_sequence_reserve_two(kv_sequence *seq, uint32_t end)
+{
+    return reserve_with_states(seq, end, 2);
 }
 
 /* Block number `index` became full: put it into the tree, or use the equal one that is there. */
@@ -229,6 +246,7 @@ void kv_sequence_mark(kv_sequence *seq)
 {
     pthread_mutex_lock(&seq->pool->lock);
     mark(seq, seq->n_tokens);
+    kv_sequence_show_state(seq, seq->state, seq->state_at, false);
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -330,9 +348,82 @@ static void take(kv_sequence *seq, path p)
     }
 }
 
+/* The path up to n, which lies on it. */
+static path shorter(const kv_sequence *seq, path p, uint32_t n)
+{
+    const uint32_t n_blocks = n / KERNEL_PAGE;
+    if (n_blocks < p.n_blocks) p.last = seq->blocks[n_blocks];
+    p.n_blocks = n_blocks;
+    p.n_last = n % KERNEL_PAGE;
+    if (p.n_last == 0) p.last = KV_NONE;
+    return p;
+}
+
+/* Of the states on a path the one that lies furthest, and where; KV_NONE: the beginning. */
+static uint32_t furthest_state(const kv_sequence *seq, const path *p, uint32_t *at)
+{
+    const kv_pool *pool = seq->pool;
+    for (uint32_t i = p->n_blocks + 1; i-- > 0;) {
+        const bool is_last = i == p->n_blocks;
+        const uint32_t block = is_last ? p->last : seq->blocks[i];
+        const uint32_t n = is_last ? p->n_last : KERNEL_PAGE - 1;
+        uint32_t state = kv_state_find(pool, seq->tenant, parent_of(seq, i),
+                                       n ? pool->blocks[block].tokens : NULL, n);
+        if (state == KV_NONE) continue;
+        *at = pool->states.all[state].n_tokens;
+        return state;
+    }
+    *at = 0;
+    return KV_NONE;
+}
+
+/* Hold of a path, which is not held behind n_blocks, what ends with a state.  own: the sequence's
+ * state is one of it. */
+static void take_with_state(kv_sequence *seq, path p, bool own)
+{
+    kv_pool *pool = seq->pool;
+    for (;;) {
+        uint32_t at, state = furthest_state(seq, &p, &at);
+        const uint32_t n = p.n_blocks * KERNEL_PAGE + p.n_last;
+        if (own && seq->state_at <= n && seq->state_at >= at)
+            state = seq->state, at = seq->state_at;
+        if (state != KV_NONE) kv_state_hold(pool, state);
+        take(seq, shorter(seq, p, at));
+        const bool is_whole = seq->n_tokens == at;
+        if (is_whole) {
+            if (state != KV_NONE && state != seq->state) pool->states.all[state].n_uses++;
+            kv_sequence_set_state(seq, state, at);
+        }
+        kv_state_let_go(pool, state);
+        if (is_whole) return;
+        p = (path){.n_blocks = seq->n_blocks, .last = KV_NONE}; /* there was no room for the rest */
+    }
+}
+
+/* Hold no more tokens than a state is known for. */
+static void cut_to_state(kv_sequence *seq)
+{
+    kv_pool *pool = seq->pool;
+    int32_t tail[KERNEL_PAGE];
+    uint32_t n = seq->n_tokens, at;
+    const bool own = seq->state_at <= n;
+    if (!pool->states.bytes || seq->state_at == n) return;
+    path p = {.n_blocks = n / KERNEL_PAGE, .last = KV_NONE, .n_last = n % KERNEL_PAGE};
+    if (p.n_last) p.last = seq->blocks[p.n_blocks];
+    furthest_state(seq, &p, &at);
+    if (own && seq->state_at > at) at = seq->state_at;
+    p = (path){.n_blocks = at / KERNEL_PAGE, .last = KV_NONE};
+    n = at % KERNEL_PAGE;
+    if (n) memcpy(tail, pool->blocks[seq->blocks[p.n_blocks]].tokens, n * sizeof *tail);
+    kv_sequence_drop(seq, p.n_blocks);
+    p.last = kv_tree_near(pool, seq->tenant, parent_of(seq, p.n_blocks), tail, n, &p.n_last);
+    take_with_state(seq, p, own);
+}
+
 static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
 {
     const kv_pool *pool = seq->pool;
+    const bool has_states = pool->states.bytes > 0;
     uint32_t n_own = 0, n_same = 0; /* full blocks that agree; tokens after them */
     uint32_t limit = n < seq->n_tokens ? n : seq->n_tokens;
     while ((n_own + 1) * KERNEL_PAGE <= limit &&
@@ -343,7 +434,9 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
     while (at + n_same < limit &&
            pool->blocks[seq->blocks[n_own]].tokens[n_same] == tokens[at + n_same])
         n_same++;
-    if (n_same > 0 && at + n_same == seq->n_tokens) {
+    const bool own = seq->state_at <= at + n_same; /* its state is one of these tokens */
+    if (n_same > 0 && at + n_same == seq->n_tokens &&
+        (!has_states || seq->state_at == seq->n_tokens)) {
         /* Its unfinished block agrees as far as it goes: is there a better one?  What the window of
          * that one needs before it, the sequence holds. */
         uint32_t parent = parent_of(seq, n_own), n_near;
@@ -356,7 +449,11 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
     kv_sequence_drop(seq, n_own);
     path p = find(seq, n_own, tokens, n);
     uint32_t n_known = p.n_blocks * KERNEL_PAGE + p.n_last;
-    take(seq, p);
+    if (has_states)
+        take_with_state(seq, p, own);
+    else
+        take(seq, p);
+    if (has_states && seq->n_tokens == n) kv_sequence_show_state(seq, seq->state, n, false);
     if (seq->n_tokens >= KERNEL_PAGE && !hides(seq, seq->n_tokens / KERNEL_PAGE - 1))
         kv_pool_tell(seq->pool, seq->blocks[seq->n_tokens / KERNEL_PAGE - 1], true);
     mark(seq, seq->n_tokens);
@@ -389,6 +486,9 @@ uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
     look_from(to, to->n_tokens);
     mark(to, to->n_tokens);
     to->hidden = from->hidden;
+    if (from->state != KV_NONE && from->state_at <= to->n_tokens)
+        kv_sequence_set_state(to, from->state, from->state_at);
+    cut_to_state(to);
     uint32_t n = to->n_tokens;
     pthread_mutex_unlock(&pool->lock);
     return n;
@@ -407,12 +507,49 @@ static uint32_t agreement(const kv_sequence *seq, const kv_sequence *from, uint3
     return n_same;
 }
 
+/* The same where there are states: up to one behind what the tree has of the tokens. */
+static uint32_t borrow_with_state(kv_sequence *seq, const kv_sequence *from, const int32_t *tokens,
+                                  uint32_t n)
+{
+    kv_pool *pool = seq->pool;
+    const uint32_t before = seq->n_tokens, n_held = before / KERNEL_PAGE;
+    if (seq->hidden || from->n_tokens <= before || n <= before) return before;
+    kv_sequence_drop(seq, n_held);
+    path p = find(seq, n_held, tokens, n);
+    const uint32_t at = p.n_blocks * KERNEL_PAGE;
+    uint32_t n_same = agreement(seq, from, p.n_blocks, tokens + at, n - at);
+    uint32_t state = kv_state_find(pool, seq->tenant, parent_of(seq, p.n_blocks), tokens + at,
+                                   n_same);
+    if (state == KV_NONE || pool->states.all[state].n_tokens <= before) {
+        take_with_state(seq, p, true);
+        return seq->n_tokens;
+    }
+    const uint32_t n_state = pool->states.all[state].n_tokens;
+    kv_state_hold(pool, state);
+    take(seq, (path){.n_blocks = p.n_blocks, .last = KV_NONE});
+    bool has_pages = seq->n_tokens == at;
+    if (has_pages && n_state > at && append_copy(seq, from->blocks[p.n_blocks], n_state - at))
+        seq->n_tokens = n_state;
+    if (seq->n_tokens == n_state) {
+        kv_sequence_set_state(seq, state, n_state);
+        mark(seq, n_state);
+    }
+    kv_state_let_go(pool, state);
+    cut_to_state(seq);
+    return seq->n_tokens;
+}
+
 uint32_t kv_sequence_borrow(kv_sequence *seq, const kv_sequence *from, const int32_t *tokens,
                             uint32_t n)
 {
     kv_pool *pool = seq->pool;
     CHECK(seq != from && seq->tenant == from->tenant && n <= seq->context_tokens);
     pthread_mutex_lock(&pool->lock);
+    if (pool->states.bytes) {
+        uint32_t n_borrowed = borrow_with_state(seq, from, tokens, n);
+        pthread_mutex_unlock(&pool->lock);
+        return n_borrowed;
+    }
     uint32_t n_full = seq->n_tokens / KERNEL_PAGE, at = n_full * KERNEL_PAGE;
     uint32_t n_same = n > at ? agreement(seq, from, n_full, tokens + at, n - at) : 0;
     if (at + n_same > seq->n_tokens) {
@@ -432,7 +569,8 @@ kv_sequence *kv_sequence_own(kv_pool *pool)
 {
     kv_sequence *seq =
         memory_alloc(sizeof *seq + kv_blocks_for(pool->context_tokens) * sizeof *seq->blocks);
-    if (seq) *seq = (kv_sequence){.pool = pool, .context_tokens = pool->context_tokens};
+    if (seq) *seq = (kv_sequence){.pool = pool, .context_tokens = pool->context_tokens,
+                                  .state = KV_NONE};
     return seq;
 }
 

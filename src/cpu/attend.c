@@ -90,6 +90,10 @@ static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_sta
     kernel_attend_result_fn *result =
         ex->k->attend_result[kv_sequence_type(ex->rows[row].sequence)];
     if (result) result(to, s->head_dim);
+    if (!op->is_gated) return;
+    float *gate = ex->gates + ((size_t)row * op->n_heads + head) * s->head_dim;
+    ex->k->sigmoid_gated(gate, to, s->head_dim);
+    memcpy(to, gate, s->head_dim * sizeof *to);
 }
 
 static void keep_partials(cpu_executor *ex, const step_op *op, const attend_group *g,

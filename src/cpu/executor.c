@@ -11,6 +11,12 @@ void cpu_kv_windows(const step_program *program, uint32_t *windows)
             windows[program->ops[i].layer] = program->ops[i].window;
 }
 
+size_t cpu_state_floats(const step_program *program)
+{
+    const step_recurrence *r = &program->shape.linear;
+    return r->n_layers ? r->n_layers * step_state_floats(r) : 0;
+}
+
 /* ---- memory: a first walk with base NULL measures, a second one hands out ---- */
 
 typedef struct {
@@ -31,7 +37,7 @@ typedef struct {
     bool hidden_f, experts_f;
     uint32_t hidden_q, experts_q, normed_q, attended_q;
     size_t hidden_values, hidden_groups; /* of all rows or entries, of the widest step */
-    bool branch, whole;
+    bool branch, whole, gates;
 } needs;
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
@@ -45,6 +51,7 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
         size_t rows = rows_max;
         n.branch |= op->norm_behind != NULL;
         n.whole |= op->is_row_norm;
+        n.gates |= op->kind == STEP_QKV && op->is_gated;
         switch (op->kind) {
         case STEP_EXPERTS_DOWN: rows *= p->shape.n_experts_used; /* fall through */
         case STEP_FFN_DOWN:
@@ -60,10 +67,13 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             break;
         case STEP_OUT: n.attended_q |= acts; break;
         case STEP_QKV:
+        case STEP_LINEAR_IN:
         case STEP_FFN_UP:
         case STEP_ROUTE:
         case STEP_HEAD: n.normed_q |= acts; break;
         case STEP_EMBED:
+        case STEP_CONV:
+        case STEP_DELTA:
         case STEP_ATTEND: break;
         }
     }
@@ -105,6 +115,8 @@ static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t b
     }
     s.first = take(c, rows, sizeof *s.first);
     s.end = take(c, rows, sizeof *s.end);
+    const step_recurrence *linear = &ex->program->shape.linear;
+    if (linear->n_layers) s.slice = take(c, pass_slice_floats(linear), sizeof(float));
     if (c->base) *w = s;
 }
 
@@ -122,6 +134,22 @@ static void take_routes(cpu_executor *ex, carve *c)
                      sizeof(float));
     r->chosen = take(c, entries, sizeof(uint32_t));
     r->chosen_weight = take(c, entries, sizeof(float));
+    r->shared_gate = take(c, ex->rows_max, sizeof(float));
+}
+
+static void take_recurrent(cpu_executor *ex, carve *c)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    const size_t m = ex->rows_max, n_drafts = m < CPU_DRAFTS_MAX ? m : CPU_DRAFTS_MAX;
+    if (!r->n_layers) return;
+    ex->linear = take(c, m * pass_linear_width(r), sizeof(float));
+    ex->mixed = take(c, m * step_channels(r), sizeof(float));
+    ex->rates = take(c, m * 2 * r->n_value_heads, sizeof(float));
+    ex->no_inputs = take(c, step_channels(r), sizeof(float));
+    ex->drafts = take(c, n_drafts * r->n_layers * pass_draft_floats(r), sizeof(float));
+    ex->spans = take(c, m, sizeof *ex->spans);
+    ex->first_row = take(c, m, sizeof *ex->first_row);
+    ex->draft_of = take(c, m, sizeof *ex->draft_of);
 }
 
 static void take_all(cpu_executor *ex, carve *c)
@@ -129,6 +157,8 @@ static void take_all(cpu_executor *ex, carve *c)
     const step_shape *s = &ex->program->shape;
     needs need = find_needs(ex->program, ex->rows_max);
     uint32_t m = ex->rows_max, n_q = s->n_heads * s->head_dim;
+    const uint32_t n_values = s->linear.n_value_heads * s->linear.value_dim;
+    const uint32_t n_attended = n_q > n_values ? n_q : n_values;
     uint32_t entries = s->n_experts ? m * s->n_experts_used : 0;
     uint32_t block_rows = PASS_HEAD_PANELS * KERNEL_PANEL_ROWS / 2;
     uint32_t kv_rows = (uint32_t)size_round_up(ex->qkv_heads * s->head_dim, KERNEL_PANEL_ROWS);
@@ -141,7 +171,8 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->branch = need.branch ? take(c, (size_t)m * s->n_embd, sizeof(float)) : NULL;
     ex->whole = need.whole ? take(c, m * pass_whole_width(s), sizeof(float)) : NULL;
     ex->queries = take(c, (size_t)m * s->n_heads, ex->query_bytes);
-    ex->attended = take_rows(c, m, n_q, true, need.attended_q, 1);
+    ex->gates = need.gates ? take(c, (size_t)m * n_q, sizeof(float)) : NULL;
+    ex->attended = take_rows(c, m, n_attended, true, need.attended_q, 1);
     ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q, 2);
     ex->hidden = take_hidden(c, &need);
     ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q, 1);
@@ -151,6 +182,7 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->groups = take(c, m, sizeof *ex->groups);
     ex->head_rows = take(c, m, sizeof *ex->head_rows);
     take_routes(ex, c);
+    take_recurrent(ex, c);
     const model_matrix *screen = ex->program->ops[ex->program->n_ops - 1].screen;
     if (screen) {
         size_t bounds = (size_t)smaller(m, PASS_SEARCH_ROWS) * screen->n_panels;
@@ -160,7 +192,7 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->phases = take(c, TEAM_PHASES_MAX, sizeof *ex->phases);
     ex->team_phases = take(c, TEAM_PHASES_MAX, sizeof *ex->team_phases);
     ex->scratch = take(c, ex->n_workers, sizeof *ex->scratch);
-    uint32_t input_width = n_q > s->n_embd ? n_q : s->n_embd;
+    uint32_t input_width = n_attended > s->n_embd ? n_attended : s->n_embd;
     for (uint32_t w = 0; w < ex->n_workers; w++)
         take_scratch(ex, c, c->base ? &ex->scratch[w] : NULL, block_rows, input_width);
 }
@@ -264,9 +296,18 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
         if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
         break;
+    case STEP_LINEAR_IN:
+        if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, pass_linear_units(ex, op));
+        break;
+    case STEP_CONV: add_phase(ex, n, i, STAGE_MAIN, m * s->linear.n_key_heads); break;
+    case STEP_DELTA:
+        add_phase(ex, n, i, STAGE_MAIN, pass_delta_units(ex));
+        add_phase(ex, n, i, STAGE_FINISH, m);
+        break;
     case STEP_ROUTE:
         add_phase(ex, n, i, STAGE_PREPARE, m);
-        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        add_phase(ex, n, i, STAGE_MAIN, pass_route_units(ex, op));
         add_phase(ex, n, i, STAGE_PICK, 1);
         if (m > 1) add_phase(ex, n, i, STAGE_GATHER, used);
         break;
@@ -300,6 +341,7 @@ static uint32_t plan(cpu_executor *ex)
         if (ex->rows[r].logits) ex->head_rows[ex->n_head_rows++] = r;
     ex->search.on = pass_searches(ex);
     pass_attend_plan(ex);
+    if (ex->program->shape.linear.n_layers) pass_linear_plan(ex);
     for (uint32_t i = 0; i < ex->program->n_ops; i++) plan_op(ex, &n, i);
     return n;
 }
@@ -339,14 +381,18 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
 static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32_t unit,
                      pass_scratch *scratch)
 {
+    const uint32_t n_parts = ex->program->shape.linear.n_key_heads;
     const bool is_linear = op->kind == STEP_QKV || op->kind == STEP_OUT ||
                            op->kind == STEP_FFN_UP || op->kind == STEP_FFN_DOWN ||
-                           op->kind == STEP_HEAD;
+                           op->kind == STEP_LINEAR_IN || op->kind == STEP_HEAD;
     const pass_rows in = is_linear ? input(ex, op, phase, scratch) : (pass_rows){0};
     switch (op->kind) {
     case STEP_EMBED: pass_embed(ex, op, unit, unit + 1); break;
     case STEP_QKV: pass_qkv(ex, op, &in, unit, scratch); break;
     case STEP_ATTEND: pass_attend(ex, op, unit, scratch); break;
+    case STEP_LINEAR_IN: pass_linear_in(ex, op, &in, unit); break;
+    case STEP_CONV: pass_conv(ex, op, unit / n_parts, unit % n_parts); break;
+    case STEP_DELTA: pass_delta(ex, op, unit, scratch); break;
     case STEP_OUT:
     case STEP_FFN_DOWN: pass_out(ex, op, &in, unit, scratch); break;
     case STEP_FFN_UP: pass_ffn_up(ex, op, &in, unit, scratch); break;
@@ -377,7 +423,11 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
             pass_attend_join(ex, op, u / op->n_heads, u % op->n_heads);
         break;
     case STAGE_FINISH:
-        for (uint32_t u = first; u < end; u++) pass_qkv_finish(ex, op, u);
+        for (uint32_t u = first; u < end; u++)
+            if (op->kind == STEP_DELTA)
+                pass_delta_finish(ex, op, u);
+            else
+                pass_qkv_finish(ex, op, u);
         break;
     case STAGE_ADD:
         for (uint32_t u = first; u < end; u++) pass_add_branch(ex, op, u);

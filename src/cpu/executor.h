@@ -18,6 +18,7 @@ typedef struct cpu_executor cpu_executor;
 enum {
     CPU_BEST_MAX = 64, /* a greater n_best is as 0 */
     CPU_PIECE = 256,   /* logits that have a top */
+    CPU_DRAFTS_MAX = 64, /* rows of a pass that are drafts, where a model has states */
 };
 
 /* One token to compute. */
@@ -25,6 +26,10 @@ typedef struct {
     int32_t token;
     uint32_t position;      /* in its sequence; reserved there before */
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
+    const float *state;     /* of a model with states (program.h), at a sequence's first row: that
+                               before it; NULL: of the beginning of a timeline */
+    float *next_state;      /* output, or NULL: that after the row; no other row's, nor read */
+    bool is_draft;          /* cpu_executor_replay() may be asked of it */
     float *logits;          /* [n_vocab rounded up to 16] output, or NULL when not wanted */
     float *tops;            /* [n_vocab / CPU_PIECE, rounded up] output: the greatest_of() each
                                piece of the logits; or NULL */
@@ -53,6 +58,12 @@ void cpu_executor_observe(cpu_executor *ex, cpu_observe_fn *fn, void *user);
 CERIUM_CHECKED int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
                                     const _Atomic bool *cancel);
 
+/* Of a model with states, after a pass: `to`, the state after rows [row, row + n), which are drafts
+ * of one sequence, from the one before them.  The bits are those of a pass. */
+void cpu_executor_replay(cpu_executor *ex, uint32_t row, uint32_t n, const float *from, float *to);
+/* Floats of a state; 0: the model has none. */
+size_t cpu_state_floats(const step_program *program);
+
 /* What the head of the last pass would take of a row: its state behind the last norm, [n_embd]. */
 void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out);
 
@@ -62,7 +73,7 @@ bool cpu_executor_searched(const cpu_executor *ex);
 /* Bytes of the head that the last pass read beyond those of the screen; 0 without one. */
 uint64_t cpu_executor_head_bytes(const cpu_executor *ex);
 
-/* The windows of the program's KV layers: [shape.n_layers] for a kv_layout. */
+/* The windows of the program's KV layers: [shape.n_kv_layers] for a kv_layout. */
 void cpu_kv_windows(const step_program *program, uint32_t *windows);
 
 #endif

@@ -14,11 +14,35 @@ static uint32_t router_stride(const step_shape *s)
     return (uint32_t)size_round_up(s->n_experts, KERNEL_PANEL_ROWS);
 }
 
-/* Router logits of one tile and block of experts. */
+static uint32_t choice_units(const cpu_executor *ex, const step_op *op)
+{
+    return divide_up(op->w[0]->n_panels, PASS_BLOCK_PANELS) * divide_up(ex->n_rows, PASS_TILE);
+}
+
+uint32_t pass_route_units(const cpu_executor *ex, const step_op *op)
+{
+    return choice_units(ex, op) + (op->w[1] ? divide_up(ex->n_rows, PASS_TILE) : 0);
+}
+
+/* How much of the shared expert the rows of a tile take. */
+static void find_gates(cpu_executor *ex, const step_op *op, uint32_t tile)
+{
+    const uint32_t row = tile * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
+    float y[PASS_TILE][KERNEL_PANEL_ROWS];
+    pass_matmul(ex, y[0], KERNEL_PANEL_ROWS, op->w[1], 0, 0, 1, &ex->normed, row, n_rows);
+    for (uint32_t r = 0; r < n_rows; r++)
+        ex->routes.shared_gate[row + r] = kernel_sigmoid_ref(y[r][0]);
+}
+
+/* Router logits of one tile and block of experts; then the gates of the tiles. */
 void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit)
 {
     const step_shape *s = &ex->program->shape;
     const model_matrix *w = op->w[0];
+    if (unit >= choice_units(ex, op)) {
+        find_gates(ex, op, unit - choice_units(ex, op));
+        return;
+    }
     pass_block b = pass_block_at(w, PASS_BLOCK_PANELS, ex->n_rows, unit);
     uint32_t stride = router_stride(s);
     float *y = ex->routes.logits + (size_t)b.row * stride + b.first;

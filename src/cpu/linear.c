@@ -170,16 +170,30 @@ void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row)
     finish_keys(ex, op, NULL, k, whole_row(ex, op, row, 2), 0, s->n_kv_heads, row);
 }
 
+/* q of a row has a gate behind each head: they go where attention's result will be. */
+static void take_gates(const cpu_executor *ex, const step_op *op, float *q, uint32_t head,
+                       uint32_t n_heads, uint32_t row)
+{
+    const uint32_t d = ex->program->shape.head_dim;
+    float *gate = ex->gates + ((size_t)row * op->n_heads + head) * d;
+    for (uint32_t h = 0; h < n_heads; h++) {
+        memcpy(gate + h * d, q + (2 * h + 1) * d, d * sizeof *q);
+        memmove(q + h * d, q + 2 * h * d, d * sizeof *q);
+    }
+}
+
 static void queries(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t head,
                     uint32_t n_heads, uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
-    uint32_t d = ex->program->shape.head_dim, first = head * d, n = n_heads * d;
+    const uint32_t d = pass_query_rows(ex, op);
+    uint32_t first = head * d, n = n_heads * d;
     uint32_t n_panels = divide_up(n, KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     float *q = scratch->y;
     pass_matmul(ex, q, stride, op->w[0], 0, first / KERNEL_PANEL_ROWS, n_panels, in, row, n_rows);
     for (uint32_t r = row; r < row + n_rows; r++, q += stride) {
         if (op->bias[0]) ex->k->add(q, op->bias[0] + first, n);
+        if (op->is_gated) take_gates(ex, op, q, head, n_heads, r);
         if (op->is_row_norm)
             memcpy(whole_row(ex, op, r, 0) + first, q, n * sizeof *q);
         else
@@ -253,6 +267,8 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
         const size_t to = (size_t)(b.row + r) * w->rows + b.first;
         if (op->norm_behind)
             memcpy(ex->branch + to, y, b.n * sizeof *y);
+        else if (op->is_gated)
+            ex->k->add_scaled(ex->x + to, y, ex->routes.shared_gate[b.row + r], b.n);
         else
             add_residual(ex, ex->x + to, y, b.n);
     }

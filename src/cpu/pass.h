@@ -44,7 +44,7 @@ typedef enum {
     STAGE_SCREEN = 5,  /* HEAD: bounds of all logits; MAIN is left out then */
     STAGE_MARK = 6,    /* HEAD: what a logit must reach */
     STAGE_SEARCH = 7,  /* HEAD: the logits that may reach it */
-    STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them */
+    STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them; DELTA: norm and gate */
     STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm behind, and the sum */
 } pass_stage;
 
@@ -65,6 +65,7 @@ typedef struct {
     float *out[2];             /* [attend rows][head_dim]: of the chunk, of all */
     kernel_softmax_state *state[2]; /* [attend rows] */
     uint32_t *first, *end;     /* [attend rows] */
+    float *slice;              /* of a state: pass_slice_floats() */
 } pass_scratch;
 
 /* Rows sorted by the expert that they go to. */
@@ -77,6 +78,7 @@ typedef struct {
     float *logits;      /* [M][n_experts rounded up to 16] */
     uint32_t *chosen;   /* [M][n_experts_used] in order of rank */
     float *chosen_weight;
+    float *shared_gate; /* [M] of the expert that every row takes; 1 / (1 + e^-x) */
 } pass_routes;
 
 /* What the head took lately, from the first unit of its phases to the end of the pass. */
@@ -136,6 +138,16 @@ struct cpu_executor {
     pass_rows hidden;          /* of the feed-forward, or of entries of experts: pass_hidden() */
     float *branch;             /* [M][E] what a norm follows before it is added to x; or NULL */
     float *whole;              /* [M][pass_whole_width()] q, k and v before norms of whole rows */
+    float *gates;              /* [M][n_heads head_dim] of attention; or NULL */
+    float *linear;             /* [M][pass_linear_width()] what LINEAR_IN makes */
+    float *mixed;              /* [M][step_channels()] q, k and v behind CONV */
+    float *rates;              /* [M][2 n_value_heads] decay, beta */
+    float *no_inputs;          /* [step_channels()] zeros */
+    float *drafts;             /* [CPU_DRAFTS_MAX][layers][pass_draft_floats()] */
+    attend_group *spans;       /* [n_spans] rows of a sequence; at most M */
+    uint32_t n_spans;
+    uint32_t *first_row;       /* [M] of the row's sequence */
+    uint32_t *draft_of;        /* [M] place in drafts, or CPU_DRAFTS_MAX */
     pass_rows gathered;        /* normed rows in the order of entries */
     float *part_out;           /* [partials][n_heads][head_dim] */
     kernel_softmax_state *part_state; /* [partials][n_heads] */
@@ -205,6 +217,12 @@ static inline pass_rows pass_rows_of(const pass_rows *rows, uint32_t n_cols)
     return r;
 }
 
+/* Rows of q in w[0] of QKV, for each head. */
+static inline uint32_t pass_query_rows(const cpu_executor *ex, const step_op *op)
+{
+    return ex->program->shape.head_dim * (op->is_gated ? 2 : 1);
+}
+
 /* Heads that share a KV head. */
 static inline uint32_t pass_heads_of_one(const cpu_executor *ex, const step_op *op)
 {
@@ -265,7 +283,20 @@ uint32_t pass_attend_units(const cpu_executor *ex);
 void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head);
 
+/* recurrent.c */
+size_t pass_linear_width(const step_recurrence *r);
+size_t pass_draft_floats(const step_recurrence *r);
+size_t pass_slice_floats(const step_recurrence *r);
+void pass_linear_plan(cpu_executor *ex);
+uint32_t pass_linear_units(const cpu_executor *ex, const step_op *op);
+void pass_linear_in(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit);
+void pass_conv(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part);
+uint32_t pass_delta_units(const cpu_executor *ex);
+void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
+void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row);
+
 /* experts.c */
+uint32_t pass_route_units(const cpu_executor *ex, const step_op *op);
 void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit);
 void pass_pick(cpu_executor *ex, const step_op *op);
 void pass_gather(cpu_executor *ex, uint32_t entry);

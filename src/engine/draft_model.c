@@ -42,6 +42,9 @@ int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_co
     draft_model *m = memory_zalloc(1, sizeof *m);
     if (!m) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
     int status = open_engine(m, e, config, path, &why);
+    if (!status && m->engine->has_states)
+        status = error_set(&why, CERIUM_ERR_FORMAT,
+                           "%s: a model with recurrent layers cannot draft", path);
     if (!status) status = translator_open(&m->translator, e->tokens, m->engine->tokens, &why);
     if (status) {
         draft_model_close(&m);

@@ -156,17 +156,18 @@ static uint32_t even_tokens(const model *m)
 {
     const step_shape *s = &model_program(m)->shape;
     double read = (double)model_step_bytes(m) / (double)model_weights_bytes(m); /* of experts */
-    double attention = 2.0 * s->n_layers * s->n_heads * s->head_dim;
+    double attention = 2.0 * s->n_kv_layers * s->n_heads * s->head_dim;
     double even = attention > 0 ? (double)model_n_parameters(m) * read / attention : 0;
     return even < UINT32_MAX ? (uint32_t)even : UINT32_MAX;
 }
 
 static int open_pool(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
-    const step_shape *s = &model_program(e->model)->shape;
+    const step_program *program = model_program(e->model);
+    const step_shape *s = &program->shape;
     uint32_t windows[512] = {0};
-    CHECK(s->n_layers <= ARRAY_LEN(windows));
-    cpu_kv_windows(model_program(e->model), windows);
+    CHECK(s->n_kv_layers <= ARRAY_LEN(windows));
+    cpu_kv_windows(program, windows);
     if (config->context_tokens_max > s->context_tokens)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "a context of %u tokens: the model was made for %u",
@@ -181,7 +182,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
     uint64_t memory = n_pages > 0 && page_bytes > 0 ? (uint64_t)n_pages * (uint64_t)page_bytes : 0;
     kv_layout layout = {
         .type = e->kv_type,
-        .n_layers = s->n_layers,
+        .n_layers = s->n_kv_layers,
         .n_kv_heads = s->n_kv_heads,
         .head_dim = s->head_dim,
         .windows = windows,
@@ -190,8 +191,10 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .sequences_max = config->sessions_max,
         .bytes = config->kv_bytes_max,
         .bytes_max = memory / KV_MEMORY_PART,
+        .state_bytes = size_round_up(cpu_state_floats(program) * sizeof(float), MEMORY_ALIGN),
         .even_tokens = even_tokens(e->model),
     };
+    e->has_states = layout.state_bytes > 0;
     e->kv_bytes = kv_layout_bytes(&layout);
     return config->vocab_only ? CERIUM_OK : kv_pool_open(&e->pool, &layout, err);
 }

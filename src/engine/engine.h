@@ -81,7 +81,8 @@ struct cerium_engine {
     size_t tops_at;              /* from there on the tops */
     uint32_t token_bytes_max;
     uint32_t context_tokens_max, batch_tokens_max, sessions_max;
-    uint64_t kv_bytes;           /* that the pages may take */
+    uint64_t kv_bytes;           /* that pages and states may take */
+    bool has_states;             /* sequences have one: the model has recurrent layers */
 
     bool speculates;             /* unless a session does not want it */
     bool drafts_always;          /* whatever they cost */
@@ -245,6 +246,15 @@ CERIUM_CHECKED int claim_reserve(page_claim *c, uint32_t end);
 /* Within a pass, after an adopt of tokens [n_max]: copy what other sessions of the tenant have of
  * them that is not found, because they continue in the same block.  Returns the length. */
 uint32_t claim_borrow(page_claim *c, const int32_t *tokens, uint32_t n_max);
+
+/* ---- states.c: of a model with recurrent layers; within a pass ---- */
+
+/* Its rows in the pass begin here: where they find the state before them, and leave those after. */
+void session_want_states(cerium_session *s, cpu_row *rows);
+/* The rows of the timeline are computed, to n_computed. */
+void session_commit_state(cerium_session *s);
+/* Of drafts behind token `begin` those that are in the timeline are: so is the state. */
+void session_replay_drafts(cerium_session *s, uint32_t begin);
 
 /* ---- text_out.c ---- */
 

@@ -14,7 +14,7 @@ static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
     const step_shape *s = &model_program(e->model)->shape;
     uint64_t hash = PROBE_TOKENS;
     size_t size = kernel_kv_bytes(e->kv_type, s->head_dim);
-    for (uint32_t layer = 0; layer < s->n_layers; layer++)
+    for (uint32_t layer = 0; layer < s->n_kv_layers; layer++)
         for (uint32_t head = 0; head < s->n_kv_heads; head++) {
             kv_page page = kv_sequence_page(seq, layer, head, 0);
             hash = hash_bytes(page.keys, size, hash);
@@ -83,6 +83,10 @@ int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config, cer
     if (!parent || !*parent || strcmp(parent, "off") == 0) return CERIUM_OK;
     e->notice = config->notice;
     e->notice_user = config->notice_user;
+    if (e->has_states) {
+        notice(e, "KV on disk: not for models with recurrent layers: nothing is kept");
+        return CERIUM_OK;
+    }
     kv_disk_config disk = {
         .model = gguf_fingerprint(e->file),
         .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : DISK_BYTES_DEFAULT,

@@ -58,7 +58,7 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
     x->logits = n == 0 ? s->logits : NULL;
     if (chooses && n == 1 && s->n_tokens < s->context_tokens)
         x->n_drafts = choose_drafts(p, s, terms);
-    if (x->n_drafts && kv_sequence_reserve(s->pages.sequence, first + n + x->n_drafts))
+    if (x->n_drafts && kv_sequence_reserve_two(s->pages.sequence, first + n + x->n_drafts))
         x->n_drafts = 0;
     if (is_last && n > 0 && !terms->all_logits) {
         bool direct = terms->into_session && x->n_drafts == 0;
@@ -74,7 +74,9 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
                          .sequence = s->pages.sequence};
         engine_take_logits(e, row, logits);
         if (chooses && i + 1 >= n) want(s, row, i + 1 - n);
+        row->is_draft = i >= n;
     }
+    if (e->has_states && n > 0) session_want_states(s, &e->rows[p->n_rows]);
     p->n_rows += n + x->n_drafts;
     p->n_more += n ? n - 1 + x->n_drafts : 0;
     p->n_drafts += x->n_drafts;
@@ -108,6 +110,7 @@ void slot_commit(cerium_session *s)
     kv_sequence_commit(s->pages.sequence, s->tokens + s->n_computed, x->n_rows);
     if (s->pool) embedding_take(s);
     s->n_computed += x->n_rows;
+    if (s->engine->has_states && x->n_rows) session_commit_state(s);
     x->searched = x->n_rows > 0 && cpu_executor_searched(s->engine->executor);
 }
 
@@ -230,6 +233,7 @@ void slot_end(cerium_session *s)
     uint32_t n = x->n_appended, begin = s->n_tokens - n;
     x->n_accepted = n < x->n_drawn ? n : x->n_drawn - 1;
     s->n_computed = begin + (n < x->n_drawn ? n : x->n_drawn) - 1;
+    if (s->engine->has_states) session_replay_drafts(s, begin);
     session_drafted(s, x->draft_source, x->n_drafts, x->n_accepted, s->tokens + begin, x->n_drawn);
     atomic_fetch_add(&s->engine->counts.new_tokens, n);
 }

@@ -41,6 +41,7 @@ typedef struct {
     uint32_t n_drafts;
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
+    bool shows_state;         /* others may find the state after the rows of the timeline */
     float *logits;            /* [n_drafts + 1][logits_stride] after the timeline, or NULL */
     bool searched;            /* those that could not be chosen are -INFINITY */
     bool is_broken;           /* they are not numbers: nothing was chosen */

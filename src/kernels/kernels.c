@@ -143,15 +143,18 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
     *table = (kernel_table){.name = kernel_cpu_name(cpu)};
     kernel_matmul_init(table, cpu);
     kernel_vector_init_ref(table);
+    kernel_recurrent_init_ref(table);
     kernel_attention_init_ref(table);
     kernel_attention_i8_init_ref(table);
 #if defined(__x86_64__)
     if (cpu < KERNEL_CPU_AVX2) return;
     kernel_vector_init_avx2(table);
+    kernel_recurrent_init_avx2(table);
     kernel_attention_init_avx2(table);
     kernel_attention_i8_init_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
     kernel_vector_init_avx512vnni(table);
+    kernel_recurrent_init_avx512vnni(table);
     kernel_attention_init_avx512vnni(table);
     kernel_attention_i8_init_avx512vnni(table);
     if (cpu < KERNEL_CPU_AMX) return;

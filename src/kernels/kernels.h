@@ -146,8 +146,37 @@ typedef void kernel_rope_fn(float *restrict x, const float *restrict cosine,
  *              gate = g / (1 + exp(-1.702 g)) * (u + 1) */
 typedef void kernel_activation_fn(float *restrict gate, const float *restrict up, uint32_t n);
 
+/* sigmoid_gated: gate = up / (1 + exp(-gate)), of the same type. */
+
 /* x[n] = exp(x[n] - max(x)) / sum, the sum in 16 partials; n >= 1. */
 typedef void kernel_softmax_fn(float *x, uint32_t n);
+
+/* ---- recurrent layers (recurrent_ref.c) ---- */
+
+/* out[i] = silu(sum over j in order of weight[j][i] * rows[j][i]), by fma from 0; i < n.
+ *   rows: [n_taps], each [n]; weight: [n_taps][stride] */
+typedef void kernel_conv_fn(float *restrict out, const float *const *rows,
+                            const float *restrict weight, size_t stride, uint32_t n_taps,
+                            uint32_t n);
+
+/* A token's step of the gated delta rule, for lanes that are channels of its value. */
+typedef struct {
+    const float *q, *k;       /* [n_keys] */
+    const float *v;           /* [n_lanes] */
+    float decay, beta;
+    uint32_t n_keys, n_lanes; /* n_lanes is a multiple of 16 */
+} kernel_delta_row;
+
+/* s[c] = sum over i in order of from[i][c] * k[i], by fma from 0;
+ * change[c] = fma(-decay, s[c], v[c]) * beta;
+ * to[i][c] = fma(k[i], change[c], decay * from[i][c]);
+ * out[c] = sum over i in order of to[i][c] * q[i], by fma from 0.
+ * to and from: [n_keys][n_lanes]; to may be from. */
+typedef void kernel_delta_fn(float *restrict out, float *restrict change, float *to,
+                             const float *from, const kernel_delta_row *in);
+/* to once more, from the change that was: of `in`, k, decay and the sizes are read. */
+typedef void kernel_delta_again_fn(float *to, const float *from, const float *restrict change,
+                                   const kernel_delta_row *in);
 
 /* ---- attention over pages ---- */
 
@@ -253,6 +282,10 @@ typedef struct {
     kernel_activation_fn *gelu_gated;
     kernel_activation_fn *swiglu_clamped;
     kernel_softmax_fn *softmax;
+    kernel_activation_fn *sigmoid_gated;
+    kernel_conv_fn *conv;
+    kernel_delta_fn *delta;
+    kernel_delta_again_fn *delta_again;
     kernel_kv_write_fn *kv_write[KERNEL_KV_TYPE_END]; /* by kernel_kv_type */
     kernel_attend_query_fn *attend_query[KERNEL_KV_TYPE_END];
     kernel_attend_fn *attend[KERNEL_KV_TYPE_END];
@@ -297,5 +330,8 @@ void kernel_float_setup(void);
  * 0.51 ulp for |x| < 2^40. */
 float kernel_exp_ref(float x);
 void kernel_sincos_ref(double x, float *sine, float *cosine);
+/* ln(1 + e^x) from that exp, right to 2 ulp; and 1 / (1 + e^-x). */
+float kernel_softplus_ref(float x);
+float kernel_sigmoid_ref(float x);
 
 #endif

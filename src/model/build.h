@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "model/program.h"
 
-enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 8, MODEL_LAYER_MATRICES_MAX = 12 };
+enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 9, MODEL_LAYER_MATRICES_MAX = 13 };
 
 typedef struct {
     const gguf_file *file;
@@ -22,7 +22,9 @@ typedef struct {
     arena vectors;          /* norms, biases, frequencies as floats */
     float attention_scale;
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
+    const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
+    bool is_shared_gated;   /* it is times a gate of its own */
     const model_options *options;
     int status;
     cerium_error *err;
@@ -76,6 +78,14 @@ void build_embed(builder *b);
 /* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for what
  * differs.  Biases and head norms are taken where the file has them. */
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
+/* Blocks behind the last, for tokens further on (MTP), are not run: they are no layers. */
+void build_without_mtp(builder *b);
+/* QKV, ATTEND and OUT, whose q has a gate behind each head. */
+step_op *build_attention_gated(builder *b, uint32_t layer);
+/* delta_net.c: the keys of layers with a state; then LINEAR_IN, CONV, DELTA and OUT. */
+void build_recurrence(builder *b);
+void build_recurrent(builder *b, uint32_t layer);
+
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
 /* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
@@ -104,5 +114,6 @@ void build_mellum(builder *b);
 void build_maple(builder *b);
 void build_glm4moe(builder *b);
 void build_minimax_m2(builder *b);
+void build_qwen35(builder *b);
 
 #endif

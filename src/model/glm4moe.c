@@ -7,9 +7,7 @@ void build_glm4moe(builder *b)
 {
     step_shape *s = &b->program.shape;
     build_shape(b, STEP_NORM_RMS);
-    uint32_t n_heads_ahead = build_u32_or(b, "nextn_predict_layers", 0, MODEL_LAYERS_MAX, 0);
-    if (!b->status && n_heads_ahead >= s->n_layers) build_fail(b, "all blocks are MTP heads");
-    if (!b->status) s->n_layers -= n_heads_ahead;
+    build_without_mtp(b);
     build_rope(b, STEP_ROPE_SPLIT, false);
     s->activation = STEP_SILU_GATED;
     build_routing(b, STEP_ROUTE_SIGMOID_TOP);

@@ -27,15 +27,22 @@ static const struct {
     {"gemma3", build_gemma3},     {"mellum", build_mellum},   {"maple", build_maple},
     {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
+    {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
 };
 
 enum { REPACK_ITEM_BYTES = 1 << 19 }; /* small enough to share out, large enough to stream */
 
-static bool is_vector(const gguf_tensor *t)
+static bool ends_with(view name, view end)
 {
-    view end = VIEW(".bias");
-    return t->n_dims == 1 || (t->name.len >= end.len &&
-                              memcmp(t->name.ptr + t->name.len - end.len, end.ptr, end.len) == 0);
+    return name.len >= end.len &&
+           memcmp(name.ptr + name.len - end.len, end.ptr, end.len) == 0;
+}
+
+/* How often a tensor's values are kept as floats: those of convolutions are turned over, too. */
+static size_t times_as_vector(const gguf_tensor *t)
+{
+    if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
+    return t->n_dims == 1 || ends_with(t->name, VIEW(".bias"));
 }
 
 static size_t vectors_bytes(const gguf_file *file)
@@ -43,9 +50,8 @@ static size_t vectors_bytes(const gguf_file *file)
     size_t total = 1 << 16; /* frequencies, and rounding of each */
     for (size_t i = 0; i < gguf_n_tensors(file); i++) {
         const gguf_tensor *t = gguf_tensor_at(file, i);
-        if (!is_vector(t)) continue;
         size_t n = t->size / block_bytes(t->type) * block_values(t->type);
-        total += (n + KERNEL_PANEL_ROWS) * sizeof(float) + MEMORY_ALIGN;
+        total += times_as_vector(t) * ((n + KERNEL_PANEL_ROWS) * sizeof(float) + MEMORY_ALIGN);
     }
     return total;
 }
@@ -210,6 +216,23 @@ static uint64_t count_parameters(const gguf_file *file)
     return n;
 }
 
+/* Layers with keys and values are numbered apart from those with a state. */
+static void number_layers(builder *b)
+{
+    step_shape *s = &b->program.shape;
+    s->n_kv_layers = s->linear.n_layers = 0;
+    for (uint32_t i = 0; i < b->program.n_ops; i++) {
+        step_op *op = &b->ops[i];
+        switch (op->kind) {
+        case STEP_QKV: op->layer = s->n_kv_layers++; break;
+        case STEP_ATTEND: op->layer = s->n_kv_layers - 1; break;
+        case STEP_CONV: op->layer = s->linear.n_layers++; break;
+        case STEP_DELTA: op->layer = s->linear.n_layers - 1; break;
+        default: break;
+        }
+    }
+}
+
 int model_open(model **out, const gguf_file *file, const model_options *options,
                cerium_error *err)
 {
@@ -235,6 +258,7 @@ int model_open(model **out, const gguf_file *file, const model_options *options,
         return status; /* the builder has said what is wrong */
     }
     m->b.program.ops = m->b.ops;
+    number_layers(&m->b);
     status = measure_panels(m);
     if (status) goto fail;
     *out = m;
@@ -266,7 +290,7 @@ uint64_t model_step_bytes(const model *m)
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const step_op *op = &p->ops[i];
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < STEP_MATRICES_MAX; k++) {
             const model_matrix *w = op->w[k];
             if (!w) continue;
             if (op->screen) w = op->screen; /* what must be read at least */

@@ -5,8 +5,7 @@
  * It names operations and weights and says nothing about threads, buffers or instruction sets.
  *
  * Symbols used below: x [n_embd] is the residual stream of a token; everything is per token.
- * Adding an architecture with recurrent state means new step_kinds and a size in step_shape for
- * the state of a session; nothing here assumes that all state is KV. */
+ * Some layers keep keys and values of each token, others a state of all (step_recurrence). */
 #ifndef MODEL_PROGRAM_H
 #define MODEL_PROGRAM_H
 
@@ -46,6 +45,12 @@ typedef enum {
     STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e) */
     STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
     STEP_HEAD = 9,         /* logits = cap(logit_scale (w[0] norm(x) + bias[0])) */
+    STEP_LINEAR_IN = 10,   /* n = norm(x); q k v = w[0] n, z = w[1] n, beta = w[2] n, alpha = w[3] n
+                              or, without w[3], both w[2] n: step_recurrence.is_grouped */
+    STEP_CONV = 11,        /* q k v = silu(convolution with the last tokens); q and k to length 1;
+                              decay = e^(decay softplus(alpha + dt)), beta = sigmoid(beta) */
+    STEP_DELTA = 12,       /* S *= decay; S += k (beta (v - k S)); a = head_norm(q S) silu(z).
+                              Each head has a state S; OUT follows */
 } step_kind;
 /* An expert that every row takes is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that
  * of ROUTE, so it has no norm. */
@@ -83,22 +88,41 @@ typedef struct {
 
 enum { STEP_ROPES_MAX = 2, STEP_NO_ROPE = STEP_ROPES_MAX };
 
+/* Layers that keep a state of all tokens, of one size, in place of keys and values of each. */
+typedef struct {
+    uint32_t n_layers;                /* that do; 0: none */
+    uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
+    uint32_t n_taps;                  /* tokens that a convolution sees, the own one included */
+    bool is_grouped;                  /* value heads of a key head follow each other, and with them
+                                         beta and alpha in w[2]; else head h has key head h modulo
+                                         n_key_heads */
+} step_recurrence;
+
+enum { STEP_MATRICES_MAX = 4 };
+
 typedef struct {
     step_kind kind;
-    uint32_t layer;               /* of the KV cache: QKV and ATTEND */
+    uint32_t layer;               /* of those with KV: QKV and ATTEND; of those with a state: CONV
+                                     and DELTA */
     uint32_t n_heads;             /* QKV, ATTEND, OUT: at most the shape's; of KV heads all layers
                                      have as many */
     uint32_t window;              /* ATTEND: tokens seen, the own one included; 0 = all */
     uint32_t rope;                /* QKV: which of the shape's tables, or STEP_NO_ROPE */
     float attention_scale;        /* QKV: of q k */
     bool is_row_norm;             /* QKV: head_norm is of all heads of a row together */
+    bool is_gated;                /* QKV: w[0] has behind each head of q as many rows of a gate;
+                                     ATTEND: a *= its sigmoid.  FFN_DOWN: what is added is times
+                                     the sigmoid of ROUTE's w[1] n, one number */
     const float *norm;            /* [n_embd]; of x, where the kind has one */
     const float *norm_bias;       /* [n_embd] or NULL */
-    const model_matrix *w[3];
+    const model_matrix *w[STEP_MATRICES_MAX];
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
     const float *norm_behind;     /* OUT, FFN_DOWN: [n_embd] RMS norm of what is added to x */
     const float *head_norm[2];    /* QKV: RMS norm of each q and k head, [head_dim], or of all heads
-                                     of a row, [heads][head_dim]; or NULL */
+                                     of a row, [heads][head_dim]; or NULL.  CONV: factors of q and
+                                     k [key_dim], which make norms of lengths; DELTA: [value_dim] */
+    const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
+    const float *decay, *dt;      /* CONV: [n_value_heads] */
     const float *sinks;           /* ATTEND: [n_heads] or NULL */
     const float *choice_bias;     /* ROUTE: [n_experts] added to what experts are chosen by, not to
                                      their weights; or NULL */
@@ -111,7 +135,7 @@ typedef struct {
 static inline uint32_t step_acts(const step_op *op)
 {
     uint32_t acts = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < STEP_MATRICES_MAX; i++)
         if (op->w[i] && kernel_takes_acts(op->w[i]->type))
             acts |= 1u << kernel_acts_of(op->w[i]->type);
     return acts;
@@ -127,6 +151,8 @@ static inline uint32_t step_parts(const step_op *op)
 /* What all layers share, and the most that a layer has. */
 typedef struct {
     uint32_t n_layers, n_embd, n_vocab;
+    uint32_t n_kv_layers;                    /* of all: those with keys and values */
+    step_recurrence linear;
     uint32_t n_heads, n_kv_heads, head_dim;
     uint32_t n_ff;                           /* 0 when every layer has experts and no other */
     uint32_t n_experts, n_experts_used, n_ff_expert;
@@ -152,5 +178,22 @@ typedef struct {
     const step_op *ops; /* [n_ops] */
     uint32_t n_ops;
 } step_program;
+
+/* Channels of q, k and v that go through a convolution. */
+static inline uint32_t step_channels(const step_recurrence *r)
+{
+    return 2 * r->n_key_heads * r->key_dim + r->n_value_heads * r->value_dim;
+}
+
+/* Floats of a layer's state: S of each head, then what the convolution saw last [n_taps - 1]. */
+static inline size_t step_state_matrices(const step_recurrence *r)
+{
+    return (size_t)r->n_value_heads * r->key_dim * r->value_dim;
+}
+static inline size_t step_state_floats(const step_recurrence *r)
+{
+    size_t n = step_state_matrices(r) + (size_t)(r->n_taps - 1) * step_channels(r);
+    return size_round_up(n, KERNEL_PANEL_ROWS);
+}
 
 #endif

@@ -187,7 +187,7 @@ void build_embed(builder *b)
 static void take_qkv(builder *b, step_op *op, uint32_t n_q, uint32_t n_kv)
 {
     const uint32_t layer = op->layer, n_embd = b->program.shape.n_embd, all = n_q + 2 * n_kv;
-    if (build_has(b, "blk.%u.attn_qkv.weight", layer)) {
+    if (!op->is_gated && build_has(b, "blk.%u.attn_qkv.weight", layer)) {
         const char *name = "blk.%u.attn_qkv.weight";
         op->w[0] = build_experts(b, name, layer, 1, n_q, n_embd, 0, all);
         op->w[1] = build_experts(b, name, layer, 1, n_kv, n_embd, n_q, all);
@@ -197,6 +197,7 @@ static void take_qkv(builder *b, step_op *op, uint32_t n_q, uint32_t n_kv)
             op->bias[i] = bias + (i == 0 ? 0 : i == 1 ? n_q : n_q + n_kv);
         return;
     }
+    if (op->is_gated) n_q *= 2;
     op->w[0] = build_matrix(b, "blk.%u.attn_q.weight", layer, n_q, n_embd);
     op->w[1] = build_matrix(b, "blk.%u.attn_k.weight", layer, n_kv, n_embd);
     op->w[2] = build_matrix(b, "blk.%u.attn_v.weight", layer, n_kv, n_embd);
@@ -205,7 +206,7 @@ static void take_qkv(builder *b, step_op *op, uint32_t n_q, uint32_t n_kv)
     op->bias[2] = build_vector_optional(b, "blk.%u.attn_v.bias", layer, n_kv);
 }
 
-step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
+static step_op *attention(builder *b, uint32_t layer, uint32_t window, bool is_gated)
 {
     step_shape *s = &b->program.shape;
     uint32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_kv_heads * s->head_dim;
@@ -213,6 +214,7 @@ step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
     op->layer = layer;
     op->n_heads = s->n_heads;
     op->window = window;
+    op->is_gated = is_gated;
     op->attention_scale = b->attention_scale;
     op->norm = build_vector(b, "blk.%u.attn_norm.weight", layer, s->n_embd);
     op->norm_bias = build_vector_optional(b, "blk.%u.attn_norm.bias", layer, s->n_embd);
@@ -227,12 +229,28 @@ step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
     op->layer = layer;
     op->n_heads = s->n_heads;
     op->window = window;
+    op->is_gated = is_gated;
     op->sinks = build_vector_optional(b, "blk.%u.attn_sinks.weight", layer, s->n_heads);
 
     op = build_op(b, STEP_OUT);
     op->w[0] = build_matrix(b, "blk.%u.attn_output.weight", layer, s->n_embd, n_q);
     op->bias[0] = build_vector_optional(b, "blk.%u.attn_output.bias", layer, s->n_embd);
     return qkv;
+}
+
+step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
+{
+    return attention(b, layer, window, false);
+}
+
+step_op *build_attention_gated(builder *b, uint32_t layer) { return attention(b, layer, 0, true); }
+
+void build_without_mtp(builder *b)
+{
+    step_shape *s = &b->program.shape;
+    uint32_t n = build_u32_or(b, "nextn_predict_layers", 0, MODEL_LAYERS_MAX, 0);
+    if (!b->status && n >= s->n_layers) build_fail(b, "all blocks are MTP heads");
+    if (!b->status) s->n_layers -= n;
 }
 
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name)
@@ -265,6 +283,7 @@ static void build_shared_expert(builder *b, uint32_t layer)
     op->w[0] = build_matrix(b, "blk.%u.ffn_gate_shexp.weight", layer, n_ff, s->n_embd);
     op->w[1] = build_matrix(b, "blk.%u.ffn_up_shexp.weight", layer, n_ff, s->n_embd);
     op = build_op(b, STEP_FFN_DOWN);
+    op->is_gated = b->is_shared_gated;
     op->w[0] = build_matrix(b, "blk.%u.ffn_down_shexp.weight", layer, s->n_embd, n_ff);
 }
 
@@ -303,6 +322,8 @@ step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
     op->w[0] = build_matrix(b, "blk.%u.ffn_gate_inp.weight", layer, n, n_embd);
     op->bias[0] = build_vector_optional(b, "blk.%u.ffn_gate_inp.bias", layer, n);
     op->choice_bias = build_vector_optional(b, "blk.%u.exp_probs_b.bias", layer, n);
+    if (b->is_shared_gated)
+        op->w[1] = build_matrix(b, "blk.%u.ffn_gate_inp_shexp.weight", layer, 1, n_embd);
     if (b->n_ff_shared) build_shared_expert(b, layer);
 
     op = build_op(b, STEP_EXPERTS_UP);

@@ -42,6 +42,9 @@ static void mesh_cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
         t->n = apart ? &m->group_e : &m->split_e;
         break;
     case STEP_ROUTE: t->n = &m->split_r; break;
+    case STEP_LINEAR_IN: /* not modelled */
+    case STEP_CONV:
+    case STEP_DELTA:
     case STEP_EMBED:
     case STEP_HEAD: t->n = &m->split_v; break;
     case STEP_QKV:

@@ -110,6 +110,9 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
     wafer_tiles t = {.op = op, .reduce = WAFER_AXIS_Y, .n_k = height, .n_n = width};
     CHECK(op < p->n_ops && width && height && multiple);
     switch (step->kind) {
+    case STEP_LINEAR_IN: /* not modelled */
+    case STEP_CONV:
+    case STEP_DELTA:
     case STEP_EMBED:
     case STEP_ATTEND:
         return (wafer_tiles){.op = op};

@@ -56,6 +56,9 @@ static double prompt_room_live(const pass *p, const step_op *op)
         return m * (x + 2 * k * prompt_room_share(p, s->n_ff_expert)) + prompt_room_coming(p, op);
     case STEP_EXPERTS_DOWN:
         return m * (k * prompt_room_share(p, s->n_ff_expert) + x) + prompt_room_coming(p, op);
+    case STEP_LINEAR_IN: /* not modelled */
+    case STEP_CONV:
+    case STEP_DELTA:
     case STEP_EMBED:
     case STEP_HEAD: return m * x; /* rows on their way from the table */
     }

@@ -70,6 +70,9 @@ static double kernels_of(const step_program *p)
         case STEP_FFN_DOWN:
             n++;
             break;
+        case STEP_LINEAR_IN: /* not modelled */
+        case STEP_CONV:
+        case STEP_DELTA:
         case STEP_EMBED:
         case STEP_HEAD:
             break;

@@ -396,6 +396,10 @@ static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uin
         case STEP_HEAD:
             time_head(&w, &t);
             break;
+        case STEP_LINEAR_IN: /* not modelled */
+        case STEP_CONV:
+        case STEP_DELTA:
+            break;
         }
     }
 }

@@ -41,7 +41,7 @@ static int open_machine(machine *x, const char *path, kernel_kv_type kv_type, ce
     const step_program *program = model_program(x->m);
     cpu_kv_windows(program, windows);
     kv_layout layout = {.type = kv_type,
-                        .n_layers = program->shape.n_layers,
+                        .n_layers = program->shape.n_kv_layers,
                         .n_kv_heads = program->shape.n_kv_heads,
                         .head_dim = program->shape.head_dim,
                         .windows = windows,

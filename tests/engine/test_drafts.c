@@ -399,5 +399,6 @@ int main(void)
 {
     test_model("tests/golden/fixtures/llama.gguf", NULL);
     test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf", NULL); /* windows, experts */
+    test_model("tests/golden/fixtures/qwen35moe.gguf", NULL);     /* states */
     return unit_report("drafts");
 }

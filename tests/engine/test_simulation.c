@@ -147,6 +147,7 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "--short")) n_answers = 15;
     test_model("tests/golden/fixtures/llama.gguf", 48, 1);
     test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf", 16, 1);
+    test_model("tests/golden/fixtures/qwen35moe.gguf", 48, 1);
     test_model("tests/golden/fixtures/gpt-oss.gguf", 64, 0);
     return unit_report("simulation");
 }

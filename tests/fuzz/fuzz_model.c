@@ -54,7 +54,7 @@ static void run_model(model *m)
     model_set_panels(m, panels);
     cpu_kv_windows(program, windows);
     const kv_layout layout = {.type = KERNEL_KV_I8,
-                              .n_layers = program->shape.n_layers,
+                              .n_layers = program->shape.n_kv_layers,
                               .n_kv_heads = program->shape.n_kv_heads,
                               .head_dim = program->shape.head_dim,
                               .windows = windows,

@@ -11,6 +11,9 @@ from transformers import (
     MellumForCausalLM, MiniMaxM2Config, MiniMaxM2ForCausalLM, Ministral3Config,
     Ministral3ForCausalLM, SeedOssConfig, SeedOssForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
+import hybrids
+
+
 class MapleForCausalLM(MellumForCausalLM):
     """transformers has no Maple: Mellum whose global layers do not turn and whose experts clamp."""
 
@@ -42,12 +45,13 @@ class MapleForCausalLM(MellumForCausalLM):
 
 
 PAIRS = ("llama", "mistral3", "smollm3", "granite", "granitemoe")  # NORM rope: rows are permuted
-ONE_MORE = ("gemma3",)  # norms multiply by 1 + weight, and files hold the sum
+ONE_MORE = ("gemma3", *hybrids.ARCHS)  # norms multiply by 1 + weight, and files hold the sum
 SHORTS = (1, 2, 3, 5, 63, 64, 65)  # tokens of sequences beside the long one
 BEHIND = {"post_attention_norm": "post_attention_layernorm"}
 NORMS = {
     "seed_oss": {"attn_norm": "input_layernorm", **BEHIND},
     "glm4moe": {"attn_norm": "input_layernorm", **BEHIND},
+    **{arch: {"attn_norm": "input_layernorm", **BEHIND} for arch in hybrids.ARCHS},
     "gemma3": {"attn_norm": "input_layernorm", **BEHIND, "ffn_norm": "pre_feedforward_layernorm",
                "post_ffw_norm": "post_feedforward_layernorm"},
 }
@@ -69,6 +73,10 @@ def experts(make, block, prefix):
     if bias is not None:
         out.append(make(f"{prefix}exp_probs_b.bias", bias))
     shared = getattr(mlp, "shared_experts", None) or getattr(block, "shared_mlp", None)
+    if hasattr(mlp, "shared_expert"):
+        shared = mlp.shared_expert
+        gate = mlp.shared_expert_gate.weight.data
+        out.append(make(f"{prefix}ffn_gate_inp_shexp.weight", gate, (gate.shape[-1],)))
     if shared is not None and hasattr(shared, "input_linear"):   # Granite: gate and up in one
         both = shared.input_linear.weight.data
         parts = (both[:len(both) // 2], both[len(both) // 2:], shared.output_linear.weight.data)
@@ -124,7 +132,7 @@ def add_keys(w, arch, c):
 
 def add_experts(w, arch, c):
     n = getattr(c, "num_local_experts", None)
-    if not n or arch in ("gpt-oss", "qwen3moe"):
+    if not n or arch in hybrids.ARCHS or arch in ("gpt-oss", "qwen3moe"):
         return
     w.add_expert_count(n)
     w.add_expert_used_count(c.num_experts_per_tok)
@@ -172,7 +180,8 @@ def fixtures(entry, longest):
 
     def family(name, arch, config, model, options, seed, **more):
         options = {"pad_token_id": None, **options}
-        return entry(name, arch, config, model, options, seed, short=SHORTS, **more)
+        return entry(name, arch, config, model, options, seed,
+                     short=more.pop("lengths", SHORTS), **more)
 
     return [
         family("mistral3", "mistral3", Ministral3Config, Ministral3ForCausalLM,
@@ -222,6 +231,7 @@ def fixtures(entry, longest):
                dict(EXPERTS, num_local_experts=8, intermediate_size=32,
                     rope_parameters=HALF), 59, head_dim=True,
                without={"half of each head": dict(rope_parameters=rope("default", 1000000.0))}),
+        *hybrids.fixtures(family),
     ]
 
 

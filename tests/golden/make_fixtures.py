@@ -31,6 +31,7 @@ from transformers import (
     Starcoder2Config, Starcoder2ForCausalLM)
 
 import families
+import hybrids
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "fixtures")
@@ -88,6 +89,10 @@ def randomise(model, rng):
     for name, p in model.named_parameters():
         leaf = name.split(".")[-2] if name.endswith((".weight", ".bias")) else name.split(".")[-1]
         noise = torch.from_numpy(rng.standard_normal(tuple(p.shape)).astype(np.float32))
+        own = hybrids.weight(name, p, noise, rng)
+        if own is not None:
+            p.data.copy_(own)
+            continue
         if leaf == "sinks":
             w = noise
         elif leaf.endswith("_bias"):                    # experts' biases
@@ -103,7 +108,7 @@ def randomise(model, rng):
             k = p.shape[-2] if transposed else p.shape[-1]
             gain = {"q_proj": 1.0, "k_proj": 1.0, "gate": 2.0, "router": 2.0}.get(leaf, 1.2)
             w = gain / math.sqrt(k) * noise
-        if "norm" in leaf and config.model_type.startswith("gemma3"):
+        if "norm" in leaf and config.model_type.startswith(("gemma3", "qwen3_5", "qwen3_next")):
             w = w - 1.0
         p.data.copy_(w)
     families.randomise_biases(model, rng)
@@ -211,7 +216,10 @@ def tensors_of(model, arch):
             out.append(norm_tensor(f"{prefix}{short}.weight", mod, arch))
             if getattr(mod, "bias", None) is not None:
                 out.append(Tensor(f"{prefix}{short}.bias", mod.bias.data))
-        out += attention_tensors(block, arch, config, prefix)
+        if hybrids.is_recurrent(block):
+            out += hybrids.tensors(Tensor, block, arch, config, prefix)
+        else:
+            out += attention_tensors(block, arch, config, prefix)
         out += ffn_tensors(block, arch, prefix)
     out.append(norm_tensor("output_norm.weight", model.model.norm, arch))
     if getattr(model.model.norm, "bias", None) is not None:
@@ -274,7 +282,7 @@ def encode(array, qtype, rng):
 
 def type_of(name, shape, fixture):
     """As llama.cpp chooses: vectors, biases and the router stay F32."""
-    if len(shape) == 1 or name.endswith(".bias") or "ffn_gate_inp" in name:
+    if len(shape) == 1 or name.endswith((".bias", "conv1d.weight")) or "ffn_gate_inp" in name:
         return Q.F32
     if "_exps." in name:
         return fixture.get("experts", fixture["type"])
@@ -331,10 +339,15 @@ def add_keys(w, arch, c, fixture):
     w.add_file_type(fixture["file_type"])
     if fixture["file_type"] not in (F.ALL_F32, F.MOSTLY_F16, F.MOSTLY_BF16):
         w.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    w.add_block_count(c.num_hidden_layers)
+    w.add_block_count(c.num_hidden_layers + fixture.get("ahead", 0))
+    if fixture.get("ahead"):
+        w.add_nextn_predict_layers(fixture["ahead"])
+    if arch in hybrids.ARCHS:
+        hybrids.add_keys(w, arch, c, fixture.get("listed"))
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
-    w.add_feed_forward_length(c.intermediate_size)
+    if hasattr(c, "intermediate_size"):
+        w.add_feed_forward_length(c.intermediate_size)
     by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # some converters do so
     w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
     w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
@@ -459,7 +472,9 @@ def run(model, tokens, half=False):
             hooks.append(m.register_forward_hook(lambda router, args, out: routers.append(
                 families.choice_scores(router, out[0], args))))
     ids = torch.tensor(tokens).reshape(-1, np.shape(tokens)[-1])
-    cache = HalfCache() if half else DynamicCache()
+    config = model.config if "linear_attention" in (getattr(model.config, "layer_types", None)
+                                                    or ()) else None
+    cache = HalfCache(config=config) if half else DynamicCache(config=config)
     logits = model(ids, past_key_values=cache, use_cache=True).logits
     for hook in hooks:
         hook.remove()

@@ -17,6 +17,7 @@
     X(kc_check_quantize)                                                                           \
     X(kc_check_matmul)                                                                             \
     X(kc_check_vector)                                                                             \
+    X(kc_check_recurrent)                                                                          \
     X(kc_check_attention)                                                                          \
     X(kc_check_kv_i8)                                                                              \
     X(kc_check_tiles)

@@ -32,12 +32,16 @@ static simde__m256i lanes_maskz_loadu_epi16(uint16_t k, const uint16_t *from)
 
 #define kernel_vector_init_avx512vnni    vector_init_emulated
 #define kernel_attention_init_avx512vnni attention_init_emulated
+#define kernel_recurrent_init_avx512vnni recurrent_init_emulated
 #include "kernels/x86/attention_avx512vnni.c"
+#undef UNROLL
+#include "kernels/x86/recurrent_avx512vnni.c"
 #include "kernels/x86/vector_avx512vnni.c"
 
 void kc_emulated_vector_init(kernel_table *table)
 {
     vector_init_emulated(table);
+    recurrent_init_emulated(table);
     attention_init_emulated(table);
 }
 #else

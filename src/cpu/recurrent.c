@@ -1,0 +1,333 @@
+/* recurrent.c - layers that keep a state instead of keys and values: LINEAR_IN, CONV, DELTA.
+ *
+ * The state of a sequence is one piece of memory (step_state_floats() for each layer), which a pass
+ * reads and never changes: it writes the states that are wanted elsewhere.  Rows go through it one
+ * after the other, at any length, so a row's bits do not depend on how a prompt was cut.
+ *
+ * Of rows that are drafts what they did to the state is kept: see cpu_executor_replay(). */
+#include "cpu/pass.h"
+
+enum { LANES = 64 }; /* of a value head that go through all rows together: 32 KB stay in a cache */
+
+static uint32_t lanes_of(const step_recurrence *r)
+{
+    if (r->value_dim <= LANES) return r->value_dim;
+    return r->value_dim % LANES ? KERNEL_PANEL_ROWS : LANES;
+}
+
+static uint32_t n_slices(const step_recurrence *r) { return r->value_dim / lanes_of(r); }
+
+/* ---- memory ---- */
+
+static size_t padded(uint32_t n) { return size_round_up(n, KERNEL_PANEL_ROWS); }
+
+/* A row of what LINEAR_IN makes: q k v, z, beta, alpha, each filled up to whole panels. */
+static size_t part_at(const step_recurrence *r, int part)
+{
+    const size_t value = padded(r->n_value_heads * r->value_dim);
+    const size_t at[] = {0, padded(step_channels(r)), padded(step_channels(r)) + value,
+                         padded(step_channels(r)) + value + padded(2 * r->n_value_heads)};
+    return at[part];
+}
+
+size_t pass_linear_width(const step_recurrence *r)
+{
+    return part_at(r, 3) + padded(r->n_value_heads);
+}
+
+/* What a draft did to a layer's state: k, change, decay, and what its convolution saw. */
+size_t pass_draft_floats(const step_recurrence *r)
+{
+    return padded(r->n_key_heads * r->key_dim) + padded(r->n_value_heads * r->value_dim) +
+           padded(r->n_value_heads) + padded(step_channels(r));
+}
+
+size_t pass_slice_floats(const step_recurrence *r) { return (size_t)r->key_dim * lanes_of(r); }
+
+typedef struct {
+    float *k, *change, *decay, *inputs;
+} draft_log;
+
+static draft_log log_of(const cpu_executor *ex, uint32_t draft, uint32_t layer)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    draft_log log;
+    log.k = ex->drafts + ((size_t)draft * r->n_layers + layer) * pass_draft_floats(r);
+    log.change = log.k + padded(r->n_key_heads * r->key_dim);
+    log.decay = log.change + padded(r->n_value_heads * r->value_dim);
+    log.inputs = log.decay + padded(r->n_value_heads);
+    return log;
+}
+
+void pass_linear_plan(cpu_executor *ex)
+{
+    uint32_t n_drafts = 0;
+    ex->n_spans = 0;
+    for (uint32_t i = 0; i < ex->n_rows; i++) {
+        bool is_first = i == 0 || ex->rows[i].sequence != ex->rows[i - 1].sequence;
+        if (is_first) ex->spans[ex->n_spans++] = (attend_group){i, 0};
+        ex->spans[ex->n_spans - 1].n_rows++;
+        ex->first_row[i] = ex->spans[ex->n_spans - 1].row;
+        ex->draft_of[i] = ex->rows[i].is_draft ? n_drafts++ : CPU_DRAFTS_MAX;
+    }
+    CHECK(n_drafts <= CPU_DRAFTS_MAX);
+}
+
+/* ---- LINEAR_IN ---- */
+
+static uint32_t blocks_of(const model_matrix *w)
+{
+    return w ? divide_up(w->n_panels, PASS_BLOCK_PANELS) : 0;
+}
+
+uint32_t pass_linear_units(const cpu_executor *ex, const step_op *op)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < STEP_MATRICES_MAX; i++) n += blocks_of(op->w[i]);
+    return n * divide_up(ex->n_rows, PASS_TILE);
+}
+
+void pass_linear_in(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit)
+{
+    const size_t width = pass_linear_width(&ex->program->shape.linear);
+    const uint32_t n_tiles = divide_up(ex->n_rows, PASS_TILE);
+    int part = 0;
+    while (unit >= blocks_of(op->w[part]) * n_tiles) unit -= blocks_of(op->w[part++]) * n_tiles;
+    const model_matrix *w = op->w[part];
+    const pass_block b = pass_block_at(w, PASS_BLOCK_PANELS, ex->n_rows, unit);
+    float *y = ex->linear + b.row * width + part_at(&ex->program->shape.linear, part) + b.first;
+    pass_matmul(ex, y, width, w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
+}
+
+/* ---- CONV ---- */
+
+static const float *inputs_of(const cpu_executor *ex, uint32_t row)
+{
+    return ex->linear + row * pass_linear_width(&ex->program->shape.linear);
+}
+
+/* What went into the convolution `back` tokens before a row: of this pass, the state, or none. */
+static const float *inputs_before(const cpu_executor *ex, const step_op *op, uint32_t row,
+                                  uint32_t back)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    const uint32_t first = ex->first_row[row], in_pass = row - first;
+    if (back <= in_pass) return inputs_of(ex, row - back);
+    const float *state = ex->rows[first].state;
+    if (!state) return ex->no_inputs;
+    return state + op->layer * step_state_floats(r) + step_state_matrices(r) +
+           (size_t)(r->n_taps - 1 - (back - in_pass)) * step_channels(r);
+}
+
+typedef struct {
+    uint32_t first, n;
+} channels;
+
+/* Channels of a key head: its q, its k, and the values of as many heads as there are for one. */
+static void channels_of(const step_recurrence *r, uint32_t part, channels out[3])
+{
+    const uint32_t keys = r->n_key_heads * r->key_dim;
+    const uint32_t values = r->n_value_heads / r->n_key_heads * r->value_dim;
+    out[0] = (channels){part * r->key_dim, r->key_dim};
+    out[1] = (channels){keys + part * r->key_dim, r->key_dim};
+    out[2] = (channels){2 * keys + part * values, values};
+}
+
+/* What the next row's convolution will see goes with the state after this row. */
+static void keep_inputs(const cpu_executor *ex, const step_op *op, uint32_t row, const channels *c)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    float *to = ex->rows[row].next_state;
+    if (!to) return;
+    to += op->layer * step_state_floats(r) + step_state_matrices(r);
+    for (uint32_t j = 0; j + 1 < r->n_taps; j++)
+        memcpy(to + (size_t)j * step_channels(r) + c->first,
+               inputs_before(ex, op, row, r->n_taps - 2 - j) + c->first, c->n * sizeof *to);
+}
+
+/* decay and beta of the value heads [first, first + n). */
+static void find_rates(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t first,
+                       uint32_t n)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    const uint32_t per_key = r->n_value_heads / r->n_key_heads;
+    const float *in = inputs_of(ex, row), *both = in + part_at(r, 2);
+    float *decay = ex->rates + (size_t)row * 2 * r->n_value_heads, *beta = decay + r->n_value_heads;
+    const bool is_split = (op - 1)->w[3] != NULL;
+    for (uint32_t h = first; h < first + n; h++) {
+        const uint32_t group = h / per_key * 2 * per_key + h % per_key;
+        const float b = is_split ? both[h] : both[group];
+        const float a = is_split ? in[part_at(r, 3) + h] : both[group + per_key];
+        beta[h] = kernel_sigmoid_ref(b);
+        decay[h] = kernel_exp_ref(op->decay[h] * kernel_softplus_ref(a + op->dt[h]));
+    }
+}
+
+void pass_conv(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part)
+{
+    enum { TAPS_MAX = 8 };
+    const step_recurrence *r = &ex->program->shape.linear;
+    const uint32_t n_channels = step_channels(r), per_key = r->n_value_heads / r->n_key_heads;
+    float *mixed = ex->mixed + (size_t)row * n_channels;
+    channels c[3];
+    channels_of(r, part, c);
+    for (int i = 0; i < 3; i++) {
+        const float *rows[TAPS_MAX];
+        for (uint32_t j = 0; j < r->n_taps; j++)
+            rows[j] = inputs_before(ex, op, row, r->n_taps - 1 - j) + c[i].first;
+        ex->k->conv(mixed + c[i].first, rows, op->conv + c[i].first, n_channels, r->n_taps,
+                    c[i].n);
+        keep_inputs(ex, op, row, &c[i]);
+    }
+    for (int i = 0; i < 2; i++) /* the mean of squares is the sum over key_dim */
+        ex->k->rms_norm(mixed + c[i].first, mixed + c[i].first, op->head_norm[i], r->key_dim,
+                        1e-6f / (float)r->key_dim);
+    find_rates(ex, op, row, part * per_key, per_key);
+    if (ex->draft_of[row] == CPU_DRAFTS_MAX) return;
+    const draft_log log = log_of(ex, ex->draft_of[row], op->layer);
+    memcpy(log.k + part * r->key_dim, mixed + c[1].first, r->key_dim * sizeof *mixed);
+    memcpy(log.decay + part * per_key,
+           ex->rates + (size_t)row * 2 * r->n_value_heads + part * per_key,
+           per_key * sizeof *mixed);
+    for (int i = 0; i < 3; i++)
+        memcpy(log.inputs + c[i].first, inputs_of(ex, row) + c[i].first, c[i].n * sizeof *mixed);
+}
+
+/* ---- DELTA ---- */
+
+static uint32_t key_head(const step_recurrence *r, uint32_t value_head)
+{
+    return r->is_grouped ? value_head / (r->n_value_heads / r->n_key_heads)
+                         : value_head % r->n_key_heads;
+}
+
+/* Of a layer's part of a state: a slice of a head's matrix, [key_dim][lanes]. */
+static size_t slice_at(const step_recurrence *r, uint32_t layer, uint32_t head, uint32_t slice)
+{
+    return layer * step_state_floats(r) +
+           ((size_t)head * n_slices(r) + slice) * pass_slice_floats(r);
+}
+
+uint32_t pass_delta_units(const cpu_executor *ex)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    return ex->n_spans * r->n_value_heads * n_slices(r);
+}
+
+/* Unit: (sequence, value head, slice), through all rows of the sequence. */
+void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    const uint32_t lanes = lanes_of(r), slice = unit % n_slices(r);
+    const uint32_t head = unit / n_slices(r) % r->n_value_heads, of_key = key_head(r, head);
+    const attend_group span = ex->spans[unit / n_slices(r) / r->n_value_heads];
+    const size_t at = slice_at(r, op->layer, head, slice);
+    const uint32_t value = head * r->value_dim + slice * lanes;
+    const float *from = scratch->slice;
+    if (ex->rows[span.row].state)
+        from = ex->rows[span.row].state + at;
+    else
+        memset(scratch->slice, 0, pass_slice_floats(r) * sizeof *scratch->slice);
+    for (uint32_t row = span.row; row < span.row + span.n_rows; row++) {
+        const float *mixed = ex->mixed + (size_t)row * step_channels(r);
+        const float *rates = ex->rates + (size_t)row * 2 * r->n_value_heads;
+        const kernel_delta_row in = {
+            .q = mixed + of_key * r->key_dim,
+            .k = mixed + (r->n_key_heads + of_key) * r->key_dim,
+            .v = mixed + 2 * r->n_key_heads * r->key_dim + value,
+            .decay = rates[head],
+            .beta = rates[r->n_value_heads + head],
+            .n_keys = r->key_dim,
+            .n_lanes = lanes,
+        };
+        float *next = ex->rows[row].next_state, *to = next ? next + at : scratch->slice;
+        float change[LANES], *out = ex->attended.f +
+                                    (size_t)row * r->n_value_heads * r->value_dim + value;
+        ex->k->delta(out, change, to, from, &in);
+        if (ex->draft_of[row] < CPU_DRAFTS_MAX)
+            memcpy(log_of(ex, ex->draft_of[row], op->layer).change + value, change,
+                   lanes * sizeof *change);
+        from = to;
+    }
+}
+
+/* norm(out) silu(z), head by head. */
+void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    const step_recurrence *r = &s->linear;
+    const uint32_t n = r->n_value_heads * r->value_dim;
+    float *out = ex->attended.f + (size_t)row * n;
+    float *z = ex->linear + row * pass_linear_width(r) + part_at(r, 1);
+    for (uint32_t h = 0; h < r->n_value_heads; h++) {
+        float *head = out + h * r->value_dim;
+        ex->k->rms_norm(head, head, op->head_norm[0], r->value_dim, s->norm_eps);
+    }
+    ex->k->silu_gated(z, out, n);
+    memcpy(out, z, n * sizeof *out);
+}
+
+/* ---- drafts that were right ---- */
+
+typedef struct {
+    const cpu_executor *ex;
+    uint32_t draft, n;
+    const float *from;
+    float *to;
+} replay;
+
+static void replay_inputs(const replay *p, uint32_t layer)
+{
+    const step_recurrence *r = &p->ex->program->shape.linear;
+    const uint32_t n = step_channels(r), kept = r->n_taps - 1;
+    const size_t at = layer * step_state_floats(r) + step_state_matrices(r);
+    for (uint32_t j = 0; j < kept; j++) { /* the last of those kept before and those of drafts */
+        const uint32_t i = j + p->n;
+        const float *from = i < kept ? p->from + at + (size_t)i * n
+                                     : log_of(p->ex, p->draft + i - kept, layer).inputs;
+        memcpy(p->to + at + (size_t)j * n, from, n * sizeof *from);
+    }
+}
+
+static void replay_slice(const replay *p, uint32_t layer, uint32_t head, uint32_t slice)
+{
+    const step_recurrence *r = &p->ex->program->shape.linear;
+    const size_t at = slice_at(r, layer, head, slice);
+    const float *from = p->from + at;
+    for (uint32_t i = 0; i < p->n; i++, from = p->to + at) {
+        const draft_log log = log_of(p->ex, p->draft + i, layer);
+        const kernel_delta_row in = {.k = log.k + key_head(r, head) * r->key_dim,
+                                     .decay = log.decay[head],
+                                     .n_keys = r->key_dim,
+                                     .n_lanes = lanes_of(r)};
+        p->ex->k->delta_again(p->to + at, from,
+                              log.change + head * r->value_dim + slice * lanes_of(r), &in);
+    }
+}
+
+static void replay_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
+{
+    const replay *p = arg;
+    const step_recurrence *r = &p->ex->program->shape.linear;
+    const uint32_t slices = r->n_value_heads * n_slices(r);
+    (void)phase, (void)worker;
+    for (uint32_t u = first; u < end; u++) {
+        const uint32_t layer = u / (slices + 1), i = u % (slices + 1);
+        if (i == slices)
+            replay_inputs(p, layer);
+        else
+            replay_slice(p, layer, i / n_slices(r), i % n_slices(r));
+    }
+}
+
+void cpu_executor_replay(cpu_executor *ex, uint32_t row, uint32_t n, const float *from, float *to)
+{
+    const step_recurrence *r = &ex->program->shape.linear;
+    const uint32_t n_units = r->n_layers * (r->n_value_heads * n_slices(r) + 1);
+    CHECK(n >= 1 && row + n <= ex->n_rows && from != to);
+    CHECK(ex->rows[row].is_draft && ex->draft_of[row] + n <= CPU_DRAFTS_MAX);
+    replay p = {ex, ex->draft_of[row], n, from, to};
+    const uint32_t chunk = n_units / (ex->n_workers * 8);
+    const team_phase phase = {n_units, chunk ? chunk : 1};
+    team_run(ex->workers, &phase, 1, replay_units, &p);
+}

@@ -1,0 +1,83 @@
+/* qwen35.c - Qwen3-Next, Qwen3.5 and their kin: three of four layers keep a state (Gated DeltaNet),
+ * the fourth attends with a gate on its result; feed-forward dense, or experts beside a gated one
+ * that every row takes.  Blocks for tokens further on (MTP) are not run. */
+#include "model/build.h"
+
+/* Text has one position: all sections of the rotation turn by it, but for a fourth, which files of
+ * other models have. */
+static void check_sections(builder *b)
+{
+    char key[96];
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", b->arch);
+    const gguf_value *sections = gguf_find(b->file, key);
+    if (b->status || !sections) return;
+    int64_t sum = 0;
+    bool is_array = sections->type == GGUF_ARRAY && sections->item_type != GGUF_STRING &&
+                    sections->item_type != GGUF_ARRAY && sections->n_items <= 4;
+    for (uint64_t i = 0; is_array && i < sections->n_items && i < 3; i++)
+        sum += gguf_item_i64(sections, i);
+    if (!is_array || sum != b->program.shape.ropes[0].n_rot / 2 ||
+        (sections->n_items > 3 && gguf_item_i64(sections, 3) != 0))
+        build_fail(b, "key %s: these sections are not supported", key);
+}
+
+/* Which layers keep a state: the file's list, or all but the last of so many. */
+static void find_recurrent(builder *b, bool *is_recurrent)
+{
+    const uint32_t n = b->program.shape.n_layers;
+    uint32_t every = build_u32_or(b, "full_attention_interval", 1, MODEL_LAYERS_MAX, 4);
+    char key[96];
+    snprintf(key, sizeof key, "%s.attention.recurrent_layers", b->arch);
+    const gguf_value *list = gguf_find(b->file, key);
+    const bool is_list = list && list->type == GGUF_ARRAY && list->n_items >= n &&
+                         list->item_type != GGUF_STRING && list->item_type != GGUF_ARRAY;
+    if (b->status) return;
+    if (list && !is_list) {
+        build_fail(b, "key %s must have a flag for each of %u layers", key, n);
+        return;
+    }
+    bool attends = false;
+    for (uint32_t i = 0; i < n; i++) {
+        is_recurrent[i] = is_list ? gguf_item_i64(list, i) != 0 : (i + 1) % every != 0;
+        attends |= !is_recurrent[i];
+    }
+    if (!attends) build_fail(b, "no layer attends: not supported for this architecture");
+}
+
+static void build_experts_of(builder *b)
+{
+    build_routing(b, STEP_ROUTE_SOFTMAX_TOP);
+    b->n_ff_shared = build_u32_or(b, "expert_shared_feed_forward_length", 0, 1 << 20, 0);
+    b->is_shared_gated = b->n_ff_shared > 0;
+    if (!b->status && !b->n_ff_shared && build_has(b, "blk.%u.ffn_gate_shexp.weight", 0))
+        build_fail(b, "key %s.expert_shared_feed_forward_length is missing", b->arch);
+}
+
+void build_qwen35(builder *b)
+{
+    static const char norm[] = "blk.%u.post_attention_norm.weight";
+    step_shape *s = &b->program.shape;
+    bool is_recurrent[MODEL_LAYERS_MAX] = {0};
+    build_shape(b, STEP_NORM_RMS);
+    build_without_mtp(b);
+    build_rope(b, STEP_ROPE_SPLIT, false);
+    check_sections(b);
+    find_recurrent(b, is_recurrent);
+    build_recurrence(b);
+    s->linear.is_grouped = view_equal(view_of(b->arch), VIEW("qwen3next"));
+    s->activation = STEP_SILU_GATED;
+    const bool has_experts = !view_equal(view_of(b->arch), VIEW("qwen35"));
+    if (has_experts) build_experts_of(b);
+    build_embed(b);
+    for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {
+        if (is_recurrent[layer])
+            build_recurrent(b, layer);
+        else
+            build_attention_gated(b, layer);
+        if (has_experts)
+            build_experts_ffn(b, layer, norm);
+        else
+            build_ffn(b, layer, norm);
+    }
+    build_head(b);
+}
