@@ -193,6 +193,9 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .even_tokens = even_tokens(e->model),
     };
     e->kv_bytes = kv_layout_bytes(&layout);
+    kv_layout least = layout;
+    least.bytes = 1;
+    e->kv_bytes_min = kv_layout_bytes(&least);
     return config->vocab_only ? CERIUM_OK : kv_pool_open(&e->pool, &layout, err);
 }
 
