@@ -228,6 +228,7 @@ typedef struct {
     cerium_pooling pooling;      /* how the file makes one vector of a text; CERIUM_POOLING_NONE:
                                     the model was not made for it */
     int32_t text_end;            /* a text to be embedded ends with this token; -1: with its own */
+    uint64_t kv_bytes_min;       /* memory that the KV pages of one whole context take */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: sizeof the struct in the caller. */
@@ -251,6 +252,16 @@ CERIUM_API CERIUM_CHECKED int cerium_engine_open(cerium_engine **engine_out,
 /** Free an engine and set *engine to NULL; all its sessions must be closed.
  * Accepts NULL and pointers to NULL. */
 CERIUM_API void cerium_engine_close(cerium_engine **engine);
+
+/** Bound the memory of the KV pages from now on, for engines that share a machine.
+ *
+ * @param kv_bytes  never less than cerium_engine_info.kv_bytes_min; 0, or more than its kv_bytes:
+ *                  all that the engine was opened with
+ * Pages that no session holds are given back at once, those beyond the bound as sessions let go of
+ * them; kv_bytes_used of cerium_engine_measure() says what they hold. Sessions that need more
+ * wait, or compute again what they gave up.  Cost: that of giving back memory, up to a
+ * tenth of a second a gigabyte.  Thread-safe. */
+CERIUM_API void cerium_engine_limit_kv(cerium_engine *engine, uint64_t kv_bytes);
 
 /** Facts about the engine. Thread-safe. */
 CERIUM_API void cerium_engine_describe_sized(const cerium_engine *engine, cerium_engine_info *info,
@@ -951,6 +962,7 @@ typedef struct {
     uint64_t model_drafted_tokens, model_accepted_tokens; /* of a draft model */
     uint64_t draft_model_passes, draft_model_tokens;      /* of its own; computed in them */
     uint64_t draft_model_ns;                              /* processor time of one thread */
+    uint64_t kv_bytes_used;                               /* that kv_pages_used take */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,

@@ -122,7 +122,11 @@ void *memory_map_file(int fd, uint64_t offset, size_t size)
     return start;
 }
 
-void memory_drop(void *p, size_t size) { madvise(p, size, MADV_DONTNEED); }
+void memory_drop(void *p, size_t size)
+{
+    const size_t from = size_round_up((size_t)p, 4096), end = ((size_t)p + size) / 4096 * 4096;
+    if (from < end) madvise((void *)from, end - from, MADV_DONTNEED);
+}
 
 void memory_unmap(void *p, size_t size)
 {

@@ -42,7 +42,8 @@ void memory_populate(void *p, size_t size);
 void *memory_map_file(int fd, uint64_t offset, size_t size);
 /* Of either kind. */
 void memory_unmap(void *p, size_t size);
-/* Give back the physical memory of whole pages of a memory_map(): they read as zeros again. */
+/* Give back the physical memory of the system's pages that lie within, parts of a memory_map():
+ * they read as zeros again. */
 void memory_drop(void *p, size_t size);
 
 /* Tests only: fail allocation number n from now (0 = the next one); -1 = never. */

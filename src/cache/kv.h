@@ -64,12 +64,16 @@ CERIUM_CHECKED int kv_pool_open(kv_pool **out, const kv_layout *layout, cerium_e
 /* Memory that the pages of such a pool may take; 0 where it cannot be opened. */
 uint64_t kv_layout_bytes(const kv_layout *layout);
 void kv_pool_close(kv_pool **pool);
+/* Less memory for pages from now on, or as much as there is room for again (0): never less than for
+ * one whole sequence.  What no sequence holds goes at once, the rest when it is let go of. */
+void kv_pool_limit(kv_pool *pool, uint64_t bytes);
 /* Bytes that one more token takes in the layers that keep everything. */
 uint64_t kv_token_bytes(const kv_pool *pool);
 
 typedef struct {
-    uint32_t blocks_max, held, idle; /* the rest is free */
+    uint32_t blocks_max, held, idle; /* the rest is free; max is what the limit leaves */
     uint32_t states_max, states_held, states_idle;
+    uint64_t held_bytes;             /* about what those that are held take */
     uint32_t disk_blocks, waiting;   /* on disk, and looked at for it later */
     uint64_t written, loaded;        /* blocks, to disk and from it, since keeping began */
     uint64_t evicted, damaged;       /* blocks whose file went, and that were not as written */

@@ -79,11 +79,13 @@ static int share_out(kv_pool *pool, const kv_layout *layout)
     double sequences = size > one ? size / one : 1;
     double blocks = all * sequences;
     if (blocks > KV_BLOCKS_MAX) return CERIUM_ERR_MEMORY;
-    pool->n_blocks = (uint32_t)blocks;
+    pool->n_blocks = pool->blocks_limit = (uint32_t)blocks;
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         kv_group *group = &pool->groups[g];
+        group->pages_min = (uint32_t)group_share(group, all);
         group->n_pages = (uint32_t)(group_share(group, all) * sequences);
         if (!group->window) group->n_pages = pool->n_blocks;
+        group->pages_limit = group->n_pages;
         if (!size_mul(group->page_bytes, group->n_pages, &group->pages_bytes))
             return CERIUM_ERR_MEMORY;
     }
@@ -226,10 +228,15 @@ uint64_t kv_token_bytes(const kv_pool *pool)
 void kv_pool_measure(kv_pool *pool, kv_use *use)
 {
     pthread_mutex_lock(&pool->lock);
-    *use = (kv_use){.blocks_max = pool->n_blocks,
+    *use = (kv_use){.blocks_max = pool->blocks_limit,
                     .held = pool->n_blocks - pool->n_free - pool->n_idle,
                     .idle = pool->n_idle};
     kv_states_measure(pool, use);
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        const kv_group *group = &pool->groups[g];
+        const uint32_t n = kv_pages_used(group);
+        use->held_bytes += (group->window && n < use->held ? n : use->held) * group->page_bytes;
+    }
     if (pool->listener) pool->listener->measure(pool->listener_user, use);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -262,7 +269,7 @@ static void list_page(const kv_pool *pool, kv_group *group, uint32_t page)
     group->newest[list] = page;
 }
 
-static void unlist_page(kv_group *group, uint32_t page)
+void kv_page_unlist(kv_group *group, uint32_t page)
 {
     uint32_t older = group->older[page], newer = group->newer[page], list = group->list_of[page];
     *(older == KV_NONE ? &group->oldest[list] : &group->newer[older]) = newer;
@@ -279,11 +286,11 @@ static bool is_listed(const kv_pool *pool, const kv_group *group, uint32_t block
 static bool take_page(kv_pool *pool, kv_group *group, uint32_t block)
 {
     uint32_t page = group->oldest[group->oldest[0] == KV_NONE];
-    if (group->n_free > 0) {
+    if (group->n_free > 0 && kv_pages_used(group) < group->pages_limit) {
         page = group->free_pages[--group->n_free];
     } else {
         if (page == KV_NONE) return false;
-        unlist_page(group, page);
+        kv_page_unlist(group, page);
         group->page_of[group->block_of[page]] = KV_NONE;
     }
     group->page_of[block] = page;
@@ -295,7 +302,7 @@ static bool take_page(kv_pool *pool, kv_group *group, uint32_t block)
 void kv_block_use_page(kv_pool *pool, uint32_t g, uint32_t block)
 {
     kv_group *group = &pool->groups[g];
-    if (is_listed(pool, group, block)) unlist_page(group, group->page_of[block]);
+    if (is_listed(pool, group, block)) kv_page_unlist(group, group->page_of[block]);
     group->users[block]++;
 }
 
@@ -315,7 +322,7 @@ void kv_block_list_pages(kv_pool *pool, uint32_t block, bool listed)
         if (listed)
             list_page(pool, group, group->page_of[block]);
         else
-            unlist_page(group, group->page_of[block]);
+            kv_page_unlist(group, group->page_of[block]);
     }
 }
 
@@ -349,6 +356,11 @@ void kv_block_mark(kv_pool *pool, uint32_t block)
     if (b->in_tree) kv_block_list_pages(pool, block, true);
 }
 
+void kv_pages_drop(const kv_group *group, uint32_t first, uint32_t n)
+{
+    memory_drop(group->pages + (size_t)first * group->page_bytes, n * group->page_bytes);
+}
+
 /* ---- blocks ---- */
 
 void kv_block_hold(kv_pool *pool, uint32_t block)
@@ -370,11 +382,15 @@ void kv_block_free(kv_pool *pool, uint32_t block)
         kv_group *group = &pool->groups[g];
         if (!group->window) continue;
         CHECK(group->users[block] == 0);
-        if (group->page_of[block] != KV_NONE)
-            group->free_pages[group->n_free++] = group->page_of[block];
+        const uint32_t page = group->page_of[block];
+        if (page == KV_NONE) continue;
+        group->free_pages[group->n_free++] = page;
         group->page_of[block] = KV_NONE;
+        if (kv_pages_used(group) >= group->pages_limit) kv_pages_drop(group, page, 1);
     }
     pool->free_blocks[pool->n_free++] = block;
+    for (uint32_t g = 0; g < pool->n_groups && kv_blocks_used(pool) >= pool->blocks_limit; g++)
+        if (!pool->groups[g].window) kv_pages_drop(&pool->groups[g], block, 1);
 }
 
 uint32_t kv_block_take(kv_pool *pool, uint32_t groups)

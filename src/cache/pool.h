@@ -45,7 +45,8 @@ typedef struct {
     size_t page_bytes;    /* of all layers of the group */
     uint8_t *pages;       /* [n_pages][page_bytes] */
     size_t pages_bytes;
-    uint32_t n_pages;
+    uint32_t n_pages, pages_min; /* min: of one whole sequence */
+    uint32_t pages_limit; /* that may be in use: limit.c */
     size_t used_bytes;    /* of pages, up to the last that was ever used */
     size_t ready_bytes;   /* that have their memory: prefault.c */
     /* where there is a window: */
@@ -110,6 +111,7 @@ struct kv_pool {
     kv_layer *layers;      /* [n_layers] */
     kv_block *blocks;      /* [n_blocks] */
     uint32_t n_blocks, n_free, n_idle;
+    uint32_t blocks_limit; /* that may be in use: limit.c */
     uint32_t *free_blocks; /* [n_free]: a stack */
     uint32_t *heap;        /* [n_heap] idle blocks that nothing follows, the least priority first */
     uint32_t n_heap;
@@ -159,6 +161,12 @@ static inline uint32_t kv_window_first(const kv_group *group, uint32_t n)
     return n + 1 > group->window ? (n + 1 - group->window) / KERNEL_PAGE : 0;
 }
 
+static inline uint32_t kv_blocks_used(const kv_pool *pool) { return pool->n_blocks - pool->n_free; }
+static inline uint32_t kv_pages_used(const kv_group *group)
+{
+    return group->n_pages - group->n_free; /* of a group with a window */
+}
+
 /* The group's page of a block that has one. */
 static inline uint8_t *kv_group_page(const kv_group *group, uint32_t block)
 {
@@ -190,6 +198,17 @@ bool kv_block_has_pages(const kv_pool *pool, uint32_t block);
 void kv_block_mark(kv_pool *pool, uint32_t block);
 /* Pages that `to`, in the tree, lacks and its equal `from`, private, has become those of `to`. */
 void kv_block_give_pages(kv_pool *pool, uint32_t to, uint32_t from);
+
+/* Take a page off its list. */
+void kv_page_unlist(kv_group *group, uint32_t page);
+
+/* The system has the memory of n pages again. */
+void kv_pages_drop(const kv_group *group, uint32_t first, uint32_t n);
+
+/* ---- limit.c: with the lock, less memory than there is room for ---- */
+
+/* Somebody let go of blocks: what is beyond the limit is given up. */
+void kv_limit_keep(kv_pool *pool);
 
 /* ---- prefault.c: memory for pages before they are used ---- */
 

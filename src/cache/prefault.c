@@ -6,9 +6,15 @@
 #include "base/memory.h"
 #include "cache/pool.h"
 
-static bool is_behind(const kv_group *group)
+/* So far as the limit leaves room for. */
+static size_t most_bytes(const kv_pool *pool, const kv_group *group)
 {
-    return group->ready_bytes < group->pages_bytes &&
+    return (group->window ? group->pages_limit : pool->blocks_limit) * group->page_bytes;
+}
+
+static bool is_behind(const kv_pool *pool, const kv_group *group)
+{
+    return group->ready_bytes < most_bytes(pool, group) &&
            group->used_bytes + KV_PREFAULT_BYTES > group->ready_bytes;
 }
 
@@ -17,7 +23,7 @@ void kv_prefault_note(kv_pool *pool, kv_group *group, uint32_t page)
     const size_t end = ((size_t)page + 1) * group->page_bytes;
     if (end <= group->used_bytes) return;
     group->used_bytes = end;
-    if (pool->has_prefault && is_behind(group)) thread_bell_ring(&pool->prefault_bell);
+    if (pool->has_prefault && is_behind(pool, group)) thread_bell_ring(&pool->prefault_bell);
 }
 
 /* Touch the next of a group that is behind. False: none is. */
@@ -26,11 +32,11 @@ static bool touch(kv_pool *pool)
     kv_group *behind = NULL;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t g = 0; g < pool->n_groups && !behind; g++)
-        if (is_behind(&pool->groups[g])) behind = &pool->groups[g];
+        if (is_behind(pool, &pool->groups[g])) behind = &pool->groups[g];
+    /* Nobody else changes where it is ready. */
+    size_t at = behind ? behind->ready_bytes : 0, n = behind ? most_bytes(pool, behind) - at : 0;
     pthread_mutex_unlock(&pool->lock);
     if (!behind) return false;
-    /* Nobody else changes where it is ready. */
-    size_t at = behind->ready_bytes, n = behind->pages_bytes - at;
     if (n > MEMORY_HUGE_PAGE) n = MEMORY_HUGE_PAGE;
     memory_populate(behind->pages + at, n);
     pthread_mutex_lock(&pool->lock);

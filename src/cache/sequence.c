@@ -112,6 +112,7 @@ void kv_sequence_rest(kv_sequence *seq)
     kv_sequence_set_state(seq, KV_NONE, 0);
     kv_sequence_drop_next(seq);
     seq->fork = 0;
+    kv_limit_keep(seq->pool);
     pthread_mutex_unlock(&seq->pool->lock);
 }
 
@@ -156,7 +157,7 @@ uint32_t kv_sequence_blocks(kv_sequence *seq)
 /* A private block; evicts what is idle. */
 static uint32_t take_block(kv_pool *pool, uint32_t groups)
 {
-    if (pool->n_free == 0) {
+    while (pool->n_free == 0 || kv_blocks_used(pool) >= pool->blocks_limit) {
         uint32_t idle = kv_idle_first(pool);
         if (idle == KV_NONE) return KV_NONE;
         kv_idle_evicts(pool, idle);

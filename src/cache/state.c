@@ -44,6 +44,7 @@ void kv_states_measure(const kv_pool *pool, kv_use *use)
     for (uint32_t i = 0; i < s->n; i++)
         use->states_idle += s->all[i].is_found && s->all[i].holders == 0;
     use->states_held = s->n - s->n_free - use->states_idle;
+    use->held_bytes += use->states_held * s->bytes;
 }
 
 /* ---- who finds it ---- */

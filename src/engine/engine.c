@@ -196,6 +196,9 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
     };
     e->has_states = layout.state_bytes > 0;
     e->kv_bytes = kv_layout_bytes(&layout);
+    kv_layout least = layout;
+    least.bytes = 1;
+    e->kv_bytes_min = kv_layout_bytes(&least);
     return config->vocab_only ? CERIUM_OK : kv_pool_open(&e->pool, &layout, err);
 }
 

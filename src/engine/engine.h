@@ -81,7 +81,7 @@ struct cerium_engine {
     size_t tops_at;              /* from there on the tops */
     uint32_t token_bytes_max;
     uint32_t context_tokens_max, batch_tokens_max, sessions_max;
-    uint64_t kv_bytes;           /* that pages and states may take */
+    uint64_t kv_bytes, kv_bytes_min; /* that pages and states may take; of one whole context */
     bool has_states;             /* sequences have one: the model has recurrent layers */
 
     bool speculates;             /* unless a session does not want it */

@@ -119,6 +119,7 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         .draft_model_passes = e->draft ? atomic_load(&e->draft->passes) : 0,
         .draft_model_tokens = e->draft ? atomic_load(&e->draft->computed) : 0,
         .draft_model_ns = e->draft ? atomic_load(&e->draft->ns) : 0,
+        .kv_bytes_used = pages.held_bytes,
     };
     for (int i = 0; i < DRAFT_SOURCES; i++) {
         stats.drafted_tokens += atomic_load(&c->drafted[i]);
@@ -129,6 +130,13 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         stats.waiting[i] = atomic_load(&c->waiting[i]);
     }
     engine_hand_over(out, size, &stats, sizeof stats);
+}
+
+void cerium_engine_limit_kv(cerium_engine *e, uint64_t kv_bytes)
+{
+    CHECK(e);
+    if (e->pool) kv_pool_limit(e->pool, kv_bytes);
+    engine_has_room(e);
 }
 
 void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *out, size_t size)
@@ -162,6 +170,7 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .kv_bytes = e->kv_bytes,
         .pooling = e->pooling,
         .text_end = e->text_end,
+        .kv_bytes_min = e->kv_bytes_min,
     };
     engine_hand_over(out, size, &info, sizeof info);
 }

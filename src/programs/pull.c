@@ -2,7 +2,10 @@
 #include "programs/programs.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -310,6 +313,56 @@ int pull_listed(const char *name, const server_pull_hooks *hooks, char path[SERV
     if (!models_path(path, SERVER_PULL_PATH_MAX, p.name))
         return error_set(err, CERIUM_ERR_ARGUMENT, "no folder for models: set CERIUM_MODELS");
     return pull_all(&p, err);
+}
+
+/* ---- removing ---- */
+
+/* A plain file right in the folder of models, of one name. */
+static int check_own(const char *path, cerium_error *err)
+{
+    char file[TEXT_BYTES], real[PATH_MAX], real_own[PATH_MAX];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    if (!models_path(file, sizeof file, slash ? slash + 1 : path) || !realpath(path, real) ||
+        !realpath(file, real_own) || strcmp(real, real_own) != 0 || lstat(file, &st) ||
+        !S_ISREG(st.st_mode))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "only files right in the folder of models, as "
+                         "`cerium pull` makes them, are removed");
+    const size_t len = strlen(real);
+    if (len < 6 || strcmp(real + len - 5, ".gguf") != 0)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%.200s is no .gguf file", path);
+    if (access(file, W_OK))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%.200s: %s", path, strerror(errno));
+    return CERIUM_OK;
+}
+
+static int remove_one(const char *path, cerium_error *err)
+{
+    char beside[TEXT_BYTES + 16];
+    if (unlink(path) && errno != ENOENT)
+        return error_set(err, CERIUM_ERR_IO, "%.200s: %s", path, strerror(errno));
+    if (snprintf(beside, sizeof beside, "%s.panels", path) < TEXT_BYTES) unlink(beside);
+    if (address_path(path, beside)) unlink(beside);
+    return CERIUM_OK;
+}
+
+int pull_remove(const char *path, bool really, cerium_error *err)
+{
+    char name[TEXT_BYTES];
+    unsigned n = 0;
+    RETURN_IF(check_own(path, err));
+    if (!really) return CERIUM_OK;
+    snprintf(name, sizeof name, "%s", path);
+    char *part = strstr(name, "-00001-of-");
+    if (!part || sscanf(part, "-00001-of-%5u", &n) != 1 || n > SPLITS_MAX)
+        return remove_one(path, err);
+    for (unsigned i = 1; i <= n; i++) {
+        char digits[8];
+        snprintf(digits, sizeof digits, "%05u", i);
+        memcpy(part + 1, digits, 5);
+        RETURN_IF(remove_one(name, err));
+    }
+    return CERIUM_OK;
 }
 
 int program_pull(int argc, char **argv)

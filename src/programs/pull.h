@@ -11,4 +11,9 @@ uint32_t pull_offers(server_offer *out, uint32_t n_max);
 CERIUM_CHECKED int pull_listed(const char *name, const server_pull_hooks *hooks,
                                char path[SERVER_PULL_PATH_MAX], cerium_error *err);
 
+/* Remove a file that was fetched, with what was made of it; all parts of a split one.
+ * CERIUM_ERR_ARGUMENT: it is none, or no plain file right in the folder of models; CERIUM_ERR_IO.
+ * really false: only look. */
+CERIUM_CHECKED int pull_remove(const char *path, bool really, cerium_error *err);
+
 #endif

@@ -283,7 +283,7 @@ static void offer_models(serving *v)
     const bool is_local = !host || access_is_loopback(view_of(host));
     const bool is_off = v->pull && !strcmp(v->pull, "off");
     const bool is_on = v->pull && !strcmp(v->pull, "on");
-    v->pulls = (server_pulls){.offers = pull_offers, .pull = pull_listed};
+    v->pulls = (server_pulls){.offers = pull_offers, .pull = pull_listed, .remove = pull_remove};
     if (is_off) v->pulls.refusal = "this server was started with --pull off";
     else if (!is_on && !is_local)
         v->pulls.refusal = "this server is not on loopback alone: start it with --pull on, or use "

@@ -239,7 +239,7 @@ static void forget_exchange(connection *c)
     log_exchange(c);
     metrics_request(&c->s->metrics, x->route->metric, x->status);
     workers_drop(c->s->workers, &x->job);
-    x->awaits_end = false;
+    x->awaits_end = x->awaits_deletion = false;
     x->follows_pull = PULL_FOLLOWS_NOT;
     recording_leave(c);
     (void)connection_gathers(c, 0, -(ptrdiff_t)x->body_counted);

@@ -12,6 +12,7 @@
 #include "server/lanes.h"
 #include "server/look.h"
 #include "server/recording.h"
+#include "server/model_delete.h"
 #include "server/model_loader.h"
 #include "server/model_pull.h"
 #include "server/schedule.h"
@@ -124,6 +125,7 @@ static void on_tick(void *user)
     recordings_tick(s, clock_ns());
     models_work(s);
     pull_tick(s);
+    model_delete_tick(s);
     keep_alive_tick(s, clock_ns());
 }
 

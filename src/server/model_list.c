@@ -54,7 +54,9 @@ static void describe(served_model *m)
 {
     const cerium_engine_info *info = &m->info;
     cerium_engine_describe(m->vocab, &m->info);
-    m->bytes = info->weights_bytes + info->kv_bytes + info->draft_model_bytes;
+    m->own_bytes = info->weights_bytes + info->draft_model_bytes;
+    m->kv_bytes_min = info->kv_bytes_min;
+    m->kv_bytes_max = m->kv_bytes = info->kv_bytes;
     snprintf(m->key, sizeof m->key, "%.60s/%u/%llu", info->name, info->n_vocab,
              (unsigned long long)info->n_parameters);
     m->key_hash = hash_bytes(m->key, strlen(m->key), 0) | 1;
@@ -131,7 +133,9 @@ void models_free(served_model **out)
 {
     if (!out || !*out) return;
     served_model *m = *out;
-    if (!m->is_borrowed) {
+    if (m->is_borrowed) {
+        cerium_engine_limit_kv(m->engine, 0);
+    } else {
         cerium_engine_close(&m->moved);
         cerium_engine_close(&m->engine);
         cerium_engine_close(&m->vocab);
@@ -164,10 +168,15 @@ uint32_t models_n(const server *s)
 
 served_model *models_at(const server *s, uint32_t i) { return s->models[i]; }
 
+static bool is_gone(const served_model *m)
+{
+    return atomic_load_explicit(&m->is_deleted, memory_order_acquire);
+}
+
 static served_model *find_name(const server *s, const char *name, size_t len)
 {
     for (uint32_t i = 0; i < models_n(s); i++)
-        for (uint32_t k = 0; k < s->models[i]->n_names; k++)
+        for (uint32_t k = 0; k < s->models[i]->n_names && !is_gone(s->models[i]); k++)
             if (view_equal(view_of(s->models[i]->names[k]), (view){name, len}))
                 return s->models[i];
     return NULL;
@@ -194,12 +203,26 @@ int models_add(server *s, served_model *m)
     const uint32_t n = models_n(s);
     if (n == SERVER_MODELS_MAX) return CERIUM_ERR_CAPACITY;
     for (uint32_t i = 0; i < n; i++)
-        if (*m->path && !strcmp(s->models[i]->path, m->path)) return CERIUM_ERR_CAPACITY;
+        if (*m->path && !is_gone(s->models[i]) && !strcmp(s->models[i]->path, m->path))
+            return CERIUM_ERR_CAPACITY;
     free_names(s, m);
     m->index = n;
     s->models[n] = m;
     atomic_store_explicit(&s->n_models, n + 1, memory_order_release);
     return CERIUM_OK;
+}
+
+void models_remove(server *s, uint32_t i)
+{
+    const uint32_t n = models_n(s);
+    served_model *m = s->models[i];
+    CHECK(i && is_gone(m) && m->state == MODEL_UNLOADED);
+    for (uint32_t k = i; k + 1 < n; k++) {
+        s->models[k] = s->models[k + 1];
+        s->models[k]->index = k;
+    }
+    atomic_store_explicit(&s->n_models, n - 1, memory_order_release);
+    models_free(&m);
 }
 
 /* ---- which one ---- */
@@ -224,17 +247,31 @@ model_use models_use_of(protocol_api api, bool has_suffix)
 
 static bool can(const served_model *m, model_use use)
 {
+    if (is_gone(m)) return false;
     if (use == MODEL_COMPLETES) return m->listed.fills_in;
     if (use == MODEL_EMBEDS) return m->info.pooling != CERIUM_POOLING_NONE;
     return m->listed.chats && !m->listed.completes_only && *m->info.chat_form;
 }
 
-served_model *models_choose(const server *s, const char *name, model_use use)
+/* Without ":latest". */
+static size_t name_length(const char *name)
 {
     static const char latest[] = ":latest";
-    size_t len = name ? strlen(name) : 0;
-    const size_t tail = sizeof latest - 1;
-    if (len > tail && !strcmp(name + len - tail, latest)) len -= tail;
+    const size_t len = strlen(name), tail = sizeof latest - 1;
+    return len > tail && !strcmp(name + len - tail, latest) ? len - tail : len;
+}
+
+served_model *models_named(const server *s, const char *name)
+{
+    const size_t len = name_length(name);
+    served_model *m = find_name(s, name, len);
+    if (m || !view_equal((view){name, len}, VIEW(any_model))) return m;
+    return models_choose(s, NULL, MODEL_TALKS);
+}
+
+served_model *models_choose(const server *s, const char *name, model_use use)
+{
+    const size_t len = name ? name_length(name) : 0;
     served_model *named = len ? find_name(s, name, len) : NULL;
     if (named) return named;
     if (len && s->names_count && !view_equal((view){name, len}, VIEW(any_model))) return NULL;
@@ -254,8 +291,9 @@ int models_unknown(const server *s, const char *name, protocol_error *e)
     char list[280] = "";
     size_t n = 0;
     for (uint32_t i = 0; i < models_n(s) && n + SERVER_ID_BYTES + 2 < sizeof list; i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "",
-                              s->models[i]->names[0]);
+        if (!is_gone(s->models[i]))
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "",
+                                  s->models[i]->names[0]);
     return protocol_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
                               "there is no model '%.100s'; there are %s", name, list);
 }

@@ -26,6 +26,9 @@ CERIUM_CHECKED int models_read(server *s, const server_model *of, served_model *
  * or it has that file already. */
 CERIUM_CHECKED int models_add(server *s, served_model *m);
 void models_free(served_model **m);
+/* Takes one that was deleted out of the list and frees it: no thread reads the list now, and no
+ * answer has it. */
+void models_remove(server *s, uint32_t i);
 /* How an engine of it is opened. */
 cerium_engine_config models_engine_config(const served_model *m);
 
@@ -37,6 +40,8 @@ model_use models_use_of(protocol_api api, bool has_suffix);
 /* Name NULL, or "cerium": the first model that can.  NULL: there is none of that name, and there
  * are several. */
 served_model *models_choose(const server *s, const char *name, model_use use);
+/* By one of its names alone, with and without ":latest"; "cerium" is the first that talks. */
+served_model *models_named(const server *s, const char *name);
 /* The same of a request; where there is none, the first model. */
 served_model *models_of(const server *s, const protocol_request *r);
 /* 404, with the names that there are. */

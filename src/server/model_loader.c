@@ -6,51 +6,9 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "server/model_stats.h"
 #include "server/model_list.h"
-
-/* ---- memory ---- */
-
-/* A number of bytes in a file of one line, or behind a name in one of many; 0: there is none. */
-static uint64_t number_in(const char *path, const char *name, uint64_t unit)
-{
-    char text[4096];
-    uint64_t n = 0;
-    FILE *f = fopen(path, "re");
-    size_t len = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[len] = 0;
-    const char *at = strstr(text, name);
-    if (!at) return 0;
-    at += strlen(name);
-    at += strspn(at, " \t");
-    return parse_u64((view){at, strspn(at, "0123456789")}, &n) ? n * unit : 0;
-}
-
-uint64_t models_memory_available(void)
-{
-    uint64_t all = number_in("/proc/meminfo", "MemAvailable:", 1024);
-    uint64_t most = number_in("/sys/fs/cgroup/memory.max", "", 1); /* "max": no limit */
-    uint64_t used = number_in("/sys/fs/cgroup/memory.current", "", 1);
-    if (most && used < most && (!all || most - used < all)) all = most - used;
-    return all / 10 * 9;
-}
-
-static uint64_t bytes_in_use(const server *s, bool of_borrowed)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < models_n(s); i++) {
-        const served_model *m = models_at(s, i);
-        if (m->state != MODEL_UNLOADED && (m->is_borrowed || !of_borrowed)) n += m->bytes;
-    }
-    return n;
-}
-
-uint64_t models_room(const server *s)
-{
-    const uint64_t kept = bytes_in_use(s, true);
-    return s->models_bytes_max > kept ? s->models_bytes_max - kept : 0;
-}
+#include "server/model_memory.h"
+#include "server/model_stats.h"
 
 int model_check(const served_model *m, protocol_error *e)
 {
@@ -63,11 +21,12 @@ int model_check(const served_model *m, protocol_error *e)
         e->retry_after_s = MODEL_RETRY_S;
         return CERIUM_ERR_ARGUMENT;
     }
-    if (m->bytes <= room) return CERIUM_OK;
+    if (model_bytes_min(m) <= room) return CERIUM_OK;
     return protocol_error_set(e, 503, "server_error", "model_too_large", "model",
-                              "the model '%s' takes %.1f MB of memory, %.1f of them weights; "
-                              "models have %.1f MB here (--models-memory)", m->names[0],
-                              (double)m->bytes / 1e6, (double)m->info.weights_bytes / 1e6,
+                              "the model '%s' takes %.1f MB of memory, %.1f of them weights and "
+                              "the rest a context of %u tokens; models have %.1f MB here "
+                              "(--models-memory)", m->names[0], (double)model_bytes_min(m) / 1e6,
+                              (double)m->own_bytes / 1e6, m->info.context_tokens_max,
                               (double)room / 1e6);
 }
 
@@ -102,8 +61,7 @@ bool model_serves(const answer *a)
     const served_model *m = a->model;
     if (m->state != MODEL_LOADED || m->no_session) return false;
     const served_model *other = m->is_borrowed ? NULL : next_wanted(m->s);
-    return !other || bytes_in_use(m->s, false) + other->bytes <= m->s->models_bytes_max ||
-           a->started_ns <= other->wanted_ns;
+    return !other || models_fit_with(m->s, other) || a->started_ns <= other->wanted_ns;
 }
 
 /* Of those that nothing runs in, and nobody older waits for, the least recently used. */
@@ -144,13 +102,22 @@ static bool run_load(job *j)
     config.progress = on_progress;
     config.canceled = is_unwanted;
     config.progress_user = config.canceled_user = m;
+    models_limit(m->s);
     m->status = cerium_engine_open(&m->moved, &config, &m->why);
+    if (!m->status) cerium_engine_limit_kv(m->moved, m->kv_bytes);
     /* The first guide of an engine sorts its vocabulary: nobody waits for that. */
     if (!m->status && cerium_engine_prepare_guides(m->moved, &m->why)) {
         cerium_engine_close(&m->moved);
         m->status = m->why.status;
     }
     return false;
+}
+
+/* One went: the others have its room. */
+static void share_rest(server *s)
+{
+    models_share(s, true);
+    models_limit(s);
 }
 
 static void on_loaded(job *j)
@@ -165,6 +132,7 @@ static void on_loaded(job *j)
     if (m->status) {
         const bool was_canceled = m->status == CERIUM_ERR_CANCELED;
         m->state = MODEL_UNLOADED;
+        share_rest(s);
         m->failed_ns = was_canceled ? 0 : m->used_ns;
         snprintf(m->failure, sizeof m->failure, "%.250s", m->why.message);
         const uint64_t oldest = oldest_waiting(m);
@@ -179,9 +147,9 @@ static void on_loaded(job *j)
         m->state = MODEL_LOADED;
         m->failed_ns = 0;
         m->n_loads++;
-        m->bytes = info.weights_bytes + info.kv_bytes + info.draft_model_bytes;
+        m->own_bytes = info.weights_bytes + info.draft_model_bytes;
         log_event(LOG_INFO, "model", "id=%s state=loaded bytes=%" PRIu64 " seconds=%.1f",
-                  m->names[0], m->bytes, (double)(m->used_ns - m->moves_ns) * 1e-9);
+                  m->names[0], model_bytes(m), (double)(m->used_ns - m->moves_ns) * 1e-9);
     }
     models_work(s);
     s->model_moved(m);
@@ -201,6 +169,7 @@ static void on_unloaded(job *j)
     m->s->model_moves = false;
     m->state = MODEL_UNLOADED;
     m->idle_s = -1;
+    share_rest(m->s);
     if (oldest < UINT64_MAX) m->wanted_ns = oldest;
     log_event(LOG_INFO, "model", "id=%s state=unloaded", m->names[0]);
     models_work(m->s);
@@ -229,6 +198,7 @@ static void begin_move(served_model *m, model_state state)
         atomic_store(&m->total_bytes, 0);
         atomic_store(&m->unwanted, false);
         m->beside = any_engine(m->s);
+        models_share(m->s, false);
     } else {
         cerium_engine_stats own;
         cerium_engine_measure(m->engine, &own);
@@ -259,7 +229,7 @@ void models_work(server *s)
 {
     if (s->model_moves || s->models_stay) return;
     served_model *m = next_wanted(s), *goes = NULL;
-    if (m && bytes_in_use(s, false) + m->bytes <= s->models_bytes_max) {
+    if (m && models_fit_with(s, m)) {
         begin_move(m, MODEL_LOADING);
         return;
     }

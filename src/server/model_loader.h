@@ -27,9 +27,5 @@ bool model_serves(const answer *a);
 void models_work(server *s);
 /* A load that runs ends, and none begins: waits for it. */
 void models_stop(server *s);
-/* Memory for one model, with all others gone that can go. */
-uint64_t models_room(const server *s);
-/* The memory that models may have where nobody says: of what is available now. */
-uint64_t models_memory_available(void);
 
 #endif

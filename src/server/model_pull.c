@@ -6,7 +6,7 @@
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/model_list.h"
-#include "server/model_loader.h"
+#include "server/model_memory.h"
 
 struct model_pull {
     job job; /* first; it is away while `runs` */
@@ -80,10 +80,12 @@ static struct model_pull *pull_of(server *s)
 
 static bool is_listed(const server *s, const char *name)
 {
-    for (uint32_t i = 0; i < models_n(s); i++)
-        for (uint32_t k = 0; k < models_at(s, i)->n_names; k++)
-            if (!strcmp(models_at(s, i)->names[k], name)) return true;
-    return false;
+    return strcmp(name, "cerium") != 0 && models_named(s, name);
+}
+
+bool pull_fetches(const server *s, const char *name)
+{
+    return s->pull && s->pull->runs && !strcmp(s->pull->name, name);
 }
 
 static int refuse(const server *s, protocol_error *e)
@@ -106,9 +108,12 @@ static int begin(server *s, const char *name, protocol_error *e)
         return protocol_error_set(e, 404, "invalid_request_error", "model_not_found", "model",
                                   "'%.100s' is none of the models that are offered: see "
                                   "GET /models/pull", name);
+    if (s->n_deletions)
+        return protocol_error_set(e, 409, "invalid_request_error", "model_in_use", "model",
+                                  "a model is being deleted; please try again");
     struct model_pull *p = pull_of(s);
     if (!p) return protocol_error_memory(e);
-    if (p->runs && !strcmp(p->name, name) && !is_unwanted(p)) return CERIUM_OK;
+    if (pull_fetches(s, name) && !is_unwanted(p)) return CERIUM_OK;
     if (p->runs)
         return protocol_error_set(e, 409, "invalid_request_error", "pull_runs", "model",
                                   "'%s' is being fetched: one at a time", p->name);

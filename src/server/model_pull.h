@@ -15,6 +15,8 @@ void pull_begin(connection *c);
 void pull_cancel(connection *c);
 void pull_ollama(connection *c);
 
+/* It is being fetched now. */
+bool pull_fetches(const server *s, const char *name);
 /* Once a second: who follows a fetch is told. */
 void pull_tick(server *s);
 /* A fetch ends soon: waits for it. */

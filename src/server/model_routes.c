@@ -4,6 +4,7 @@
 #include "server/http.h"
 #include "server/model_loader.h"
 #include "server/model_list.h"
+#include "server/model_memory.h"
 
 static const char *state_name(const served_model *m)
 {
@@ -20,7 +21,7 @@ static protocol_model listed(const served_model *m)
 {
     protocol_model out = m->listed;
     out.state = state_name(m);
-    out.n_bytes = m->bytes;
+    out.n_bytes = model_bytes(m);
     if (m->state == MODEL_LOADING) {
         out.done_bytes = atomic_load(&m->done_bytes);
         out.total_bytes = atomic_load(&m->total_bytes);
@@ -34,9 +35,12 @@ void model_list(connection *c)
 {
     protocol_model all[SERVER_MODELS_MAX];
     const uint32_t n = models_n(c->s);
+    uint32_t n_all = 0;
     bytes body = {.max = 4 << 20};
-    for (uint32_t i = 0; i < n; i++) all[i] = listed(models_at(c->s, i));
-    if (protocol_models_body(&body, all, n))
+    for (uint32_t i = 0; i < n; i++)
+        if (!atomic_load(&models_at(c->s, i)->is_deleted))
+            all[n_all++] = listed(models_at(c->s, i));
+    if (protocol_models_body(&body, all, n_all))
         http_json(c, 200, NULL);
     else
         http_answer(c, &(http_head){.status = 200}, (view){body.ptr, body.len});

@@ -2,6 +2,7 @@
 #include "server/model_stats.h"
 
 #include "server/model_list.h"
+#include "server/model_memory.h"
 
 enum { PAGE_TOKENS = 64 }; /* of the engine's KV cache */
 
@@ -67,7 +68,7 @@ void models_measure(const server *s, metrics_engine *all, metrics_model *out)
         cerium_engine_stats own = {.passes = 0};
         cerium_engine_info info;
         out[i] = (metrics_model){.name = m->names[0], .is_loaded = m->engine != NULL,
-                                 .bytes = m->bytes, .n_loads = m->n_loads,
+                                 .bytes = model_bytes(m), .n_loads = m->n_loads,
                                  .stats = m->past};
         if (m->engine) {
             cerium_engine_measure(m->engine, &own);

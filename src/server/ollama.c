@@ -6,6 +6,7 @@
 #include "server/http.h"
 #include "server/ids.h"
 #include "server/model_list.h"
+#include "server/model_memory.h"
 
 /* The interface that is spoken here.  VS Code wants 0.6.4 at least, Codex 0.13.4. */
 static const char ollama_version[] = "0.13.4";
@@ -72,7 +73,8 @@ void ollama_tags(connection *c)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < models_n(c->s); i++)
-        json_array_append_new(list, model(models_at(c->s, i)));
+        if (!atomic_load(&models_at(c->s, i)->is_deleted))
+            json_array_append_new(list, model(models_at(c->s, i)));
     http_json(c, 200, json_pack("{s:o}", "models", list));
 }
 
@@ -83,13 +85,13 @@ void ollama_ps(connection *c)
     for (uint32_t i = 0; i < models_n(c->s); i++) {
         const served_model *m = models_at(c->s, i);
         char at[32] = "2318-01-01T00:00:00Z";
-        if (m->state != MODEL_LOADED) continue;
+        if (m->state != MODEL_LOADED || atomic_load(&m->is_deleted)) continue;
         if (m->idle_s >= 0 && !m->is_borrowed) {
             const int64_t idle_s = (int64_t)((clock_ns() - m->used_ns) / 1000000000);
             when(at, (int64_t)time(NULL) + (m->idle_s > idle_s ? m->idle_s - idle_s : 0));
         }
         json_t *one = model(m);
-        json_object_set_new(one, "size", json_integer((json_int_t)m->bytes));
+        json_object_set_new(one, "size", json_integer((json_int_t)model_bytes(m)));
         json_object_set_new(one, "expires_at", json_string(at));
         json_object_set_new(one, "size_vram", json_integer(0));
         json_object_set_new(one, "context_length", json_integer(m->info.context_tokens_max));
@@ -100,19 +102,6 @@ void ollama_ps(connection *c)
 
 /* ---- one model ---- */
 
-/* By one of its names, with and without ":latest"; "cerium" is whatever is served. */
-static const served_model *find(const server *s, const char *name)
-{
-    static const char latest[] = ":latest";
-    size_t len = strlen(name), tail = sizeof latest - 1;
-    if (len > tail && !strcmp(name + len - tail, latest)) len -= tail;
-    const view bare = {name, len};
-    for (uint32_t i = 0; i < models_n(s); i++)
-        for (uint32_t k = 0; k < models_at(s, i)->n_names; k++)
-            if (view_equal(bare, view_of(models_at(s, i)->names[k]))) return models_at(s, i);
-    return view_equal(bare, VIEW("cerium")) ? models_choose(s, NULL, MODEL_TALKS) : NULL;
-}
-
 /* The model that a body names; NULL: an error was answered. */
 static const served_model *read_name(connection *c)
 {
@@ -121,7 +110,7 @@ static const served_model *read_name(connection *c)
     const char *name = json_string_value(json_object_get(root, "model"));
     protocol_error e;
     if (!name) name = json_string_value(json_object_get(root, "name"));
-    const served_model *m = name ? find(c->s, name) : NULL;
+    const served_model *m = name ? models_named(c->s, name) : NULL;
     if (!name)
         (void)protocol_error_set(&e, 400, "invalid_request_error", NULL, "model",
                                  "model is required");

@@ -3,6 +3,7 @@
 
 #include "server/http.h"
 #include "server/llama_routes.h"
+#include "server/model_delete.h"
 #include "server/model_pull.h"
 #include "server/model_routes.h"
 #include "server/ollama.h"
@@ -58,7 +59,7 @@ static const route routes[] = {
     {"/api/create", POST, false, METRICS_OTHER, ollama_unserved},
     {"/api/copy", POST, false, METRICS_OTHER, ollama_unserved},
     {"/api/push", POST, false, METRICS_OTHER, ollama_unserved},
-    {"/api/delete", DELETE, false, METRICS_OTHER, ollama_unserved},
+    {"/api/delete", DELETE, false, METRICS_MODELS, model_delete},
     {"/api/hello", GET, true, METRICS_OTHER, service_hello},
     {"/health", GET, true, METRICS_HEALTH, service_health},
     {"/health/live", GET, true, METRICS_HEALTH, service_live},

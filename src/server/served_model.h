@@ -36,12 +36,15 @@ typedef struct served_model {
     protocol_model listed;
     char key[2 * SERVER_ID_BYTES]; /* which model's tokens stored timelines hold, */
     uint64_t key_hash;             /* and those in memory */
-    uint64_t bytes;             /* memory that it takes while it is loaded */
+    uint64_t own_bytes;         /* of its weights, and of its draft model */
+    uint64_t kv_bytes_min, kv_bytes_max; /* of its KV: one whole context; all that it can use */
+    _Atomic bool is_deleted;    /* its file is gone, or goes: no request gets it */
     bool is_borrowed;           /* vocab is the engine, and somebody else's: never unloaded */
 
     /* the loop's */
     model_state state;
     cerium_engine *engine;      /* computes; NULL: not loaded */
+    uint64_t kv_bytes;          /* that its KV may take while it is there: model_memory.h */
     uint32_t n_sessions;        /* choices that have one of it open */
     bool no_session;            /* it had none for what waits */
     uint64_t wanted_ns;         /* since when it is to be loaded; 0 = it is not */

@@ -13,6 +13,7 @@
 #include "server/recording.h"
 #include "server/probes.h"
 #include "server/model_loader.h"
+#include "server/model_memory.h"
 #include "server/model_list.h"
 #include "server/model_pull.h"
 #include "server/model_waiters.h"
@@ -80,6 +81,8 @@ static int open_parts(server *s, cerium_error *err)
     s->models_bytes_max =
         config->models_bytes_max ? config->models_bytes_max : models_memory_available();
     RETURN_IF(models_open(s, err));
+    models_share(s, false);
+    models_limit(s);
     RETURN_IF(loop_open(s, err));
     RETURN_IF(probes_open(s, err));
     RETURN_IF(grammar_cache_open(&s->grammars, config->engine, err));
@@ -97,7 +100,7 @@ static void log_models(const server *s)
         const served_model *m = models_at(s, i);
         log_event(LOG_INFO, "model", "id=%s path=%s context=%u bytes=%llu", m->names[0],
                   log_quote(path, sizeof path, m->path), m->info.context_tokens_max,
-                  (unsigned long long)m->bytes);
+                  (unsigned long long)model_bytes(m));
     }
     log_event(LOG_INFO, "models", "n=%u bytes_max=%llu", models_n(s),
               (unsigned long long)s->models_bytes_max);
@@ -199,7 +202,8 @@ static bool is_over(server *s)
         if (answer_is_wanted(a)) return false;
     for (const connection *c = s->connections; c; c = c->next) {
         if (c->gone) continue;
-        if (c->intake || c->http.job || c->http.awaits_end) return false;
+        if (c->intake || c->http.job || c->http.awaits_end || c->http.awaits_deletion)
+            return false;
         if (stream_waiting(&c->io) || (c->closing && !c->io.lingers)) return false;
     }
     return true;

@@ -40,6 +40,9 @@ typedef struct {
     uint32_t (*offers)(server_offer *out, uint32_t n_max);
     int (*pull)(const char *name, const server_pull_hooks *hooks, char path[SERVER_PULL_PATH_MAX],
                 cerium_error *err);
+    /* Remove the file of one that was fetched; really false: only see whether it may be.
+     * CERIUM_ERR_ARGUMENT: it may not; CERIUM_ERR_IO. */
+    int (*remove)(const char *path, bool really, cerium_error *err);
     const char *refusal;         /* why nobody may pull; NULL: who may ask may pull */
 } server_pulls;
 

@@ -77,6 +77,7 @@ typedef struct {
     job *job;                           /* that makes the answer; NULL: none does */
     pull_follow follows_pull;
     bool awaits_end;                    /* of the answer with this id: response_routes.c */
+    bool awaits_deletion;               /* model_delete.c */
     recording *follows;                 /* recording.c: NULL: none; else */
     uint64_t followed;                  /* so many bytes of its events, */
     int64_t follow_number, follow_from; /* the next one's number; the first that is told */
@@ -271,11 +272,13 @@ typedef struct {
 
 struct server {
     server_config config;
-    served_model *models[SERVER_MODELS_MAX]; /* [n_models] owned; none leaves the list */
+    served_model *models[SERVER_MODELS_MAX]; /* [n_models] owned; only what was deleted
+                                                leaves the list: model_delete.h */
     _Atomic uint32_t n_models;
     uint64_t models_bytes_max;  /* that they may take together */
     void (*model_moved)(served_model *m);
     struct model_pull *pull;    /* a model that is being fetched, or was; NULL: none was */
+    uint32_t n_deletions;       /* files of models that are being removed */
     bool model_moves;           /* one is being loaded or freed; */
     bool models_stay;           /* the server ends: none is from now on */
     bool names_count;           /* it was opened with several: names that none has are errors */

@@ -22,6 +22,7 @@ typedef struct {
     pthread_t thread;
     pthread_cond_t changed;
     queue waiting;
+    bool runs; /* a job of it */
 } lane;
 
 struct workers {
@@ -145,6 +146,7 @@ static void *work(void *arg)
         if (w->stops) break;
         job *j = queue_take(&l->waiting);
         j->state = JOB_RUNNING;
+        l->runs = true;
         pthread_mutex_unlock(&w->lock);
         bool again = j->run(j);
         pthread_mutex_lock(&w->lock);
@@ -158,6 +160,7 @@ static void *work(void *arg)
         } else {
             put_done(w, j);
         }
+        l->runs = false;
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -272,6 +275,16 @@ bool workers_poll(workers *w)
     }
     w->wake(w->user);
     return true;
+}
+
+bool workers_are_idle(workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool is_idle = !w->done;
+    for (int i = 0; i < WORKERS_MODELS; i++)
+        is_idle &= !w->lanes[i].runs && !w->lanes[i].waiting.n;
+    pthread_mutex_unlock(&w->lock);
+    return is_idle;
 }
 
 static void remove_done(workers *w, job *j)

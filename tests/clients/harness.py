@@ -86,13 +86,13 @@ def wait_for(what, seconds=0):
 class Server:
     """`cerium serve` on a free port of its own, with a folder of its own."""
 
-    def __init__(self, replay=None, context=None, args=(), key=None, tls=False):
+    def __init__(self, replay=None, context=None, args=(), key=None, tls=False, model=None):
         self.folder = tempfile.mkdtemp(prefix="cerium-clients-")
         self.port = free_port()
         self.key = key
         self.url = "%s://127.0.0.1:%d" % ("https" if tls else "http", self.port)
         self.ws_url = self.url.replace("http", "ws", 1) + "/v1/responses"
-        model = stretched_model(context) if context else MODEL
+        model = stretched_model(context) if context else model or MODEL
         command = [CERIUM, "serve", "-m", model, "--port", str(self.port)]
         command += ["--store", os.path.join(self.folder, "store.db")]
         if replay is not None:

@@ -214,8 +214,11 @@ def check_failures(report, files, folder):
 
 def check_bound(report, files):
     with Several([("a", files[0]), ("b", files[1])]) as server:
+        wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
+        server.json("POST", "/models/unload", {"model": "cerium-line"})
+        wait_for(lambda: not server.loaded(), 20)
         sizes = {name: bytes_of(server, name) for name in ("cerium-line", "a", "b")}
-    two = sizes["cerium-line"] + max(sizes["a"], sizes["b"]) + (1 << 20)
+    two = sizes["cerium-line"] + max(sizes["a"], sizes["b"]) + min(sizes["a"], sizes["b"]) // 2
     with Several([("a", files[0]), ("b", files[1])], ["--models-memory", str(two)]) as server:
         with report.check("the least recently used goes", server):
             wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
@@ -228,6 +231,9 @@ def check_bound(report, files):
             server.chat("b")
             server.chat("a")
             assert server.loaded() == {"b", "a"} or server.loaded() == {"a"}, server.loaded()
+        with report.check("what they count is within the bound", server):
+            there = sum(bytes_of(server, name) for name in server.loaded())
+            assert there <= two, (there, two)
         with report.check("one that runs does not go, and who waits has his turn", server):
             server.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1})
             server.chat("a")
@@ -246,6 +252,44 @@ def check_bound(report, files):
             assert "%.1f MB" % (sizes["a"] / 1e6) in error["message"], error
             assert "--models-memory" in error["message"]
             assert server.json("GET", "/health/live")["status"] == "ok"
+
+
+def turns(server, model, n):
+    """Prompts that nobody else asks, each a good part of the model's context."""
+    said = "w%d " * 300 % tuple(range(300))
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        body = [[{"role": "user", "content": "%s %d: %s" % (model, i, said)}] for i in range(n)]
+        for answer in pool.map(lambda b: server.chat(model, n=8, messages=b), body):
+            assert answer["usage"]["prompt_tokens"] > 300
+
+
+def check_small_memory(report, files):
+    """KV counts as what it may take, not as what it might at most."""
+    with Several([("a", files[0]), ("b", files[1])]) as server:
+        least = {name: bytes_of(server, name) for name in ("a", "b")}
+        server.chat("a")
+        assert bytes_of(server, "a") > 4 * least["a"], (bytes_of(server, "a"), least)
+    models = [("b", files[1])]
+    memory = least["a"] + least["b"] + (1 << 20)
+    with Several(models, ["--models-memory", str(memory)], model=files[0]) as server:
+        with report.check("two models fit where each has room for one context", server):
+            wait_for(lambda: server.loaded() == {"test-qwen3"}, 20)
+            assert server.chat("test-qwen3")["usage"]["completion_tokens"]
+            assert server.chat("b")["usage"]["completion_tokens"]
+            assert server.loaded() == {"test-qwen3", "b"}, server.states()
+            counted = [bytes_of(server, name) for name in server.loaded()]
+            assert sum(counted) <= memory and min(counted) >= min(least.values()), counted
+        with report.check("both answer whatever comes, one after another if need be", server):
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda name: turns(server, name, 24), ("test-qwen3", "b")))
+            assert server.loaded() == {"test-qwen3", "b"}
+            assert server.loads("b") == 1 and server.loads("test-qwen3") == 1
+            counted = [bytes_of(server, name) for name in server.loaded()]
+            assert sum(counted) <= memory, (counted, memory)
+        with report.check("when one goes the other has its room", server):
+            before = bytes_of(server, "test-qwen3")
+            server.json("POST", "/models/unload", {"model": "b"})
+            wait_for(lambda: bytes_of(server, "test-qwen3") > before, 20)
 
 
 # ---- conversations ----
@@ -369,6 +413,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_failures(report, files, folder)
     check_bound(report, files)
+    check_small_memory(report, files)
     check_conversations(report, files)
     check_loading(report, big)
     report.end()

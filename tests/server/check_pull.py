@@ -1,8 +1,10 @@
 """check_pull.py - models that the page offers: who may have them fetched, how far a fetch is, that
 it can be ended, and that what came is served."""
 
+import concurrent.futures
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -121,6 +123,69 @@ def check_fetch(report, server, mirror, folder):
         assert "SHA-256" in json.loads(lines[-1])["error"], lines
 
 
+def delete(server, body, want=200):
+    status, _, data = server.request("DELETE", "/api/delete", body)
+    assert status == want, (body, status, data)
+    return json.loads(data)["error"] if data else ""
+
+
+def check_delete(report, server, mirror, folder):
+    def here():
+        return sorted(os.listdir(os.path.join(folder, "pulled")))
+
+    with report.check("only what was fetched may be deleted, and nothing in use", server):
+        assert "first model stays" in delete(server, {"model": "cerium-line"}, 403)
+        assert "not found" in delete(server, {"model": "nobody"}, 404)
+        assert delete(server, {}, 400) and delete(server, {"model": 7}, 400)
+    with report.check("one whose answers run", server):
+        body = {"model": "slow", "messages": TALK, "max_tokens": 1500, "ignore_eos": True}
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            tasks = [pool.submit(server.json, "POST", "/v1/chat/completions", body)
+                     for _ in range(4)]
+            said = []
+            while not all(task.done() for task in tasks):
+                if server.metric("vllm:num_requests_running"):
+                    status, _, data = server.request("DELETE", "/api/delete", {"model": "slow"})
+                    assert status in (200, 409), data
+                    said.append(status)
+                    break
+            done = [task.result() for task in tasks]
+        assert 200 not in said and len(done) == 4, said
+        assert "slow.gguf" in here()
+    with report.check("a file elsewhere, and a link in the folder"):
+        elsewhere = os.path.join(folder, "b.gguf")
+        shutil.copy(os.path.join(folder, "pulled", "slow.gguf"), elsewhere)
+        link = os.path.join(folder, "pulled", "link.gguf")
+        os.symlink(elsewhere, link)
+        with Server(args=["far=" + elsewhere, "linked=" + link]) as other:
+            for name in ("far", "linked"):
+                error = delete(other, {"model": name}, 403)
+                assert "folder of models" in error, error
+        os.remove(link)
+        assert os.path.exists(elsewhere)
+    with report.check("a model that is loaded: it is gone for all, and so is its file", server):
+        server.json("POST", "/v1/chat/completions", {"model": "slow", "messages": TALK,
+                                                      "max_tokens": 2})
+        assert delete(server, {"model": "slow:latest"}) == ""
+        assert "slow.gguf" not in here(), here()
+        listed = [m["id"] for m in server.json("GET", "/v1/models")["data"]]
+        assert "slow" not in listed and "quick" in listed, listed
+        assert "slow" not in [m["name"] for m in server.json("GET", "/api/tags")["models"]]
+        assert delete(server, {"model": "slow"}, 404)
+        assert server.json("POST", "/api/show", {"model": "slow"}, want=404)
+    with report.check("its disk is the system's again", server):
+        def mapped():
+            with open("/proc/%d/maps" % server.process.pid) as f:
+                return "slow.gguf" in f.read()
+
+        wait_for(lambda: not mapped(), 30)
+    with report.check("it can be fetched again, and is served", server):
+        pull(server, "slow")
+        assert ended(server)["state"] == "done"
+        body = {"model": "slow", "messages": TALK, "max_tokens": 2}
+        assert server.json("POST", "/v1/chat/completions", body)["model"] == "slow"
+
+
 def check_leaving(report, server, mirror):
     with report.check("a follower that leaves, and the end of the server", server):
         mirror.gate.clear()
@@ -168,6 +233,7 @@ def main():
         with Server() as server:
             check_offers(report, server, mirror)
             check_fetch(report, server, mirror, folder)
+            check_delete(report, server, mirror, folder)
         os.remove(os.path.join(folder, "pulled", "slow.gguf"))
         with Server() as server:
             check_leaving(report, server, mirror)
