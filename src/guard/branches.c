@@ -30,8 +30,26 @@ static void merge(judge *j, const judge_state *s)
     }
 }
 
+/* Of "x ?? 'home'" and "(x)" it is x. */
+static int32_t checked_name(const judge *j, int32_t n)
+{
+    for (int i = 0; n >= 0 && i < 4; i++) {
+        const node *at = &j->tree.list[n];
+        bool either = at->role == NODE_BINARY && at->op == OP_OR;
+        if (at->child < 0) break;
+        const node *in = &j->tree.list[at->child];
+        bool same = in->begin == at->begin && in->end == at->end;
+        bool wraps = at->role == NODE_OTHER && (same || j->tree.text.ptr[at->begin] == '(');
+        if (!either && !wraps) break;
+        n = at->child;
+    }
+    return n;
+}
+
 static void mark(judge *j, int32_t n)
 {
+    n = checked_name(j, n);
+    if (n < 0) return;
     node_role role = (node_role)j->tree.list[n].role;
     view text = tree_text(&j->tree, n);
     if (!judge_is_name(role) || text.len > 64) return;
@@ -115,8 +133,7 @@ static void mark_guarded(judge *j, int32_t n, bool holds)
     if (!holds && asks_a_list(last)) return;
     for (int32_t c = arguments < 0 ? -1 : j->tree.list[arguments].child; c >= 0;
          c = j->tree.list[c].next)
-        mark(j, j->tree.list[c].role == NODE_OTHER && j->tree.list[c].child >= 0
-                    ? j->tree.list[c].child : c);
+        mark(j, c);
 }
 
 /* A value that a condition compares with what is known is what is known. */

@@ -165,20 +165,6 @@ static uint32_t cleaned(judge *j, const use *u)
     return clean;
 }
 
-/* printf's conversions: do all of them print numbers? */
-static bool only_numbers(view format)
-{
-    bool any = false;
-    for (size_t i = 0; i + 1 < format.len; i++) {
-        if (format.ptr[i] != '%') continue;
-        i++;
-        while (i < format.len && strchr("0123456789.-+ #lhzjt", format.ptr[i])) i++;
-        if (i >= format.len || !strchr("diuxXfFeEgGcp%", format.ptr[i])) return false;
-        any = true;
-    }
-    return any;
-}
-
 static int32_t base_name(const judge *j, int32_t n)
 {
     for (int i = 0; n >= 0 && i < 32; i++) {
@@ -194,11 +180,17 @@ static int32_t base_name(const judge *j, int32_t n)
     return -1;
 }
 
+/* Of a format's values those that are printed as numbers bring nothing. */
 static value all_arguments(judge *j, const use *u, uint32_t from)
 {
     value v = VALUE_NONE;
-    for (uint32_t i = from; i < u->n_args; i++)
-        v = i == from ? u->args[i].v : judge_plus(j, v, u->args[i].v);
+    uint32_t format = UINT32_MAX;
+    for (uint32_t i = from; i < u->n_args; i++) {
+        bool number = i > format && judge_prints_number(u->args[format].v.text, i - format - 1);
+        if (!number) v = i == from ? u->args[i].v : judge_plus(j, v, u->args[i].v);
+        bool literal = u->args[i].v.flags & VALUE_STRING && u->args[i].v.level == TAINT_CONST;
+        if (literal && format == UINT32_MAX) format = i;
+    }
     return v;
 }
 
@@ -261,6 +253,17 @@ static void mutate(judge *j, const use *u)
     judge_set(j, tree_text(&j->tree, base), v);
 }
 
+static view last_part(view name)
+{
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
+}
+
+static bool has_word(view name, const char *word)
+{
+    return name.len && memmem(name.ptr, name.len, word, strlen(word)) != NULL;
+}
+
 static void flow_into(judge *j, const use *u, const rule_flow *flow, bool fills)
 {
     value v = {.level = TAINT_SOURCE};
@@ -269,10 +272,12 @@ static void flow_into(judge *j, const use *u, const rule_flow *flow, bool fills)
         int32_t base = base_name(j, u->args[i].node);
         if (base < 0) continue;
         if (!fills) {
-            v = VALUE_NONE;
-            for (uint32_t k = 0; k < u->n_args; k++)
+            v = i ? VALUE_NONE : all_arguments(j, u, 1);
+            for (uint32_t k = 0; i && k < u->n_args; k++)
                 if (k != i) v = judge_plus(j, v, u->args[k].v);
-            v = judge_plus(j, judge_value(j, base), v);
+            /* What is appended to, or written in the middle of, keeps what it has. */
+            bool whole = !has_word(last_part(u->callee.raw), "cat") && u->args[i].node == base;
+            if (!whole) v = judge_plus(j, judge_value(j, base), v);
             if (v.level > TAINT_CONST) v.flags |= VALUE_FORMAT;
         }
         judge_set(j, tree_text(&j->tree, base), v);
@@ -304,7 +309,7 @@ static value format_result(judge *j, const use *u)
         v = value_union(v, u->receiver);
     for (uint32_t i = 0; i < u->n_args && i < 2; i++) {
         view text = u->args[i].v.text;
-        if (u->args[i].v.flags & VALUE_STRING && only_numbers(text)) return VALUE_NONE;
+        if (u->args[i].v.flags & VALUE_STRING && judge_prints_numbers(text)) return VALUE_NONE;
         if (!v.text.len && u->args[i].v.flags & VALUE_STRING) v.text = text;
     }
     const char *hole = v.text.ptr ? memchr(v.text.ptr, '%', v.text.len) : NULL;
@@ -326,12 +331,6 @@ static bool keeps_a_class(const use *u)
             return true;
     }
     return false;
-}
-
-static view last_part(view name)
-{
-    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
-    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
 }
 
 static bool is_one_of(view name, const char *const *list, size_t n)
@@ -365,10 +364,22 @@ static bool maps(judge *j, const use *u, value *out)
     return true;
 }
 
+/* promisify(f) is f. */
+static bool is_wrapped(judge *j, const use *u, value *out)
+{
+    static const char *const names[] = {"promisify", "pify"};
+    if (!u->n_args || !u->args[0].v.name.len) return false;
+    if (!is_one_of(last_part(u->callee.raw), names, ARRAY_LEN(names))) return false;
+    *out = u->args[0].v;
+    if (!j->alias) j->alias = match_names_function(j, out->name);
+    return true;
+}
+
 static value result_of(judge *j, const use *u)
 {
     value v = VALUE_NONE;
     if (gets_entry(j, u, &v) || maps(j, u, &v)) return v;
+    if (judge_makes_table(u, &v) || judge_looks_up(u, &v) || is_wrapped(j, u, &v)) return v;
     bool loose = match_loose(j, u->node);
     /* strings.Repeat("?,", n): a module is no value. */
     bool module = u->receiver_node >= 0 && view_equal(u->receiver.raw, VIEW("strings"));
@@ -434,7 +445,7 @@ static value called_here(judge *j, const use *u)
     if (j->tree.list[u->node].role != NODE_CALL || !is_local(j, u, &method))
         return result_of(j, u);
     v = result_of(j, u);
-    if (v.level == TAINT_CONST || !u->n_args) return v;
+    if (v.level == TAINT_CONST) return v;
     if (judge_inline(j, method, u, &inside)) {
         inside.name = v.name;
         inside.raw = v.raw;
@@ -442,7 +453,7 @@ static value called_here(judge *j, const use *u)
         return inside;
     }
     /* Java's classes have their helpers further down. */
-    if (j->tree.language == GUARD_JAVA && !j->final) v.flags |= VALUE_PENDING;
+    if (j->tree.language == GUARD_JAVA && !j->final && u->n_args) v.flags |= VALUE_PENDING;
     return v;
 }
 

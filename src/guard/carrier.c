@@ -135,9 +135,31 @@ static void step_script(carrier *k, char c, uint64_t at, unwrap_side side, const
     to->byte(to->arg, c, at, side);
 }
 
+/* Astro's components begin with their script, between two lines of dashes.  False where there is
+ * none, or it is over. */
+static bool step_front(carrier *k, char c, uint64_t at, unwrap_side side, const unwrap_sink *to)
+{
+    bool inside = k->state == HTML_FRONT, line = k->dashes == 3 && (c == '\n' || c == '\r');
+    if (k->past || (!inside && !line && (c != '-' || k->dashes == 3))) {
+        k->past = true;
+        return false;
+    }
+    to->byte(to->arg, c, at, side);
+    if (c == '-' && k->dashes < 4) k->dashes++;
+    else if (c == '\n' && line) {
+        k->past = inside;
+        k->state = inside ? HTML_TEXT : HTML_FRONT;
+        k->dashes = 0;
+        switch_to(k, inside ? GUARD_HTML : GUARD_TYPESCRIPT, to);
+    } else if (c != '\r') k->dashes = c == '\n' ? 0 : 4;
+    return true;
+}
+
 static void step_html(carrier *k, char c, uint64_t at, unwrap_side side, const unwrap_sink *to)
 {
+    if (step_front(k, c, at, side, to)) return;
     switch (k->state) {
+    case HTML_FRONT:
     case HTML_TEXT:
         to->byte(to->arg, c, at, side);
         if (c != '<') return;

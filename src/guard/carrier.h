@@ -11,7 +11,9 @@ enum { CARRIER_TAG_BYTES = 160, CARRIER_HELD = 16 };
 typedef struct {
     unwrap_segment segment; /* as it came */
     /* HTML */
-    enum { HTML_TEXT, HTML_TAG, HTML_VALUE, HTML_SCRIPT, HTML_COMMENT } state;
+    enum { HTML_TEXT, HTML_TAG, HTML_VALUE, HTML_SCRIPT, HTML_COMMENT, HTML_FRONT } state;
+    uint8_t dashes; /* at the beginning of a line of the script before the page */
+    bool past;      /* there is none, or it is over */
     char tag[CARRIER_TAG_BYTES]; /* of the tag that is open, or the end of what was read */
     uint32_t n_tag, n_name;
     char quote;

@@ -188,6 +188,16 @@ view judge_string(const judge *j, int32_t n)
     return (view){text.ptr + at, end - at};
 }
 
+/* Python's {x:d}, {x:.2f}. */
+static bool prints_number(view part)
+{
+    const char *colon = part.len > 3 ? memrchr(part.ptr, ':', part.len) : NULL;
+    if (!colon || part.ptr[part.len - 1] != '}') return false;
+    for (const char *c = colon + 1; c < part.ptr + part.len - 2; c++)
+        if (!strchr("0123456789.,+-_ ", *c)) return false;
+    return strchr("dfFeEgG%xXob", part.ptr[part.len - 2]) && part.ptr + part.len - 2 > colon;
+}
+
 value judge_string_value(judge *j, int32_t n)
 {
     value v = {.flags = VALUE_STRING, .clean = ~0u, .name = VIEW("str")};
@@ -203,6 +213,8 @@ value judge_string_value(judge *j, int32_t n)
             continue;
         }
         if (p.level == TAINT_CONST && !(p.flags & VALUE_FORMAT)) continue;
+        bool python = j->tree.language == GUARD_PYTHON;
+        if (python && prints_number(tree_text(&j->tree, c))) continue;
         if (v.flags & VALUE_STRING) { /* the text before the first value in it */
             const char *begin = v.text.ptr, *stop = j->tree.text.ptr + part->begin;
             v.text.len = stop > begin ? (size_t)(stop - begin) : 0;
@@ -233,7 +245,7 @@ static value list_value(judge *j, int32_t n)
 {
     value v = VALUE_NONE;
     for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next)
-        v = value_union(v, judge_value(j, c));
+        if (j->tree.list[c].field != FIELD_TYPE) v = value_union(v, judge_value(j, c));
     v.flags = (v.flags & VALUE_FORMAT) | VALUE_LIST;
     v.text = VIEW("[");
     v.name = v.raw = empty;
@@ -287,8 +299,8 @@ static value binary_value(judge *j, int32_t n)
     case OP_DOT: return judge_plus(j, a, b);
     case OP_PERCENT:
         if (!stringy(a)) break;
-        v = judge_plus(j, a, b);
-        return v;
+        if (a.flags & VALUE_STRING && judge_prints_numbers(a.text)) return VALUE_NONE;
+        return judge_plus(j, a, b);
     case OP_SHIFT:
         if (!stringy(a) && !stringy(b)) {
             v = value_union(a, b);

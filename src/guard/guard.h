@@ -31,6 +31,7 @@
 #define GUARD_PARSE_BYTES     (32u << 20)  /* that tree-sitter may take for one window */
 #define GUARD_NODES_MAX       8192u       /* of the tree of one window */
 #define GUARD_VARIABLES_MAX   256u        /* that one window's verdict follows */
+#define GUARD_MARGIN_BYTES    16u         /* before the lines of a fence in a list or a quotation */
 #define GUARD_FIX_BYTES       256u        /* of a safe form, with its NUL */
 #define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
 
@@ -92,6 +93,8 @@ typedef struct {
                              empty where a part of it is not new, or was released */
     uint32_t from, to;    /* the weak expression in it */
     uint64_t line_end;    /* byte of the stream behind the held line */
+    char margin[GUARD_MARGIN_BYTES]; /* [n_margin] of each of its lines */
+    uint8_t n_margin;
     uint8_t escapes;      /* strings of JSON in which the line stands */
     char quote;           /* of the attribute that the line stands in, or 0 */
 } guard_finding;

@@ -123,6 +123,15 @@ void judge_list_remove(judge *j, view list, value place);
 bool judge_list_get(judge *j, view list, value place, value *out);
 bool judge_char_at(value text, value place, value *out);
 
+/* ---- tables.c ---- */
+/* Set.of("a", "b"), LIST.freeze: a table of constants. */
+bool judge_makes_table(const use *u, value *out);
+/* Looked up in a table of constants: a constant. */
+bool judge_looks_up(const use *u, value *out);
+/* Does value n of a printf-like format come out as a number; do all of them? */
+bool judge_prints_number(view format, uint32_t n);
+bool judge_prints_numbers(view format);
+
 /* ---- calls.c ---- */
 value judge_call(judge *j, int32_t n);
 /* C++'s "std::ifstream in(path);": type(arguments), in declaration n. */

@@ -151,34 +151,105 @@ const char *guard_language_name(guard_language language)
     return language < GUARD_LANGUAGES ? list[language] : "text";
 }
 
-/* Marks by which a language gives itself away; the more of them, the surer. */
+/* Marks by which a language gives itself away, and how surely.  "\n" at the beginning is also the
+ * text's own. */
 static const struct {
     const char *mark;
     guard_language language;
+    int worth;
 } marks[] = {
-    {"<?php", GUARD_PHP},           {"$_GET", GUARD_PHP},       {"$_POST", GUARD_PHP},
-    {"package main", GUARD_GO},     {":= ", GUARD_GO},          {"func ", GUARD_GO},
-    {"import java", GUARD_JAVA},    {"public class", GUARD_JAVA}, {"private ", GUARD_JAVA},
-    {"#include <", GUARD_C},        {"std::", GUARD_CPP},       {"int main(", GUARD_C},
-    {"char *", GUARD_C},            {"#include <iostream", GUARD_CPP},
-    {"\ndef ", GUARD_PYTHON},       {"import os", GUARD_PYTHON}, {"from flask", GUARD_PYTHON},
-    {"):\n", GUARD_PYTHON},         {"import sys", GUARD_PYTHON}, {"    return ", GUARD_PYTHON},
-    {"const ", GUARD_JAVASCRIPT},   {"require('", GUARD_JAVASCRIPT}, {"=> {", GUARD_JAVASCRIPT},
-    {"function(", GUARD_JAVASCRIPT}, {"let ", GUARD_JAVASCRIPT}, {"require(\"", GUARD_JAVASCRIPT},
-    {"\nend\n", GUARD_RUBY},        {"require '", GUARD_RUBY},  {" do |", GUARD_RUBY},
-    {"params[:", GUARD_RUBY},       {".each ", GUARD_RUBY},
+    {"<?php", GUARD_PHP, 4},          {"$_GET", GUARD_PHP, 2},
+    {"$_POST", GUARD_PHP, 2},         {"$this->", GUARD_PHP, 3},
+    {"\npackage main", GUARD_GO, 3},  {":= ", GUARD_GO, 1},
+    {"func ", GUARD_GO, 2},           {"\nimport (", GUARD_GO, 2},
+    {"import java", GUARD_JAVA, 3},   {"public class", GUARD_JAVA, 3},
+    {"private ", GUARD_JAVA, 1},      {"String ", GUARD_JAVA, 1},
+    {") throws ", GUARD_JAVA, 3},     {"public static void", GUARD_JAVA, 3},
+    {"System.out.", GUARD_JAVA, 2},   {" = new ", GUARD_JAVA, 1},
+    {"@Override", GUARD_JAVA, 2},     {"#include <", GUARD_C, 2},
+    {"#include \"", GUARD_C, 2},      {"std::", GUARD_CPP, 3},
+    {"int main(", GUARD_C, 2},        {"char *", GUARD_C, 3},
+    {"char ", GUARD_C, 1},            {"#include <iostream", GUARD_CPP, 2},
+    {"import os", GUARD_PYTHON, 1},   {"\nasync def ", GUARD_PYTHON, 2},
+    {"from flask", GUARD_PYTHON, 2},  {"):\n", GUARD_PYTHON, 2},
+    {"import sys", GUARD_PYTHON, 1},  {"    return ", GUARD_PYTHON, 1},
+    {"\nelif ", GUARD_PYTHON, 2},     {"self.", GUARD_PYTHON, 1},
+    {"const ", GUARD_JAVASCRIPT, 1},  {"require('", GUARD_JAVASCRIPT, 2},
+    {"=> {", GUARD_JAVASCRIPT, 2},    {"function(", GUARD_JAVASCRIPT, 1},
+    {"let ", GUARD_JAVASCRIPT, 1},    {"require(\"", GUARD_JAVASCRIPT, 2},
+    {" from '", GUARD_JAVASCRIPT, 2}, {" from \"", GUARD_JAVASCRIPT, 2},
+    {"\nexport ", GUARD_JAVASCRIPT, 1}, {"function ", GUARD_JAVASCRIPT, 1},
+    {" === ", GUARD_JAVASCRIPT, 2},   {"console.log(", GUARD_JAVASCRIPT, 2},
+    {"\nend\n", GUARD_RUBY, 3},       {"\nrequire '", GUARD_RUBY, 2},
+    {" do |", GUARD_RUBY, 2},         {"params[:", GUARD_RUBY, 2},
+    {".each ", GUARD_RUBY, 1},        {"\nend", GUARD_RUBY, 1},
+    {"; then", GUARD_SHELL, 3},       {"\nfi\n", GUARD_SHELL, 3},
+    {"\ndone", GUARD_SHELL, 2},       {"\nset -e", GUARD_SHELL, 3},
+    {"\nsudo ", GUARD_SHELL, 3},      {"\necho ", GUARD_SHELL, 1},
+    {"\neval \"", GUARD_SHELL, 2},    {"\ncurl ", GUARD_SHELL, 2},
 };
+
+/* A script says who reads it. */
+static guard_language by_first_line(view text)
+{
+    static const struct {
+        const char *word;
+        guard_language language;
+    } readers[] = {{"python", GUARD_PYTHON}, {"node", GUARD_JAVASCRIPT}, {"ruby", GUARD_RUBY},
+                   {"php", GUARD_PHP}, {"bash", GUARD_SHELL}, {"zsh", GUARD_SHELL},
+                   {"ksh", GUARD_SHELL}, {"dash", GUARD_SHELL}, {"/sh", GUARD_SHELL}};
+    const char *end = memchr(text.ptr ? text.ptr : "", '\n', text.len);
+    if (!view_starts(text, VIEW("#!")) || !end) return GUARD_TEXT;
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++)
+        if (memmem(text.ptr, (size_t)(end - text.ptr), readers[i].word, strlen(readers[i].word)))
+            return readers[i].language;
+    return GUARD_TEXT;
+}
+
+static bool is_there(view text, const char *mark)
+{
+    size_t n = strlen(mark);
+    if (memmem(text.ptr, text.len, mark, n)) return true;
+    return mark[0] == '\n' && text.len >= n - 1 && !memcmp(text.ptr, mark + 1, n - 1);
+}
+
+/* What looks like JavaScript may say of what type its names are. */
+static bool is_typed(view text)
+{
+    static const char *const types[] = {": string", ": number", ": boolean", ": void", ": any",
+                                        "interface ", ": Promise<", "import type ", " as const"};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (is_there(text, types[i])) return true;
+    return false;
+}
+
+/* Both have functions that begin with def: Python's heads end with a colon. */
+static void score_defs(view text, int *score)
+{
+    for (size_t at = 0, end; at < text.len; at = end + 1) {
+        const char *stop = memchr(text.ptr + at, '\n', text.len - at);
+        end = stop ? (size_t)(stop - text.ptr) : text.len;
+        view line = {text.ptr + at, end - at};
+        while (line.len && strchr(" \t", line.ptr[0])) line.ptr++, line.len--;
+        while (line.len && strchr(" \t\r", line.ptr[line.len - 1])) line.len--;
+        if (!stop || !view_starts(line, VIEW("def "))) continue;
+        char last = line.ptr[line.len - 1];
+        if (last == ':') score[GUARD_PYTHON] += 2;
+        else if (!strchr("(,", last)) score[GUARD_RUBY] += 2;
+    }
+}
 
 guard_language language_detect(view text)
 {
     int score[GUARD_LANGUAGES] = {0};
-    guard_language best = GUARD_TEXT;
+    guard_language best = by_first_line(text);
+    if (best != GUARD_TEXT || !text.len) return best;
     for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-        if (memmem(text.ptr, text.len, marks[i].mark, strlen(marks[i].mark)))
-            score[marks[i].language]++;
+        if (is_there(text, marks[i].mark)) score[marks[i].language] += marks[i].worth;
+    score_defs(text, score);
     for (int l = 1; l < GUARD_LANGUAGES; l++)
         if (score[l] > score[best]) best = (guard_language)l;
-    return best;
+    return best == GUARD_JAVASCRIPT && is_typed(text) ? GUARD_TYPESCRIPT : best;
 }
 
 static bool has(view text, const char *mark)

@@ -216,6 +216,7 @@ static bool one_holds(judge *j, const rule_if *c, const argument *a)
     if (c->missing) return false;
     if (c->dynamic && a->v.level == TAINT_CONST) return false;
     if (c->constant && a->v.level != TAINT_CONST) return false;
+    if (c->literal && (a->v.level != TAINT_CONST || !(a->v.flags & VALUE_STRING))) return false;
     if (c->is && !regex_found(c->is, &j->re, argument_text(j, a))) return false;
     return !c->is_not || !regex_found(c->is_not, &j->re, argument_text(j, a));
 }

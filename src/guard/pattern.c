@@ -9,6 +9,9 @@ static bool segment_matches(view want, view have)
 {
     if (want.len && want.ptr[want.len - 1] == '*')
         return view_starts(have, (view){want.ptr, want.len - 1});
+    if (want.len && want.ptr[0] == '*') /* *_path */
+        return have.len >= want.len &&
+               !memcmp(have.ptr + have.len - (want.len - 1), want.ptr + 1, want.len - 1);
     return view_equal(want, have);
 }
 
@@ -99,6 +102,11 @@ static int add_one(pattern_list *l, arena *a, view text)
     p.last = cut_last(&rest);
     p.open = p.last.len && p.last.ptr[p.last.len - 1] == '*';
     if (p.open) p.last.len--;
+    else if (p.last.len > 1 && p.last.ptr[0] == '*') {
+        p.open = true;
+        p.last.ptr++;
+        p.last.len--;
+    }
     return push(l, p);
 }
 

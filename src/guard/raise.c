@@ -72,7 +72,7 @@ awaited finding_describe(const guard_stream *s, known_finding what, place first,
 /* Are the held bytes [from, to) new, one behind the other, and nothing between them? */
 bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to)
 {
-    enum { GAP = 6 }; /* a newline with two backslashes, a + */
+    enum { GAP = 6 + GUARD_MARGIN_BYTES }; /* a newline with two backslashes, a margin, a + */
     for (uint32_t i = from; i < to; i++)
         if (!s->map[i].fresh || (i + 1 < to && s->map[i + 1].at - s->map[i].at > GAP)) return false;
     return true;
@@ -103,6 +103,8 @@ static void keep_line(guard_stream *s, guard_finding *f, uint32_t from, uint32_t
     /* An escaped newline has a backslash for each string that it stands in. */
     f->line_end = s->map[end - 1].at + 1 + (held[end - 1] == '\n' ? f->escapes : 0);
     f->quote = carrier_quote(&s->carrier);
+    f->n_margin = s->unwrap.n_margin;
+    memcpy(f->margin, s->unwrap.margin, f->n_margin);
 }
 
 static void add_finding(guard_stream *s, guard_finding f, bool known)

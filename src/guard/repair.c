@@ -578,7 +578,9 @@ static size_t to_stream(const repair *r, const writing *w, char *out, size_t siz
     writing lined = {.fits = true}, coded;
     for (size_t i = 0; i < w->n; i++) {
         put(&lined, (view){w->text + i, 1});
-        if (w->text[i] == '\n' && i + 1 < w->n && r->f->added) put(&lined, VIEW("+"));
+        if (w->text[i] != '\n' || i + 1 == w->n) continue;
+        put(&lined, (view){r->f->margin, r->f->n_margin});
+        if (r->f->added) put(&lined, VIEW("+"));
     }
     for (uint32_t i = 0; i < r->f->escapes && lined.fits; i++) {
         coded.n = escape_once(lined.text, lined.n, coded.text, sizeof coded.text);

@@ -123,7 +123,8 @@ static int read_arg(reading *r, const yaml_node_t *node, rule_arg *out)
 
 static int read_if(reading *r, yaml_node_t *node, rule_if *out)
 {
-    static const char *const flags[] = {"missing", "given", "dynamic", "constant", "exceeds"};
+    static const char *const flags[] = {"missing",  "given",   "dynamic",
+                                        "constant", "exceeds", "literal"};
     yaml_entry e;
     uint32_t flag = 0;
     *out = (rule_if){.arg = {.index = ARG_NONE}};
@@ -138,7 +139,8 @@ static int read_if(reading *r, yaml_node_t *node, rule_if *out)
               : flag == 1 ? &out->given
               : flag == 2 ? &out->dynamic
               : flag == 3 ? &out->constant
-                          : &out->exceeds) = true;
+              : flag == 4 ? &out->exceeds
+                          : &out->literal) = true;
         } else return yaml_bad(&r->yaml, e.key_node, "a condition has no '%.*s'",
                                (int)e.key.len, e.key.ptr ? e.key.ptr : "");
     }

@@ -51,6 +51,7 @@ typedef struct {
     pcre2_code *is, *is_not;  /* of its text: the constant or its beginning, else its source */
     bool missing, given;      /* it must not, must be there */
     bool dynamic, constant;   /* it must (not) be constant */
+    bool literal;               /* it must be a text that is written there */
     bool exceeds;             /* as a length it must exceed a buffer among those before it */
 } rule_if;
 

@@ -28,6 +28,7 @@ static void open_string(unwrap *u, const unwrap_sink *to)
     u->in_path = unwrap_key_is_path(key);
     u->in_old = unwrap_key_is_old(key);
     u->is_new = unwrap_key_is_new(key);
+    u->is_diff = unwrap_key_is_diff(key);
     if (u->in_path) u->n_path = 0;
     if (u->in_path || u->in_old) {
         u->had_old |= u->in_old;
@@ -39,7 +40,9 @@ static void open_string(unwrap *u, const unwrap_sink *to)
     u->soft_said = false;
     u->soft_path = guard_path_is_soft(path);
     u->n_said = u->n_last = 0;
-    unwrap_set_mode(u, language ? UNWRAP_PLAIN : UNWRAP_PROSE, language,
+    u->n_margin = 0;
+    u->in_heredoc = false;
+    unwrap_set_mode(u, language || u->is_diff ? UNWRAP_PLAIN : UNWRAP_PROSE, language,
                     !language && !guard_path_is_text(path), to);
 }
 
@@ -56,7 +59,7 @@ static void close_string(unwrap *u, const unwrap_sink *to)
         unwrap_finish(u, to);
         to->segment(to->arg, (unwrap_segment){.language = GUARD_TEXT});
     }
-    u->in_path = u->in_old = u->is_new = false;
+    u->in_path = u->in_old = u->is_new = u->is_diff = false;
 }
 
 /* An object is an edit: what it takes away and what it puts there. */

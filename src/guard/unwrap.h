@@ -7,7 +7,8 @@
 #include "guard/guard.h"
 #include "guard/json_reader.h"
 
-enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_SAID_BYTES = 200, UNWRAP_NAME_BYTES = 256 };
+enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_SAID_BYTES = 200, UNWRAP_NAME_BYTES = 256,
+       UNWRAP_MARGIN_BYTES = GUARD_MARGIN_BYTES };
 
 typedef enum {
     UNWRAP_FRESH,  /* written now */
@@ -40,6 +41,9 @@ typedef struct {
     enum { UNWRAP_PLAIN, UNWRAP_PROSE, UNWRAP_FENCED, UNWRAP_DIFF } mode;
     enum { LINE_HEAD, LINE_CODE, LINE_CONTEXT, LINE_DROPPED, LINE_HEADER } line;
     enum { BLOCK_NONE, BLOCK_SEARCH, BLOCK_REPLACE } block; /* of a search/replace block */
+    char margin[UNWRAP_MARGIN_BYTES]; /* that its lines have before them: of a list, a quotation */
+    uint8_t n_margin, at_margin;
+    bool in_heredoc;  /* a patch in a shell's script */
     char fence;       /* of the block that we are in; 0 */
     uint8_t n_fence;
     bool detect;
@@ -62,7 +66,7 @@ typedef struct {
     json_reader json;
     char path[UNWRAP_NAME_BYTES];
     uint32_t n_path;
-    bool in_path, in_old, is_new; /* what the string is */
+    bool in_path, in_old, is_new, is_diff; /* what the string is */
     bool had_old; /* the object said what it takes away */
     /* a turn */
     char before;      /* the last byte of its line that is no blank; 0 */
@@ -93,6 +97,7 @@ void unwrap_begin_line(unwrap *u);
 bool unwrap_key_is_path(view key);
 bool unwrap_key_is_old(view key);
 bool unwrap_key_is_new(view key);
+bool unwrap_key_is_diff(view key);
 
 /* ---- unwrap_marks.c: what a line is by how it looks ---- */
 
@@ -102,6 +107,8 @@ typedef enum { MARK_NO, MARK_MAYBE, MARK_YES } mark;
 bool mark_diff(view line);
 /* Does a text that begins so begin one, also without a header? */
 mark mark_first_line(view head, bool *header);
+/* Does it begin a patch within a script: apply_patch <<'EOF'? */
+mark mark_heredoc(view head);
 /* The marks of a search/replace block: which one may come next depends on which came. */
 mark mark_block(const unwrap *u, view head);
 /* Is an answer that begins so code?  head: its first two lines that are not blank, or less. */

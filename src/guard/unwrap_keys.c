@@ -20,13 +20,15 @@ bool unwrap_key_is_path(view key)
 {
     static const char *const keys[] = {"path", "file", "filepath", "filename", "targetfile",
                                        "targetfilepath", "notebookpath", "absolutepath",
-                                       "relativepath", "relativeworkspacepath"};
+                                       "relativepath", "relativeworkspacepath", "uri", "target",
+                                       "targetpath", "fileuri", "targetfilename"};
     return is_one_of(key, keys, ARRAY_LEN(keys));
 }
 
 bool unwrap_key_is_old(view key)
 {
-    static const char *const keys[] = {"from", "find", "findtext", "findstring", "targetcontent"};
+    static const char *const keys[] = {"from", "find", "findtext", "findstring", "targetcontent",
+                                       "pattern", "match", "matchtext"};
     static const char *const begins[] = {"old", "search", "original", "before", "previous",
                                          "existing"};
     return is_one_of(key, keys, ARRAY_LEN(keys)) || begins_so(key, begins, ARRAY_LEN(begins));
@@ -36,4 +38,11 @@ bool unwrap_key_is_new(view key)
 {
     static const char *const begins[] = {"new", "replace", "updated", "after", "modified"};
     return view_equal(key, VIEW("to")) || begins_so(key, begins, ARRAY_LEN(begins));
+}
+
+bool unwrap_key_is_diff(view key)
+{
+    static const char *const keys[] = {"diff", "patch", "unifieddiff", "patchtext", "diffcontent",
+                                       "patchcontent", "difftext"};
+    return is_one_of(key, keys, ARRAY_LEN(keys));
 }

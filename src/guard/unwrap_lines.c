@@ -13,6 +13,7 @@ static void tell_segment(const unwrap *u, guard_language language, bool detect, 
 void unwrap_begin_line(unwrap *u)
 {
     u->n_head = u->n_sent = 0;
+    u->at_margin = 0;
     u->line = LINE_HEAD;
 }
 
@@ -32,10 +33,25 @@ void unwrap_set_mode(unwrap *u, int mode, guard_language language, bool detect,
 static void set_prose(unwrap *u, const unwrap_sink *to)
 {
     u->fence = 0;
-    u->soft_said = false;
+    u->n_margin = 0;
+    u->in_heredoc = u->soft_said = false;
     u->n_said = u->n_last = 0;
     if (u->form != GUARD_JSON) u->soft_path = false;
     unwrap_set_mode(u, UNWRAP_PROSE, GUARD_TEXT, false, to);
+}
+
+/* What stands before the text of a line: blanks of a list's item, signs of a quotation. */
+static uint8_t margin_of(view line)
+{
+    uint8_t n = 0;
+    while (n < line.len && n < UNWRAP_MARGIN_BYTES && strchr(" \t>", line.ptr[n])) n++;
+    return n;
+}
+
+static void set_margin(unwrap *u, view line)
+{
+    u->n_margin = margin_of(line);
+    memcpy(u->margin, line.ptr, u->n_margin);
 }
 
 static void keep_head(unwrap *u, char c, uint64_t at)
@@ -59,7 +75,7 @@ static view head_of(const unwrap *u) { return (view){u->head, u->n_head}; }
 static view fence_info(unwrap *u)
 {
     uint32_t at = 0, begin;
-    while (at < u->n_head && (u->head[at] == ' ' || u->head[at] == '\t')) at++;
+    while (at < u->n_head && strchr(" \t>", u->head[at])) at++;
     for (begin = at; at < u->n_head && (u->head[at] == '`' || u->head[at] == '~') &&
                      u->head[at] == u->head[begin];)
         at++;
@@ -152,10 +168,12 @@ static void note_prose(unwrap *u, view line)
 
 static void open_fence(unwrap *u, view info, const unwrap_sink *to)
 {
+    while (info.len && strchr("{.", info.ptr[0])) info.ptr++, info.len--; /* {.python} */
     view word = first_word(info), last = {u->last, u->n_last};
     bool diff = view_equal(word, VIEW("diff")) || view_equal(word, VIEW("patch"));
     guard_language language = guard_language_named(word);
     if (language == GUARD_TEXT && word.len) language = guard_language_of_path(trimmed(info));
+    if (!word.len && u->mode == UNWRAP_PLAIN) language = u->language;
     bool data = view_equal(word, VIEW("json")) || view_equal(word, VIEW("jsonc"));
     if (data) language = GUARD_NOTEBOOK; /* if it is one */
     u->soft_said = mark_says_bad((view){u->said, u->n_said});
@@ -188,20 +206,32 @@ static void open_block(unwrap *u, const unwrap_sink *to)
     u->block = BLOCK_SEARCH;
 }
 
+/* "Here is the file:", "src/a.py:": code may follow without a fence. */
+static void expect_bare(unwrap *u, view line)
+{
+    view text = trimmed(line);
+    bool answer = u->form == GUARD_ANSWER || (u->form == GUARD_TURN && !u->in_value);
+    u->start = answer && text.len > 1 && text.ptr[text.len - 1] == ':';
+}
+
 static void end_prose_line(unwrap *u, const unwrap_sink *to)
 {
     view line = head_of(u);
     if (step_value(u, line, to)) return;
-    view info = fence_info(u);
+    uint8_t n = margin_of(line);
+    view text = {line.ptr + n, line.len - n}, info = fence_info(u);
     if (info.ptr) {
+        set_margin(u, line);
         open_fence(u, info, to);
     } else if (mark_diff(line) || (u->after_old && view_starts(line, VIEW("+++ ")))) {
         open_diff(u, line, to);
-    } else if (mark_block(u, line) == MARK_YES) {
+    } else if (mark_block(u, text) == MARK_YES) {
+        set_margin(u, line);
         open_block(u, to);
     } else {
         u->after_old = view_starts(line, VIEW("--- ")); /* as `diff -u old new` begins */
         note_prose(u, line);
+        expect_bare(u, line);
         unwrap_begin_line(u);
     }
 }
@@ -215,15 +245,26 @@ static void prose_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 
 /* ---- code without a fence ---- */
 
+/* The path that the line before it may be. */
+static guard_language language_before(const unwrap *u)
+{
+    view text = {u->last, u->n_last};
+    while (text.len && strchr("#*` ", text.ptr[0])) text.ptr++, text.len--;
+    while (text.len && strchr(":*` ", text.ptr[text.len - 1])) text.len--;
+    return memchr(text.ptr ? text.ptr : "", ' ', text.len) ? GUARD_TEXT
+                                                            : guard_language_of_path(text);
+}
+
 static void begin_bare(unwrap *u, const unwrap_sink *to)
 {
     bool html = u->head[0] == '<' && u->n_head > 1 && u->head[1] != '?';
     u->start = false;
+    u->n_margin = 0;
     u->mode = UNWRAP_FENCED;
-    u->language = html ? GUARD_HTML : GUARD_TEXT;
+    u->language = html ? GUARD_HTML : language_before(u);
     u->bare = true;
     u->first = u->blank = false;
-    tell_segment(u, u->language, !html, true, to);
+    tell_segment(u, u->language, !u->language, true, to);
     send_head(u, to, 0, UNWRAP_FRESH);
     unwrap_begin_line(u);
 }
@@ -238,6 +279,8 @@ static void begin_prose(unwrap *u, const unwrap_sink *to)
     memcpy(at, u->head_at, n * sizeof *at);
     u->start = false;
     unwrap_begin_line(u);
+    for (uint8_t i = 0; i < u->n_margin; i++) keep_head(u, u->margin[i], at[0]);
+    u->n_margin = 0;
     for (uint32_t i = 0; i < n; i++) unwrap_line_byte(u, head[i], at[i], to);
 }
 
@@ -245,6 +288,8 @@ static void start_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     if (!u->n_head && strchr(" \t\r\n", c)) {
         to->byte(to->arg, c, at, UNWRAP_FRESH);
+        if (strchr("\r\n", c)) u->n_margin = 0;
+        else if (u->n_margin < UNWRAP_MARGIN_BYTES) u->margin[u->n_margin++] = c;
         return;
     }
     keep_head(u, c, at);
@@ -363,19 +408,55 @@ static bool step_first(unwrap *u, const unwrap_sink *to)
         u->language == GUARD_NOTEBOOK)
         return false;
     mark m = mark_first_line(head_of(u), &header);
-    if (m == MARK_NO || (!header && !u->language)) return false;
+    if (u->is_diff && strchr(" +-@", u->head[0])) m = MARK_YES; /* its key says so */
     if (m == MARK_MAYBE) return u->n_head < UNWRAP_HEAD_BYTES;
-    char head[8];
-    uint64_t head_at[8];
+    if (m == MARK_NO || (!header && !u->language && !u->is_diff)) return false;
+    char head[24];
+    uint64_t head_at[24];
     uint32_t n = u->n_head < sizeof head ? u->n_head : sizeof head;
     if (u->n_head > sizeof head) return false;
     memcpy(head, u->head, n);
     memcpy(head_at, u->head_at, n * sizeof *head_at);
     unwrap_set_mode(u, UNWRAP_DIFF, u->language, u->detect, to);
     to->edit(to->arg);
-    u->guessed = !header;
+    u->guessed = !header && !u->is_diff;
     for (uint32_t i = 0; i < n; i++) unwrap_line_byte(u, head[i], head_at[i], to);
     return true;
+}
+
+/* A string of JSON may be a fence as a whole. */
+static bool may_be_fenced(const unwrap *u)
+{
+    return u->first && u->mode == UNWRAP_PLAIN && u->form != GUARD_CODE && !u->in_old &&
+           strchr("`~", u->head[0]) && u->n_head < UNWRAP_HEAD_BYTES;
+}
+
+static void open_fence_within(unwrap *u, const unwrap_sink *to)
+{
+    view info = fence_info(u);
+    if (info.ptr) {
+        open_fence(u, info, to);
+        return;
+    }
+    send_head(u, to, 0, UNWRAP_FRESH);
+    u->first = false;
+    unwrap_begin_line(u);
+}
+
+/* apply_patch <<'EOF', in a script. */
+static void begin_heredoc(unwrap *u, const unwrap_sink *to)
+{
+    unwrap_set_mode(u, UNWRAP_DIFF, GUARD_TEXT, true, to);
+    to->edit(to->arg);
+    u->in_heredoc = true;
+}
+
+static void end_heredoc(unwrap *u, const unwrap_sink *to)
+{
+    u->in_heredoc = false;
+    to->edit(to->arg);
+    unwrap_set_mode(u, UNWRAP_FENCED, GUARD_SHELL, false, to);
+    u->first = false;
 }
 
 static void code_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
@@ -386,8 +467,19 @@ static void code_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
             close_block(u, to);
             return;
         }
+        if (may_be_fenced(u)) {
+            if (c == '\n') open_fence_within(u, to);
+            return;
+        }
         bool plain = u->in_old || u->form == GUARD_CODE;
+        bool script = !plain && u->language == GUARD_SHELL;
+        mark patch = script ? mark_heredoc(head_of(u)) : MARK_NO;
+        if (patch == MARK_YES) {
+            begin_heredoc(u, to);
+            return;
+        }
         mark m = plain ? MARK_NO : mark_block(u, head_of(u));
+        if (patch > m) m = patch;
         if (m == MARK_YES) {
             step_block(u, to);
             return;
@@ -419,14 +511,19 @@ static void decide_diff(unwrap *u)
         u->line = LINE_CODE; /* it was none */
         u->mode = UNWRAP_FENCED;
     } else u->line = LINE_HEADER;
-    if (u->fence && c != '+' && may_close(u)) u->line = LINE_HEADER;
+    if (u->fence && c == u->fence && may_close(u)) u->line = LINE_HEADER;
 }
 
 static void end_header(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     view line = head_of(u);
     guard_language language = u->language;
-    if (u->fence ? closes(u) : view_starts(line, VIEW("*** End Patch"))) {
+    bool ends = view_starts(line, VIEW("*** End Patch"));
+    if (ends && u->in_heredoc) {
+        end_heredoc(u, to);
+        return;
+    }
+    if (u->fence ? closes(u) : ends) {
         keep_head(u, c, at);
         close_block(u, to);
         to->edit(to->arg);
@@ -477,8 +574,23 @@ static void diff_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     else unwrap_begin_line(u);
 }
 
+/* Is the byte one of the margin?  A quotation ends with its signs, and its code with it. */
+static bool step_margin(unwrap *u, char c, const unwrap_sink *to)
+{
+    if (u->line != LINE_HEAD || u->n_head || u->at_margin == u->n_margin) return false;
+    if (c == u->margin[u->at_margin]) {
+        u->at_margin++;
+        return true;
+    }
+    bool quoted = !u->at_margin && u->margin[0] == '>';
+    u->at_margin = u->n_margin;
+    if (quoted) set_prose(u, to);
+    return false;
+}
+
 void unwrap_line_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
+    if (u->n_margin && u->mode != UNWRAP_PROSE && step_margin(u, c, to)) return;
     switch (u->mode) {
     case UNWRAP_PROSE:
         if (u->start) start_byte(u, c, at, to);

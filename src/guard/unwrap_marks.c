@@ -37,6 +37,12 @@ mark mark_first_line(view head, bool *header)
     return strchr(" \t\r\n", head.ptr[1]) ? MARK_NO : MARK_YES;
 }
 
+mark mark_heredoc(view head)
+{
+    static const char *const begins[] = {"*** Begin Patch\n", "*** Begin Patch\r\n"};
+    return begins_with(head, begins, ARRAY_LEN(begins));
+}
+
 /* ---- search/replace blocks ---- */
 
 enum { RUN_MIN = 5, RUN_MAX = 9 };
@@ -58,11 +64,11 @@ static mark either(mark a, mark b) { return a > b ? a : b; }
 
 mark mark_block(const unwrap *u, view head)
 {
-    static const char *const search[] = {" SEARCH", " ORIGINAL"}, *const replace[] = {
-        " REPLACE", " UPDATED"}, *const end[] = {"\n", "\r\n", " \n"};
+    static const char *const search[] = {" SEARCH", " ORIGINAL", " HEAD"}, *const replace[] = {
+        " REPLACE", " "}, *const end[] = {"\n", "\r\n", " \n"};
     static const char *const start[] = {":start_line:", ":end_line:"};
     switch (u->block) {
-    case BLOCK_NONE: return either(run_then(head, '<', search, 2), run_then(head, '-', search, 1));
+    case BLOCK_NONE: return either(run_then(head, '<', search, 3), run_then(head, '-', search, 1));
     case BLOCK_SEARCH: {
         mark m = run_then(head, '=', end, 3);
         if (u->first) m = either(m, run_then(head, '-', end, 3));
@@ -133,6 +139,7 @@ mark mark_bare(view head, bool whole)
     const char *end = memchr(head.ptr, '\n', head.len);
     if (!end) return whole && !is_code_line(line_of(head)) ? MARK_NO : MARK_MAYBE;
     if (!is_code_line(line_of(head))) return MARK_NO;
+    if (view_starts(head, VIEW("#!/"))) return MARK_YES;
     view rest = {end + 1, (size_t)(head.ptr + head.len - end - 1)};
     bool indented = false;
     while (rest.len && isspace((unsigned char)rest.ptr[0])) {
