@@ -107,6 +107,7 @@ static void mark(kv_sequence *seq, uint32_t n)
 void kv_sequence_rest(kv_sequence *seq)
 {
     pthread_mutex_lock(&seq->pool->lock);
+    kv_sequence_show_state(seq, seq->state, seq->state_at, false);
     kv_sequence_drop(seq, 0);
     look_from(seq, 0);
     kv_sequence_set_state(seq, KV_NONE, 0);
@@ -436,6 +437,7 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
            pool->blocks[seq->blocks[n_own]].tokens[n_same] == tokens[at + n_same])
         n_same++;
     const bool own = seq->state_at <= at + n_same; /* its state is one of these tokens */
+    if (!own) kv_sequence_show_state(seq, seq->state, seq->state_at, false);
     if (n_same > 0 && at + n_same == seq->n_tokens &&
         (!has_states || seq->state_at == seq->n_tokens)) {
         /* Its unfinished block agrees as far as it goes: is there a better one?  What the window of

@@ -49,7 +49,8 @@ void kv_sequence_show_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens,
 {
     const kv_pool *pool = seq->pool;
     const uint32_t index = n_tokens / KERNEL_PAGE;
-    if (state == KV_NONE || n_tokens == 0 || (seq->hidden && n_tokens > seq->hidden)) return;
+    if (state == KV_NONE || n_tokens == 0 || n_tokens > seq->n_tokens) return;
+    if (seq->hidden && n_tokens > seq->hidden) return;
     const uint32_t parent = index ? seq->blocks[index - 1] : KV_NONE;
     if (parent != KV_NONE && !pool->blocks[parent].in_tree) return;
     const int32_t *tail =

@@ -31,6 +31,9 @@ typedef enum {
     CONVERT_MELLUM = 12,
     CONVERT_GLM4MOE = 13,
     CONVERT_MINIMAX_M2 = 14,
+    CONVERT_QWEN35 = 15,
+    CONVERT_QWEN35MOE = 16,
+    CONVERT_QWEN3NEXT = 17,
 } convert_arch;
 
 typedef enum {
@@ -49,6 +52,9 @@ typedef struct {
     uint32_t n_rot;                          /* channels of a head that turn */
     bool is_windowed[CONVERT_LAYERS_MAX];    /* where layers differ in it */
     double rope_base_windowed;               /* of those; 0: as the others */
+    bool is_recurrent[CONVERT_LAYERS_MAX];   /* layers with a state; and of those: */
+    uint32_t n_taps, key_dim, value_dim, n_key_heads, n_value_heads;
+    uint32_t sections[3];                    /* of the rotation; 0: none are named */
     uint32_t n_ff_shared, n_shared;          /* experts that every row takes: width of all */
     uint32_t n_dense;                        /* first layers without experts */
     uint32_t n_groups, n_groups_used;        /* of experts */
@@ -104,6 +110,8 @@ typedef enum {
     ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix */
     ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
+    ROWS_HEADS = 8,    /* heads of a state, in another order: convert_states.h */
+    ROWS_HEADS_COLUMNS = 9, /* the same of columns */
     ROWS_PART = 7,     /* row r is r / rows * step + offset + r % rows of the source's */
 } row_source;
 
@@ -118,6 +126,7 @@ typedef struct {
     uint32_t n_heads, step, offset;
     char expert_format[96];   /* EXPERTS: takes the number */
     float more;               /* added to each value */
+    bool is_decay;            /* x becomes -e^x */
 } convert_tensor;
 
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */

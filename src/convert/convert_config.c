@@ -1,7 +1,7 @@
 /* convert_config.c - config.json of the architectures that we run, and the keys it becomes. */
 #include <math.h>
 
-#include "convert/config_reader.h"
+#include "convert/convert_states.h"
 
 static const struct {
     const char *hf, *name;
@@ -14,6 +14,8 @@ static const struct {
     {"GraniteForCausalLM", "granite"},   {"GraniteMoeForCausalLM", "granitemoe"},
     {"Gemma3ForCausalLM", "gemma3"},     {"MellumForCausalLM", "mellum"},
     {"Glm4MoeForCausalLM", "glm4moe"},   {"MiniMaxM2ForCausalLM", "minimax-m2"},
+    {"Qwen3_5ForCausalLM", "qwen35"},    {"Qwen3_5MoeForCausalLM", "qwen35moe"},
+    {"Qwen3NextForCausalLM", "qwen3next"},
 };
 
 /* Other names for the same. */
@@ -23,6 +25,8 @@ static const struct {
     {"MistralForCausalLM", "LlamaForCausalLM"},
     {"GraniteMoeSharedForCausalLM", "GraniteMoeForCausalLM"},
     {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"}, /* beside a model of pictures */
+    {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
+    {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
 };
 
 static const char *convert_arch_name(convert_arch arch) { return archs[arch].name; }
@@ -51,8 +55,8 @@ static void read_arch(config_reader *r, convert_config *c)
         r->status = error_set(r->err, CERIUM_ERR_FORMAT,
                               "config.json: architecture %.60s is not supported; there are Llama, "
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
-                              "SmolLM3, SeedOss, Granite, GraniteMoe, Gemma3, Mellum, Glm4Moe and "
-                              "MiniMaxM2", name);
+                              "SmolLM3, SeedOss, Granite, GraniteMoe, Gemma3, Mellum, Glm4Moe, "
+                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe and Qwen3Next", name);
 }
 
 /* Older files have rope_theta and rope_scaling, newer ones rope_parameters with both. */
@@ -202,13 +206,16 @@ static void read_shape(config_reader *r, convert_config *c)
     const bool gemma = c->arch == CONVERT_GEMMA3;
     c->n_layers = config_u32(r, "num_hidden_layers", CONVERT_LAYERS_MAX);
     c->n_embd = config_u32(r, "hidden_size", CONFIG_WIDTH_MAX);
-    c->n_ff = config_u32(r, "intermediate_size", CONFIG_WIDTH_MAX);
+    c->n_ff = c->arch == CONVERT_QWEN35MOE /* of its experts alone */
+                  ? config_u32_or(r, "intermediate_size", CONFIG_WIDTH_MAX, 1)
+                  : config_u32(r, "intermediate_size", CONFIG_WIDTH_MAX);
     c->n_heads = number_of(r, "num_attention_heads", 4096, gemma ? 8 : 0);
     c->n_kv_heads = config_u32_or(r, "num_key_value_heads", 4096, gemma ? 4 : c->n_heads);
     c->context = number_of(r, "max_position_embeddings", CONFIG_WIDTH_MAX, gemma ? 131072 : 0);
     c->n_vocab = number_of(r, "vocab_size", 1u << 22, gemma ? 262208 : 0);
-    c->names_head_dim = gemma || config_get(r->root, "head_dim") != NULL;
-    uint32_t usual = gemma ? 256 : c->n_embd / c->n_heads;
+    const bool is_256 = gemma || convert_has_states(c);
+    c->names_head_dim = is_256 || config_get(r->root, "head_dim") != NULL;
+    uint32_t usual = is_256 ? 256 : c->n_embd / c->n_heads;
     c->head_dim = config_u32_or(r, "head_dim", 65536, usual ? usual : 1);
     c->n_rot = c->head_dim;
     if (c->head_dim % 2) config_refuse(r, "is odd", "head_dim");
@@ -280,7 +287,7 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     config_put_u32(&k, "block_count", c->n_layers);
     config_put_u32(&k, "context_length", c->context);
     config_put_u32(&k, "embedding_length", c->n_embd);
-    config_put_u32(&k, "feed_forward_length", c->n_ff);
+    if (c->n_ff > 1) config_put_u32(&k, "feed_forward_length", c->n_ff);
     config_put_u32(&k, "attention.head_count", c->n_heads);
     config_put_u32(&k, "attention.head_count_kv", c->n_kv_heads);
     if (c->names_head_dim) {

@@ -2,7 +2,7 @@
  * and bases by layer, experts that every row takes, scales; and the keys it becomes. */
 #include <math.h>
 
-#include "convert/config_reader.h"
+#include "convert/convert_states.h"
 
 /* ---- reading ---- */
 
@@ -82,14 +82,16 @@ static void check_no_rope(config_reader *r, const convert_config *c)
 static void read_part(config_reader *r, convert_config *c)
 {
     const json_t *rope = config_get(r->root, "rope_parameters");
-    double part = config_number(r, r->root, "partial_rotary_factor", 1);
+    /* transformers' defaults for missing keys */
+    double part = config_number(r, r->root, "partial_rotary_factor",
+                                convert_has_states(c) ? 0.25 : 1);
     part = config_number(r, rope, "partial_rotary_factor", part);
     part = config_number(r, config_get(rope, "full_attention"), "partial_rotary_factor", part);
     c->n_rot = (uint32_t)(c->head_dim * part);
     if (c->arch == CONVERT_MINIMAX_M2)
         c->n_rot = config_u32_or(r, "rotary_dim", c->head_dim, c->n_rot);
     if (c->n_rot == c->head_dim) return;
-    if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2)
+    if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2 && !convert_has_states(c))
         config_refuse(r, "rotation of a part of each head is not supported",
                       "partial_rotary_factor");
     else if (c->n_rot < 2 || c->n_rot > c->head_dim || c->n_rot % 2)
@@ -185,6 +187,7 @@ void convert_families_read(config_reader *r, convert_config *c)
     read_family_experts(r, c);
     read_scales(r, c);
     read_mistral3(r, c);
+    convert_states_read(r, c);
     if (c->arch == CONVERT_MISTRAL3 && config_get(r->root, "sliding_window"))
         config_refuse(r, "windows are not supported for that architecture", "sliding_window");
 }
@@ -232,4 +235,5 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     put_some(k, "attention.temperature_scale", c->query_growth);
     put_some(k, "rope.scaling.yarn_log_multiplier", c->yarn_log_multiplier);
     put_family_experts(k, c);
+    convert_states_write(k, c);
 }

@@ -142,7 +142,7 @@ static int write_tensor(conversion *x, const convert_tensor *t, cerium_error *er
     CHECK(block_row_bytes(t->type, t->dims[0], &row_bytes));
     const uint64_t step = row_bytes < SLAB_BYTES ? SLAB_BYTES / row_bytes : 1;
     uint8_t *slab = memory_alloc((step < n_rows ? step : n_rows) * row_bytes);
-    float *values = memory_zalloc(t->dims[0], sizeof *values);
+    float *values = memory_zalloc(2 * t->dims[0], sizeof *values);
     int status = slab && values ? CERIUM_OK
                                 : error_set(err, CERIUM_ERR_MEMORY, "no memory for rows");
     for (uint64_t first = 0; !status && first < n_rows; first += step) {

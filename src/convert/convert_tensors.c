@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "convert/convert.h"
+#include "convert/convert_states.h"
 
 enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 4, MXFP4_VALUES = 32, MXFP4_BYTES = 16 };
 
@@ -34,7 +34,12 @@ static block_type type_of(const planner *p, const convert_tensor *t)
     size_t len = strlen(t->name);
     bool is_bias = len > 5 && !strcmp(t->name + len - 5, ".bias");
     if (t->rows == ROWS_MXFP4) return BLOCK_MXFP4;
-    if (t->n_dims < 2 || is_bias || strstr(t->name, "ffn_gate_inp")) return BLOCK_F32;
+    if (t->n_dims < 2 || is_bias || strstr(t->name, "ffn_gate_inp") ||
+        strstr(t->name, "ssm_conv1d"))
+        return BLOCK_F32;
+    /* Errors of what rules a state grow from token to token. */
+    if (strstr(t->name, "ssm_alpha") || strstr(t->name, "ssm_beta") || strstr(t->name, "ssm_ba"))
+        return own_type(t->from);
     if (!p->type || t->dims[0] % block_values(*p->type)) return own_type(t->from);
     return *p->type;
 }
@@ -122,7 +127,7 @@ static void norm(planner *p, uint32_t layer, const char *from, const char *to, u
                  bool optional)
 {
     convert_tensor *t = plain(p, layer, from, to, n, 0, optional);
-    if (t && p->c->arch == CONVERT_GEMMA3) t->more = 1;
+    if (t && (p->c->arch == CONVERT_GEMMA3 || convert_has_states(p->c))) t->more = 1;
 }
 
 static void permute(convert_tensor *t, uint32_t n_heads)
@@ -141,8 +146,9 @@ static void plan_attention(planner *p, uint32_t i)
                        c->arch == CONVERT_SMOLLM3 || c->arch == CONVERT_GRANITE ||
                        c->arch == CONVERT_GRANITEMOE;
     const bool whole = c->arch == CONVERT_MINIMAX_M2; /* norms of all heads of a row */
+    const uint64_t q_rows = convert_has_states(c) ? 2 * q : q; /* and a gate for each head */
     convert_tensor *t =
-        plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q, c->n_embd, false);
+        plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q_rows, c->n_embd, false);
     if (pairs) permute(t, c->n_heads);
     t = plain(p, i, "self_attn.q_proj.bias", "attn_q.bias", q, 0, true);
     if (pairs) permute(t, c->n_heads);
@@ -290,6 +296,94 @@ static void plan_granite(planner *p, uint32_t i)
     plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
 }
 
+/* Qwen: experts one by one or in two tensors, and one that every row takes, with a gate. */
+static void plan_qwen_experts(planner *p, uint32_t i, const char *const names[3])
+{
+    static const char both[] = "mlp.experts.gate_up_proj";
+    const convert_config *c = p->c;
+    const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, sh = c->n_ff_shared;
+    if (find(p, i, both)) {
+        plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", n, e, false);
+        part_of(p, i, both, "ffn_gate_exps.weight", n, ff, e, 2 * ff, 0);
+        part_of(p, i, both, "ffn_up_exps.weight", n, ff, e, 2 * ff, ff);
+        part_of(p, i, "mlp.experts.down_proj", "ffn_down_exps.weight", n, e, ff, e, 0);
+    } else {
+        plan_experts(p, i, "mlp", names);
+    }
+    convert_tensor t = {.from = find(p, i, "mlp.shared_expert_gate.weight"), .n_dims = 1,
+                        .dims = {e, 1, 1, 1}};
+    if (!t.from) missing(p, i, "mlp.shared_expert_gate.weight");
+    if (!t.from) return;
+    set_name(&t, i, "ffn_gate_inp_shexp.weight");
+    check_shape(p, t.from, 1, e, 0);
+    add(p, &t);
+    plain(p, i, "mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", sh, e, false);
+    plain(p, i, "mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", sh, e, false);
+    plain(p, i, "mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", e, sh, false);
+}
+
+static convert_tensor *heads(planner *p, uint32_t i, const char *from, const char *to,
+                             uint64_t rows, uint64_t columns, convert_heads kind)
+{
+    convert_tensor *t = plain(p, i, from, to, rows, columns, false);
+    if (!t) return NULL;
+    t->rows = ROWS_HEADS;
+    t->step = kind;
+    return t;
+}
+
+/* Of qwen3next, rows of one source; its own are more than the tensor's. */
+static void heads_apart(planner *p, uint32_t i, const char *to, uint64_t rows, convert_heads kind)
+{
+    static const char from[] = "linear_attn.in_proj_qkvz.weight";
+    const convert_config *c = p->c;
+    convert_tensor t = {.rows = ROWS_HEADS, .step = kind, .n_dims = 2, .from = find(p, i, from),
+                        .dims = {c->n_embd, rows, 1, 1}};
+    if (!t.from) missing(p, i, from);
+    if (!t.from) return;
+    set_name(&t, i, to);
+    check_shape(p, t.from, convert_state_channels(c) + c->n_value_heads * c->value_dim, c->n_embd,
+                0);
+    add(p, &t);
+}
+
+static void plan_recurrent(planner *p, uint32_t i)
+{
+    const convert_config *c = p->c;
+    const bool is_next = c->arch == CONVERT_QWEN3NEXT;
+    const uint32_t e = c->n_embd, n = c->n_value_heads, all = convert_state_channels(c);
+    const uint32_t values = n * c->value_dim;
+    convert_tensor *t;
+    if (is_next) {
+        heads_apart(p, i, "attn_qkv.weight", all, HEADS_APART);
+        heads_apart(p, i, "attn_gate.weight", values, HEADS_APART_GATE);
+        plain(p, i, "linear_attn.in_proj_ba.weight", "ssm_ba.weight", 2 * n, e, false);
+    } else {
+        heads(p, i, "linear_attn.in_proj_qkv.weight", "attn_qkv.weight", all, e,
+              HEADS_BEHIND_KEYS);
+        heads(p, i, "linear_attn.in_proj_z.weight", "attn_gate.weight", values, e,
+              HEADS_OF_VALUES);
+        heads(p, i, "linear_attn.in_proj_b.weight", "ssm_beta.weight", n, e, HEADS_ONE_ROW);
+        heads(p, i, "linear_attn.in_proj_a.weight", "ssm_alpha.weight", n, e, HEADS_ONE_ROW);
+    }
+    convert_tensor conv = {.rows = is_next ? ROWS_PLAIN : ROWS_HEADS, .step = HEADS_BEHIND_KEYS,
+                           .from = find(p, i, "linear_attn.conv1d.weight"), .n_dims = 2,
+                           .dims = {c->n_taps, all, 1, 1}};
+    if (!conv.from) missing(p, i, "linear_attn.conv1d.weight");
+    if (!conv.from) return;
+    set_name(&conv, i, "ssm_conv1d.weight");
+    check_shape(p, conv.from, all, 1, c->n_taps);
+    add(p, &conv);
+    t = heads(p, i, "linear_attn.A_log", "ssm_a", n, 0, HEADS_ONE_ROW);
+    if (t) t->is_decay = true;
+    if (t && is_next) t->rows = ROWS_PLAIN;
+    t = heads(p, i, "linear_attn.dt_bias", "ssm_dt.bias", n, 0, HEADS_ONE_ROW);
+    if (t && is_next) t->rows = ROWS_PLAIN;
+    plain(p, i, "linear_attn.norm.weight", "ssm_norm.weight", c->value_dim, 0, false);
+    t = plain(p, i, "linear_attn.out_proj.weight", "ssm_out.weight", e, values, false);
+    if (t && !is_next) t->rows = ROWS_HEADS_COLUMNS;
+}
+
 static void plan_feed_forward(planner *p, uint32_t i)
 {
     static const char *const projections[3] = {"gate_proj", "up_proj", "down_proj"};
@@ -305,9 +399,12 @@ static void plan_feed_forward(planner *p, uint32_t i)
         plain(p, i, "block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias",
               p->c->n_experts, 0, false);
         break;
+    case CONVERT_QWEN35MOE:
+    case CONVERT_QWEN3NEXT: plan_qwen_experts(p, i, projections); break;
     case CONVERT_LLAMA:
     case CONVERT_QWEN2:
     case CONVERT_QWEN3:
+    case CONVERT_QWEN35:
     case CONVERT_STARCODER2:
     case CONVERT_MISTRAL3:
     case CONVERT_SMOLLM3:
@@ -322,7 +419,7 @@ static void plan_layer(planner *p, uint32_t i)
     const convert_config *c = p->c;
     const bool is_gemma = c->arch == CONVERT_GEMMA3;
     const bool is_post = is_gemma || c->arch == CONVERT_GPT_OSS || c->arch == CONVERT_SEED_OSS ||
-                         c->arch == CONVERT_GLM4MOE;
+                         c->arch == CONVERT_GLM4MOE || convert_has_states(c);
     const char *second = is_post ? "post_attention_norm" : "ffn_norm";
     char to[32];
     norm(p, i, "input_layernorm.weight", "attn_norm.weight", c->n_embd, false);
@@ -335,7 +432,10 @@ static void plan_layer(planner *p, uint32_t i)
         norm(p, i, "pre_feedforward_layernorm.weight", "ffn_norm.weight", c->n_embd, false);
         norm(p, i, "post_feedforward_layernorm.weight", "post_ffw_norm.weight", c->n_embd, false);
     }
-    plan_attention(p, i);
+    if (c->is_recurrent[i])
+        plan_recurrent(p, i);
+    else
+        plan_attention(p, i);
     plan_feed_forward(p, i);
 }
 
@@ -481,6 +581,19 @@ static int float_row(const convert_tensor *t, const convert_config *c, const saf
     case ROWS_PART:
         return source_row(c, set, t->from,
                           row / t->dims[1] * t->step + t->offset + row % t->dims[1], n, out, err);
+    case ROWS_HEADS:
+        if (t->n_dims == 2)
+            return source_row(c, set, t->from,
+                              convert_state_row(c, (convert_heads)t->step, row), n, out, err);
+        for (uint64_t k = 0; k < n; k++)
+            safetensor_values(t->from, convert_state_row(c, (convert_heads)t->step, k), 1, out + k,
+                              1);
+        return CERIUM_OK;
+    case ROWS_HEADS_COLUMNS:
+        RETURN_IF(source_row(c, set, t->from, row, n, out + n, err));
+        for (uint64_t k = 0; k < n; k++)
+            out[k] = out[n + convert_state_row(c, HEADS_OF_VALUES, k)];
+        return CERIUM_OK;
     case ROWS_PLAIN: return source_row(c, set, t->from, row, n, out, err);
     case ROWS_PERMUTED:
         if (t->n_dims == 2)
@@ -533,6 +646,7 @@ int convert_rows(const convert_tensor *t, const convert_config *c, const safeten
         }
         RETURN_IF(float_row(t, c, set, r, values, err));
         for (uint64_t k = 0; t->more != 0 && k < n; k++) values[k] += t->more;
+        for (uint64_t k = 0; t->is_decay && k < n; k++) values[k] = -expf(values[k]);
         for (uint64_t k = 0; k < n; k++)
             if (!isfinite(values[k]))
                 return error_set(err, CERIUM_ERR_FORMAT, "%s: row %llu has a value that is not "

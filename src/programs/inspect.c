@@ -351,6 +351,22 @@ static void print_windows(const facts *f)
     printf("\n");
 }
 
+/* Of layers that keep a state of all tokens in place of keys and values of each. */
+static void print_states(const facts *f)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < gguf_n_tensors(f->file); i++)
+        n += name_has(gguf_tensor_at(f->file, i)->name, ".ssm_conv1d.");
+    const uint64_t keys = arch_number(f, "ssm.state_size"), all = arch_number(f, "ssm.inner_size");
+    const uint64_t n_keys = arch_number(f, "ssm.group_count") * keys;
+    const uint64_t before = arch_number(f, "ssm.conv_kernel") - 1; /* tokens that are mixed in */
+    if (!n || !all) return;
+    print_label("states");
+    printf("%" PRIu64 " of the layers keep one in place of keys and values; together ", n);
+    print_bytes(n * (all * keys + before * (2 * n_keys + all)) * sizeof(float));
+    printf("\n");
+}
+
 static void print_summary(const facts *f)
 {
     print_text(f->name.len ? f->name : view_of(gguf_path(f->file)), TEXT_SHOWN);
@@ -385,6 +401,7 @@ static void print_summary(const facts *f)
                has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
     }
     print_windows(f);
+    print_states(f);
     const uint64_t n_ahead = arch_number(f, "nextn_predict_layers");
     if (n_ahead) {
         print_label("several tokens");

@@ -148,10 +148,14 @@ static block_type with_smaller_blocks(block_type type)
     }
 }
 
+/* What chooses experts, and what rules a recurrent state, stays: its errors grow. */
 static bool is_matrix(const gguf_tensor *t)
 {
-    return t->n_dims >= 2 && ends_with(t->name, VIEW(".weight")) &&
-           !ends_with(t->name, VIEW("ffn_gate_inp.weight"));
+    static const char *const kept[] = {"ffn_gate_inp.weight", "ssm_conv1d.weight",
+                                       "ssm_alpha.weight", "ssm_beta.weight", "ssm_ba.weight"};
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        if (ends_with(t->name, view_of(kept[i]))) return false;
+    return t->n_dims >= 2 && ends_with(t->name, VIEW(".weight"));
 }
 
 static block_type type_of(const quantize *q, const gguf_tensor *t)

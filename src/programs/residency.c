@@ -86,6 +86,9 @@ residency_model residency_of(const gguf_file *file)
         m.window = window ? (uint32_t)window : 128;
         m.n_windowed = m.n_layers - m.n_layers / 2;
     }
+    /* Layers with a recurrent state keep nothing of a token: as if they saw none. */
+    for (size_t i = 0; i < gguf_n_tensors(file); i++)
+        m.n_windowed += has(gguf_tensor_at(file, i)->name, ".ssm_conv1d.");
     return m;
 }
 

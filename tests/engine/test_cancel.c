@@ -148,9 +148,16 @@ static void test_everywhere_with_windows_and_experts(void)
     check(FIXTURES "gpt-oss-mxfp4.gguf", 2);
 }
 
+static void test_everywhere_with_states(void)
+{
+    check(FIXTURES "qwen35moe.gguf", 1);
+    check(FIXTURES "qwen35moe.gguf", 2);
+}
+
 int main(void)
 {
     TEST_RUN(test_everywhere);
     TEST_RUN(test_everywhere_with_windows_and_experts);
+    TEST_RUN(test_everywhere_with_states);
     return unit_report("cancel");
 }

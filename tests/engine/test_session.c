@@ -118,7 +118,10 @@ static void test_reuse_is_counted(void)
     TEST_CHECK(result.tokens_reused == 200 && result.tokens_computed == 0);
     tokens[180] = (tokens[180] + 1) % (int32_t)info.n_vocab;
     TEST_CHECK(cerium_session_sync(session, tokens, 200, &result, &err) == 0);
-    TEST_CHECK(result.tokens_reused == 180 && result.tokens_computed == 20);
+    /* In the middle of a text nobody kept a state: the last is where a message begins. */
+    uint32_t known = strcmp(info.architecture, "qwen35moe") ? 180 : 170;
+    TEST_CHECK_THAT(result.tokens_reused == known && result.tokens_computed == 200 - known, "%u",
+                    (uint32_t)result.tokens_reused);
     cerium_session_close(&session);
 }
 
@@ -299,18 +302,16 @@ static void test_scores(void)
     cerium_session_close(&session);
 }
 
-int main(void)
+static void test_model(const char *path)
 {
     cerium_error err;
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
-    config.model_path = "tests/golden/fixtures/gpt-oss.gguf";
+    config.model_path = path;
     config.threads = 2;
     config.batch_tokens_max = 64;
-    if (cerium_engine_open(&engine, &config, &err)) {
-        printf("  FAIL %s\nsession: 0 passed, 1 failed\n", err.message);
-        return 1;
-    }
+    TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
+    if (!engine) return;
     cerium_engine_describe(engine, &info);
     TEST_RUN(test_cancel_and_go_on);
     TEST_RUN(test_cancel_before_a_call);
@@ -321,5 +322,11 @@ int main(void)
     TEST_RUN(test_limits_and_errors);
     TEST_RUN(test_scores);
     cerium_engine_close(&engine);
+}
+
+int main(void)
+{
+    test_model("tests/golden/fixtures/gpt-oss.gguf");
+    test_model("tests/golden/fixtures/qwen35moe.gguf"); /* states beside pages */
     return unit_report("session");
 }

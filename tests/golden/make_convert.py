@@ -178,6 +178,9 @@ MODELS = [
     change("mellum", "mellum", {"vocab_size": mf.N_VOCAB}, "starcoder"),
     change("glm4moe", "glm4moe", {"vocab_size": mf.N_VOCAB}, "llama3"),
     change("minimax-m2", "minimax-m2", {"vocab_size": mf.N_VOCAB}, "o200k"),
+    change("qwen35", "qwen35", {"vocab_size": mf.N_VOCAB}, "qwen2"),
+    change("qwen35moe", "qwen35moe", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
+    change("qwen3next", "qwen3next", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
 ]
 
 

@@ -1,0 +1,27 @@
+/* convert_states.h - layers with a recurrent state: their keys, and the order of their heads.
+ *
+ * Private to this folder. */
+#ifndef CONVERT_CONVERT_STATES_H
+#define CONVERT_CONVERT_STATES_H
+
+#include "convert/config_reader.h"
+
+bool convert_has_states(const convert_config *c);
+void convert_states_read(config_reader *r, convert_config *c);
+void convert_states_write(const config_writer *k, const convert_config *c);
+/* Channels of q, k and v. */
+uint32_t convert_state_channels(const convert_config *c);
+
+/* What of a tensor are heads of values, in another order than the source's. */
+typedef enum {
+    HEADS_OF_VALUES = 0,   /* all rows, or columns */
+    HEADS_BEHIND_KEYS = 1, /* rows behind those of q and k */
+    HEADS_ONE_ROW = 2,     /* a row, or a value, for each */
+    HEADS_APART = 3,       /* qwen3next: q, k and v, of what has z, too; and */
+    HEADS_APART_GATE = 4,  /* that z */
+} convert_heads;
+
+/* The source's row for row r of the file. */
+uint64_t convert_state_row(const convert_config *c, convert_heads heads, uint64_t r);
+
+#endif

@@ -1,0 +1,204 @@
+/* test_states.c - states in the KV cache: whatever was found, kept, given up, taken back or left in
+ * the middle, a sequence holds the state of just the tokens that it holds, with all their pages.
+ *
+ * A state is a number here: that of the tenant and all tokens so far, as the marks of pages are. */
+#include "../random.h"
+#include "kv_marks.h"
+
+enum { STATE_BYTES = 64 };
+
+static kv_pool *open_with_states(uint32_t sequences, uint64_t size)
+{
+    kv_layout layout = {.type = type, .n_layers = LAYERS, .n_kv_heads = HEADS, .head_dim = DIM,
+                        .windows = windows, .context_tokens = CONTEXT, .batch_tokens = BATCH,
+                        .sequences_max = sequences, .bytes = size, .state_bytes = STATE_BYTES};
+    kv_pool *pool = NULL;
+    cerium_error err;
+    TEST_CHECK(kv_pool_open(&pool, &layout, &err) == 0);
+    return pool;
+}
+
+static uint32_t number_of(uint64_t tenant, const int32_t *tokens, uint32_t n)
+{
+    uint32_t state = (uint32_t)tenant;
+    for (uint32_t i = 0; i < n; i++) state = add_token(state, tokens[i]);
+    return state;
+}
+
+static void write_state(float *to, uint32_t value) { memcpy(to, &value, sizeof value); }
+
+/* Of tokens [n], which it holds. */
+static bool has_its_state(const kv_sequence *seq, uint64_t tenant, const int32_t *tokens,
+                          uint32_t n)
+{
+    const float *state = kv_sequence_state(seq);
+    uint32_t value = (uint32_t)tenant;
+    if (state) memcpy(&value, state, sizeof value);
+    return value == number_of(tenant, tokens, n);
+}
+
+/* One pass over tokens [from, end), of which the states at `keeps` are kept; left before its end
+ * where it is not whole. */
+static int pass_over(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
+                     uint32_t end, const uint32_t *keeps, uint32_t n_keeps, bool is_whole)
+{
+    uint32_t state = number_of(tenant, tokens, from);
+    RETURN_IF(kv_sequence_reserve(seq, end));
+    for (uint32_t i = 0; i < n_keeps; i++) {
+        float *to = keeps[i] > from && keeps[i] < end ? kv_sequence_keep_state(seq, keeps[i])
+                                                      : NULL;
+        if (to) write_state(to, number_of(tenant, tokens, keeps[i]));
+    }
+    for (uint32_t i = from; i < end; i++) {
+        state = add_token(state, tokens[i]);
+        for (uint32_t layer = 0; layer < LAYERS; layer++)
+            for (uint32_t head = 0; head < HEADS; head++) {
+                kv_page page = kv_sequence_page(seq, layer, head, i / KERNEL_PAGE);
+                *number(page.values, i % KERNEL_PAGE) = mark(state, layer, head);
+                *number(page.keys, i % KERNEL_PAGE) = mark(state, layer, head);
+            }
+    }
+    write_state(kv_sequence_next_state(seq), state);
+    if (!is_whole) return 0;
+    kv_sequence_commit(seq, tokens + from, end - from);
+    kv_sequence_commit_state(seq, end);
+    return 0;
+}
+
+/* In passes of a batch. */
+static int compute_all(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
+                       uint32_t end, const uint32_t *keeps, uint32_t n_keeps)
+{
+    for (uint32_t at = from, next; at < end; at = next) {
+        next = end - at < BATCH ? end : at + BATCH;
+        RETURN_IF(pass_over(seq, tenant, tokens, at, next, keeps, n_keeps, true));
+    }
+    return 0;
+}
+
+static bool is_right(kv_sequence *seq, uint64_t tenant, const int32_t *tokens)
+{
+    const uint32_t n = kv_sequence_length(seq);
+    return count_lost(seq, tenant, tokens, n) == 0 && has_its_state(seq, tenant, tokens, n);
+}
+
+static void test_found_where_kept(void)
+{
+    static int32_t tokens[300], other[300];
+    static const uint32_t keeps[] = {5, 63, 65, 100, 130, 199};
+    kv_pool *pool = open_with_states(4, 0);
+    kv_sequence *a = open_sequence(pool, 7), *b = open_sequence(pool, 7);
+    fill(tokens, 300, 1);
+    TEST_CHECK(compute_all(a, 7, tokens, 0, 200, keeps, 6) == 0 && is_right(a, 7, tokens));
+    kv_sequence_rest(a);
+    for (uint32_t n = 1; n <= 250; n++) {
+        uint32_t want = n >= 200 ? 200 : 0; /* where it rested, one is kept, too */
+        for (uint32_t i = 0; i < 6; i++)
+            if (keeps[i] <= n && keeps[i] > want) want = keeps[i];
+        uint32_t found = kv_sequence_adopt(b, tokens, n);
+        TEST_CHECK_THAT(found == want && is_right(b, 7, tokens), "%u of %u", found, n);
+        memcpy(other, tokens, sizeof other);
+        other[n - 1] ^= 1; /* a state behind what differs is none of ours */
+        TEST_CHECK(kv_sequence_adopt(b, other, 250) < n && is_right(b, 7, other));
+    }
+    /* Up to there the tree has pages and no state: one is wanted where it ends. */
+    memcpy(other, tokens, sizeof other);
+    other[170] ^= 1;
+    TEST_CHECK(kv_sequence_adopt(b, other, 250) == 130 && kv_sequence_known(b) == 170);
+    kv_sequence *two[2] = {a, b};
+    close_all(pool, two, 2);
+}
+
+/* What a pass that did not come to its end wrote is nobody's, whatever comes in its place. */
+static void test_left_in_the_middle(void)
+{
+    static int32_t tokens[200], other[200];
+    const uint32_t keep = 20;
+    kv_pool *pool = open_with_states(3, 0);
+    kv_sequence *seq[2] = {open_sequence(pool, 1), open_sequence(pool, 1)};
+    fill(tokens, 200, 1);
+    fill(other, 200, 2);
+    TEST_CHECK(pass_over(seq[0], 1, tokens, 0, 30, &keep, 1, false) == 0);
+    TEST_CHECK(kv_sequence_adopt(seq[0], other, 40) == 0);
+    TEST_CHECK(pass_over(seq[0], 1, other, 0, 30, NULL, 0, true) == 0);
+    kv_sequence_rest(seq[0]);
+    TEST_CHECK(kv_sequence_adopt(seq[1], other, 25) == 0 && is_right(seq[1], 1, other));
+    TEST_CHECK(kv_sequence_adopt(seq[1], other, 30) == 30 && is_right(seq[1], 1, other));
+    close_all(pool, seq, 2);
+}
+
+static void test_hidden(void)
+{
+    static int32_t tokens[200];
+    static const uint32_t keeps[] = {50, 90, 120};
+    kv_pool *pool = open_with_states(3, 0);
+    kv_sequence *seq[2] = {open_sequence(pool, 1), open_sequence(pool, 1)};
+    fill(tokens, 200, 3);
+    kv_sequence_hide(seq[0], 100);
+    TEST_CHECK(compute_all(seq[0], 1, tokens, 0, 150, keeps, 3) == 0);
+    kv_sequence_mark(seq[0]);
+    TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 150) == 50);
+    kv_sequence_hide(seq[0], 0); /* what was hidden it holds no longer */
+    TEST_CHECK(kv_sequence_length(seq[0]) <= 100 && is_right(seq[0], 1, tokens));
+    TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 150) == 90 && is_right(seq[1], 1, tokens));
+    close_all(pool, seq, 2);
+}
+
+/* Everything at once, with as few states and blocks as can be, and with plenty. */
+static void test_at_random(void)
+{
+    enum { SEQUENCES = 5, STEPS = 4000, FAMILIES = 3 };
+    static int32_t tokens[SEQUENCES][CONTEXT];
+    static const uint64_t sizes[] = {1, 0};
+    for (int round = 0; round < 4; round++) {
+        kv_pool *pool = open_with_states(SEQUENCES, sizes[round % 2]);
+        kv_sequence *seq[SEQUENCES];
+        windows = round < 2 ? no_windows : some_windows;
+        random_state = 11 + (uint32_t)round;
+        for (uint32_t i = 0; i < SEQUENCES; i++) seq[i] = open_sequence(pool, i % 2);
+        for (uint32_t step = 0; step < STEPS; step++) {
+            const uint32_t i = random_u32() % SEQUENCES, k = random_u32() % SEQUENCES;
+            const uint32_t n = 1 + random_u32() % 300, at = random_u32() % n;
+            const uint32_t keeps[] = {random_u32() % n, random_u32() % n, n - 1};
+            int32_t next[300];
+            uint32_t found = kv_sequence_length(seq[i]);
+            switch (random_u32() % 6) {
+            case 0: kv_sequence_rest(seq[i]); break;
+            case 1:
+                if (i == k || i % 2 != k % 2) break;
+                kv_sequence_rest(seq[i]);
+                memcpy(tokens[i], tokens[k], sizeof tokens[i]);
+                kv_sequence_fork(seq[i], seq[k]);
+                break;
+            default: /* a prompt that agrees with others, and goes its own way */
+                fill(next, n, random_u32() % FAMILIES);
+                for (uint32_t t = at; t < n && random_u32() % 2; t++) next[t] ^= 1;
+                found = kv_sequence_adopt(seq[i], next, n);
+                memcpy(tokens[i], next, n * sizeof *next);
+                TEST_CHECK(is_right(seq[i], i % 2, tokens[i]));
+                if (i != k && i % 2 == k % 2) found = kv_sequence_borrow(seq[i], seq[k], next, n);
+                TEST_CHECK(found <= n && is_right(seq[i], i % 2, tokens[i]));
+                if (random_u32() % 4 == 0 && found < n)
+                    pass_over(seq[i], i % 2, next, found, found + (n - found + 1) / 2 % BATCH,
+                              keeps, 3, false);
+                else
+                    compute_all(seq[i], i % 2, next, found, n, keeps, 3);
+                break;
+            }
+            TEST_CHECK(is_right(seq[i], i % 2, tokens[i]));
+            TEST_CHECK(kv_pool_check_invariants(pool));
+        }
+        close_all(pool, seq, SEQUENCES);
+    }
+    windows = no_windows;
+}
+
+int main(void)
+{
+    windows = no_windows;
+    TEST_RUN(test_found_where_kept);
+    TEST_RUN(test_left_in_the_middle);
+    TEST_RUN(test_hidden);
+    TEST_RUN(test_at_random);
+    return unit_report("states");
+}
