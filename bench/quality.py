@@ -4,13 +4,16 @@
     python3 -m venv build/quality && build/quality/bin/pip install numpy llama-cpp-python
     build/quality/bin/python bench/quality.py --text code=FILE --text prose=FILE MODEL.gguf ...
 
-For each file of weights and each text: what it says in floats (cerium perplexity --exact), what
-cerium and llama.cpp make of it as they come, and of every scored token the difference: nats above
+For each file of weights and each text: what it says in floats (cerium perplexity --exact; with
+MODEL.gguf=FLOATS.gguf, the same weights in F32, llama.cpp in floats, which is faster), what cerium
+and llama.cpp make of it as they come, and of every scored token the difference: nats above
 the float model, how often the likeliest token is the float model's, mean error of the
 log-probability.  Prints Markdown.  Windows advance by half; their second halves are scored.
+--keep FOLDER keeps what was scored: a run that was stopped goes on from there.
 """
 import argparse
 import contextlib
+import hashlib
 import os
 import platform
 import subprocess
@@ -32,10 +35,23 @@ def cerium(args, model, text, *options):
         return np.loadtxt(scores, ndmin=2)
 
 
+def kept(args, compute, *what):
+    """compute() -> array, once for all runs with --keep."""
+    if not args.keep:
+        return compute()
+    os.makedirs(args.keep, exist_ok=True)
+    key = "\n".join(map(str, [*what, args.window, args.windows]))
+    path = os.path.join(args.keep, hashlib.sha256(key.encode()).hexdigest()[:24] + ".npy")
+    if not os.path.exists(path):
+        np.save(path + ".part.npy", compute())
+        os.replace(path + ".part.npy", path)
+    return np.load(path)
+
+
 class LlamaCpp:
     """A model in llama.cpp, as llama-cpp-python binds it."""
 
-    def __init__(self, args, model):
+    def __init__(self, args, model, floats=False):
         import llama_cpp  # only where it is compared with
         self.lib, self.window = llama_cpp, args.window
         llama_cpp.llama_backend_init()
@@ -46,6 +62,9 @@ class LlamaCpp:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = params.n_batch = args.window
         params.n_threads = params.n_threads_batch = args.threads
+        if floats:
+            params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
+            params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         self.context = llama_cpp.llama_init_from_model(self.model, params)
         self.vocab = llama_cpp.llama_model_get_vocab(self.model)
         self.n_vocab = llama_cpp.llama_vocab_n_tokens(self.vocab)
@@ -56,40 +75,41 @@ class LlamaCpp:
         n = self.lib.llama_tokenize(self.vocab, data, len(data), out, len(out), True, False)
         return list(out[:n])
 
-    def logits(self, tokens):
-        """Of every token of a window that begins anew."""
+    def logs(self, tokens, first):
+        """Logarithms of the probabilities behind tokens [first, end) of a window that begins anew,
+        a few rows at a time."""
         n = len(tokens)
         self.lib.llama_memory_clear(self.lib.llama_get_memory(self.context), True)
         batch = self.lib.llama_batch_init(n, 0, 1)
         batch.n_tokens = n
         for i, token in enumerate(tokens):
-            batch.token[i], batch.pos[i], batch.logits[i] = token, i, 1
+            batch.token[i], batch.pos[i], batch.logits[i] = token, i, i >= first
             batch.n_seq_id[i], batch.seq_id[i][0] = 1, 0
         if self.lib.llama_decode(self.context, batch) != 0:
             sys.exit("quality.py: llama.cpp does not compute the batch")
         rows = self.lib.llama_get_logits(self.context)
-        out = np.ctypeslib.as_array(rows, shape=(n, self.n_vocab)).astype(np.float64)
+        rows = np.ctypeslib.as_array(rows, shape=(n - first, self.n_vocab))
+        for i in range(0, n - first, 32):
+            logits = rows[i:i + 32].astype(np.float64)
+            logits -= logits.max(axis=1, keepdims=True)
+            yield from logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
         self.lib.llama_batch_free(batch)
-        return out
 
-    def scores(self, text, want):
-        """As cerium() has them; want: its own, of the tokens that count."""
-        tokens = self.tokens(text)
-        if tokens[1:len(want) + 1] != [int(t) for t in want[:, 0]]:
-            sys.exit(f"quality.py: {text}: the engines cut it into other tokens")
-        out, at = [], 0
-        while len(out) < len(want):
+    def scores(self, text, n_windows):
+        """As cerium() has them."""
+        tokens, out, at = self.tokens(text), [], 0
+        while len(out) < len(tokens) - 1 and not (n_windows and at >= n_windows * self.window // 2):
             window = tokens[at:at + self.window]
-            logits = self.logits(window)
-            top = logits.max(axis=1, keepdims=True)
-            logs = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
-            for i in range(len(out) + 1 - at, min(len(window), len(want) + 1 - at)):
-                out.append((window[i], logs[i - 1, window[i]], int(logits[i - 1].argmax())))
+            first = len(out) - at  # what says the first token that is not scored yet
+            for token, logs in zip(window[first + 1:], self.logs(window, first)):
+                out.append((token, logs[token], int(logs.argmax())))
             at += self.window // 2
         return np.array(out)
 
 
 def row(name, text, engine, exact, have):
+    if len(have) != len(exact) or (have[:, 0] != exact[:, 0]).any():
+        sys.exit(f"quality.py: {text}: the engines cut it into other tokens")
     error = have[:, 1] - exact[:, 1]
     share = (have[:, 2] == exact[:, 2]).mean()
     n = len(error)
@@ -115,6 +135,7 @@ def main():
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--windows", type=int, default=0, help="of each text at most")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--keep", metavar="FOLDER", help="of what was scored")
     parser.add_argument("--option", action="append", default=[],
                         help="of cerium perplexity, as --option=--kv=f16")
     args = parser.parse_args()
@@ -123,17 +144,21 @@ def main():
     print(f"{flags(args)}; cerium {commit} {' '.join(args.option)}".rstrip())
     print("\n| file | text | tokens | engine | nats above float | likeliest token the same, % | "
           "mean error of a log-probability |\n|---|---|---|---|---|---|---|", flush=True)
-    for model in args.models:
-        llama = None if args.no_llama else LlamaCpp(args, model)
+    for model, floats in ((m.split("=") + [""])[:2] for m in args.models):
+        llama = None
         for text in args.text:
             name, path = text.split("=", 1)
-            exact = cerium(args, model, path, "--exact")
-            label = os.path.basename(model)
-            have = cerium(args, model, path, *args.option)
+            label, on = os.path.basename(model), (os.path.realpath(model), os.path.realpath(path))
+            exact = kept(args, lambda: LlamaCpp(args, floats, True).scores(path, args.windows)
+                         if floats else cerium(args, model, path, "--exact"), "exact", floats, *on)
+            have = kept(args, lambda: cerium(args, model, path, *args.option), commit,
+                        *args.option, *on)
             print(row(label, name, "cerium", exact, have), flush=True)
-            if llama:
-                have = llama.scores(path, exact)
-                print(row(label, name, "llama.cpp", exact, have), flush=True)
+            if args.no_llama:
+                continue
+            llama = llama or LlamaCpp(args, model)
+            have = kept(args, lambda: llama.scores(path, args.windows), "llama.cpp", *on)
+            print(row(label, name, "llama.cpp", exact, have), flush=True)
 
 
 if __name__ == "__main__":

@@ -137,9 +137,10 @@ typedef struct {
     const char *head;            /* the output head: "full" computes every logit of every step;
                                     "search" proves which tokens cannot win and leaves their logits
                                     out, with the same tokens; "auto" is "search" for heads of 8 MiB
-                                    or more in a wide type, else "full"; a narrower type of tensor
-                                    ("q6_k", "q4_w") changes the logits; NULL = CERIUM_HEAD in the
-                                    environment, else "auto" */
+                                    or more in a wide type, and computes of others in 8 bits only to
+                                    8 bits what cannot win, and leaves it out; a narrower type of
+                                    tensor ("q6_k", "q4_w") changes the logits; NULL = CERIUM_HEAD
+                                    in the environment, else "auto" */
     const char *kv_disk;         /* a folder where computed KV survives a restart, in a folder of
                                     this model's own, for us alone to read; "off"; NULL =
                                     CERIUM_KV_DISK in the environment, else "off" */

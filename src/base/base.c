@@ -59,17 +59,30 @@ static uint64_t read_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+typedef struct {
+    float v[4];
+} four;
+
+static inline four greater_of(four a, const float *x) /* NaN in x does not count */
+{
+    for (int i = 0; i < 4; i++) a.v[i] = x[i] > a.v[i] ? x[i] : a.v[i];
+    return a;
+}
+
 float greatest_of(const float *x, uint32_t n)
 {
-    enum { LANES = 16 }; /* enough independent chains to hide the latency of max */
-    float best[LANES], max = -INFINITY;
-    const float *end = x + n, *at = x;
-    for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
-    for (; end - at >= LANES; at += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            best[lane] = at[lane] > best[lane] ? at[lane] : best[lane];
-    for (int lane = 0; lane < LANES; lane++) max = best[lane] > max ? best[lane] : max;
-    for (; at < end; at++) max = *at > max ? *at : max;
+    four a = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}}, b = a, c = a, d = a;
+    const float *end = x + n;
+    for (; end - x >= 16; x += 16) { /* four chains hide the latency of max */
+        a = greater_of(a, x);
+        b = greater_of(b, x + 4);
+        c = greater_of(c, x + 8);
+        d = greater_of(d, x + 12);
+    }
+    a = greater_of(greater_of(a, b.v), greater_of(c, d.v).v);
+    float max = -INFINITY;
+    for (int i = 0; i < 4; i++) max = a.v[i] > max ? a.v[i] : max;
+    for (; x < end; x++) max = *x > max ? *x : max;
     return max;
 }
 

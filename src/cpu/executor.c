@@ -113,6 +113,9 @@ static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t b
         s.out[i] = take(c, (size_t)rows * d, sizeof(float));
         s.state[i] = take(c, rows, sizeof(kernel_softmax_state));
     }
+    s.best = take(c, (size_t)smaller(ex->rows_max, PASS_SEARCH_ROWS) * CPU_BEST_MAX,
+                  sizeof *s.best);
+    s.rest = take(c, smaller(ex->rows_max, PASS_SEARCH_ROWS), sizeof *s.rest);
     s.first = take(c, rows, sizeof *s.first);
     s.end = take(c, rows, sizeof *s.end);
     const step_recurrence *linear = &ex->program->shape.linear;
@@ -340,6 +343,7 @@ static uint32_t plan(cpu_executor *ex)
     for (uint32_t r = 0; r < ex->n_rows; r++)
         if (ex->rows[r].logits) ex->head_rows[ex->n_head_rows++] = r;
     ex->search.on = pass_searches(ex);
+    ex->search.by_parts = !ex->search.on && pass_goes_by_parts(ex);
     pass_attend_plan(ex);
     if (ex->program->shape.linear.n_layers) pass_linear_plan(ex);
     for (uint32_t i = 0; i < ex->program->n_ops; i++) plan_op(ex, &n, i);
@@ -368,7 +372,7 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
         return pass_rows_of(&ex->attended, op->w[0]->cols);
     if (op->kind != STEP_OUT && (n > 1 || !op->norm)) return ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
-    /* It has room for the widest input; both parts of the head's follow each other as rows do. */
+    /* It has room for the widest input; both parts of the head's follow each other. */
     const uint32_t width = op->kind == STEP_OUT ? op->w[0]->cols : ex->program->shape.n_embd;
     const pass_rows own = pass_rows_of(&scratch->input, width);
     if (scratch->prepared != now) {
@@ -399,7 +403,10 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
     case STEP_ROUTE: pass_route(ex, op, unit); break;
     case STEP_EXPERTS_UP: pass_experts_up(ex, op, unit, scratch); break;
     case STEP_EXPERTS_DOWN: pass_experts_down(ex, op, unit, scratch); break;
-    case STEP_HEAD: pass_head(ex, op, &in, unit, scratch); break;
+    case STEP_HEAD:
+        if (ex->search.by_parts) pass_head_best(ex, op, &in, unit, scratch);
+        else pass_head(ex, op, &in, unit, scratch);
+        break;
     }
 }
 
@@ -448,7 +455,10 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
     }
 }
 
-bool cpu_executor_searched(const cpu_executor *ex) { return ex->search.on; }
+bool cpu_executor_searched(const cpu_executor *ex)
+{
+    return ex->search.on || ex->search.by_parts;
+}
 
 uint64_t cpu_executor_head_bytes(const cpu_executor *ex)
 {

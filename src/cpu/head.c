@@ -1,10 +1,16 @@
-/* head.c - the output head where only the best logits are wanted: a screen first, then the truth
- * of what may win.
+/* head.c - the output head where only the best logits are wanted: bounds first, then the truth of
+ * what may win.
  *
- * The screen (model/derive.c) gives every logit to within error |x|.  The n-th greatest of the
- * lower bounds is below the n-th greatest logit; a panel none of whose upper bounds reaches it
- * holds none of the n best, and gets -INFINITY.  The others are computed as ever: the same bits.
- * Lower bounds are counted by panel, one for each, which can only lower the mark. */
+ * The n-th greatest of the lower bounds is below the n-th greatest logit; a panel none of whose
+ * upper bounds reaches it holds none of the n best, and gets -INFINITY.  The others are computed as
+ * ever: the same bits.  Lower bounds are counted by panel, one for each, which can only lower the
+ * mark.
+ *
+ * Bounds come from a screen (model/derive.c), which gives the product with the first part of the
+ * input to within error |x|; or, without one, from that product itself.  In both the second part
+ * of the input, what rounding lost, moves a logit by at most its norm times that of the row (Cauchy
+ * and Schwarz).  With a screen all bounds are known before a logit is computed; without one each
+ * worker goes by what it has seen, which is less, and true. */
 #include "cpu/pass.h"
 
 #include <float.h>
@@ -22,7 +28,7 @@ static pass_search_class *class_of(cpu_executor *ex)
 bool pass_searches(cpu_executor *ex)
 {
     const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
-    if (op->kind != STEP_HEAD || !op->screen) return false;
+    if (op->kind != STEP_HEAD || !op->screen || ex->observe) return false;
     if (ex->n_head_rows == 0 || ex->n_head_rows > PASS_SEARCH_ROWS) return false;
     const pass_search_class *c = class_of(ex);
     if (c->rest > 0 || c->whole.n < PASS_SEARCH_TRIAL) return false;
@@ -31,6 +37,21 @@ bool pass_searches(cpu_executor *ex)
         if (n == 0 || n > CPU_BEST_MAX || n > op->w[0]->n_panels) return false;
     }
     return true;
+}
+
+/* Are the n_best logits of all rows enough?  Tokens apart (to be penalised) set no mark and are
+ * computed: that is left to the search. */
+bool pass_goes_by_parts(const cpu_executor *ex)
+{
+    const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
+    if (op->kind != STEP_HEAD || !op->w[0]->panel_norm || ex->n_head_rows > PASS_SEARCH_ROWS)
+        return false;
+    for (uint32_t i = 0; i < ex->n_head_rows; i++) {
+        const cpu_row *row = &ex->rows[ex->head_rows[i]];
+        if (row->n_best == 0 || row->n_best > CPU_BEST_MAX) return false;
+        if (row->n_apart[0] > 0 || row->n_apart[1] > 0) return false;
+    }
+    return ex->n_head_rows > 0;
 }
 
 /* |x| of a row in 8 bits, rounded upwards. */
@@ -47,14 +68,21 @@ static float norm_of(const kernel_act *x, uint32_t n_groups)
     return (float)(sqrt(sum) * (1 + 0x1p-20));
 }
 
+float pass_rest_norm(const cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t i)
+{
+    const block_type type = op->w[0]->type;
+    const uint32_t n_groups = (uint32_t)in->q_stride, n_cols = op->w[0]->cols;
+    const float norm = norm_of(pass_acts(in, type, pass_part(ex, op, i, 0)), n_groups);
+    const float rest = norm_of(pass_acts(in, type, pass_part(ex, op, i, 1)), n_groups);
+    return rest + (float)model_product_rounding(n_cols) * (norm + rest) * (1 + 0x1p-20f) + 0x1p-60f;
+}
+
 void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t i)
 {
     const pass_rows *in = &ex->normed;
-    const uint32_t parts = step_parts(op);
-    float norm = 0; /* of a sum at most the sum of the norms, with its own rounding */
-    for (uint32_t p = 0; p < parts; p++)
-        norm += norm_of(pass_acts(in, op->w[0]->type, parts * i + p), (uint32_t)in->q_stride);
-    ex->search.norm[i] = norm * (1 + 0x1p-20f);
+    ex->search.norm[i] = norm_of(pass_acts(in, op->w[0]->type, pass_part(ex, op, i, 0)),
+                                 (uint32_t)in->q_stride);
+    ex->search.rest[i] = pass_rest_norm(ex, op, in, i);
 }
 
 /* Which of a panel's tokens are allowed in a row, as bits. */
@@ -67,15 +95,15 @@ static uint32_t allowed_in(const cpu_row *row, uint32_t panel)
 }
 
 /* The greatest lower and upper bound of a panel's logits, of those that are allowed; -INFINITY
- * where none is.  What is not finite proves nothing: no
+ * where none is.  rest: what the second part may add.  What is not finite proves nothing: no
  * lower bound then, and an upper one that is always reached; rows that the panel lacks have an
  * error without bounds.  Straight loops over sixteen, which compilers turn into vectors. */
 static void bounds(const float *restrict logits, const float *restrict error, float norm,
-                   uint32_t allowed, float *restrict low, float *restrict high)
+                   float rest, uint32_t allowed, float *restrict low, float *restrict high)
 {
     float l[KERNEL_PANEL_ROWS], h[KERNEL_PANEL_ROWS];
     for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r++) {
-        float apart = error[r] * norm + 0x1p-100f; /* and what underflow may have lost */
+        float apart = error[r] * norm + rest;
         float below = logits[r] - apart, above = logits[r] + apart;
         bool counts = allowed >> r & 1;
         l[r] = below <= FLT_MAX && counts ? below : -INFINITY;
@@ -98,16 +126,28 @@ void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratc
     const model_matrix *w = op->screen;
     pass_block b = pass_head_block(ex, op, w, unit);
     const float *y = scratch->y;
-    const size_t stride = pass_head_matmul(ex, op, scratch->y, w, &b, &ex->normed);
+    const size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
+    pass_product(ex, scratch->y, stride, w, 0, b.panel, b.n_panels, &ex->normed,
+                 pass_part(ex, op, b.row, 0), b.n_rows);
     for (uint32_t r = b.row; r < b.row + b.n_rows; r++, y += stride) {
         for (uint32_t p = 0; p < b.n_panels; p++) {
             size_t at = (size_t)r * w->n_panels + b.panel + p;
             uint32_t first = p * KERNEL_PANEL_ROWS;
             uint32_t allowed = allowed_in(&ex->rows[ex->head_rows[r]], b.panel + p);
-            bounds(y + first, w->row_error + b.first + first, ex->search.norm[r], allowed,
+            float rest = op->w[0]->panel_norm[b.panel + p] * ex->search.rest[r];
+            bounds(y + first, w->row_error + b.first + first, ex->search.norm[r], rest, allowed,
                    &ex->search.low[at], &ex->search.high[at]);
         }
     }
+}
+
+/* Into best [n], descending. */
+static void take_best(float *best, uint32_t n, float low)
+{
+    if (!(low > best[n - 1])) return;
+    uint32_t at = n - 1;
+    for (; at > 0 && best[at - 1] < low; at--) best[at] = best[at - 1];
+    best[at] = low;
 }
 
 /* The n-th greatest of low[n_low], n <= CPU_BEST_MAX: the least of a sorted list of the best. */
@@ -115,12 +155,7 @@ static float nth_greatest(const float *low, uint32_t n_low, uint32_t n)
 {
     float best[CPU_BEST_MAX];
     for (uint32_t i = 0; i < n; i++) best[i] = -INFINITY;
-    for (uint32_t i = 0; i < n_low; i++) {
-        if (!(low[i] > best[n - 1])) continue;
-        uint32_t at = n - 1;
-        for (; at > 0 && best[at - 1] < low[i]; at--) best[at] = best[at - 1];
-        best[at] = low[i];
-    }
+    for (uint32_t i = 0; i < n_low; i++) take_best(best, n, low[i]);
     return best[n - 1];
 }
 
@@ -147,6 +182,21 @@ void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t i)
     ex->search.n_panels[i] = n;
 }
 
+/* y [n][16] += the products of panels with the second part of a row, which are in z then. */
+static void add_rest(const cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t row,
+                     uint32_t panel, uint32_t n, float *y, float *z)
+{
+    const uint32_t values = n * KERNEL_PANEL_ROWS;
+    pass_product(ex, z, values, op->w[0], 0, panel, n, in, pass_part(ex, op, row, 1), 1);
+    ex->k->add(y, z, values);
+}
+
+static void leave_out(float *logits, uint32_t n_panels)
+{
+    for (; n_panels > 0; n_panels--, logits += KERNEL_PANEL_ROWS)
+        for (int r = 0; r < KERNEL_PANEL_ROWS; r++) logits[r] = -INFINITY;
+}
+
 /* Neighbours that are wanted go through the matrix together. */
 void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
 {
@@ -160,17 +210,100 @@ void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratc
             bool wanted = is_wanted(high[p], mark);
             for (n = 1; p + n < end && is_wanted(high[p + n], mark) == wanted; n++) continue;
             float *out = logits + (size_t)p * KERNEL_PANEL_ROWS;
-            const pass_block b = {.row = r, .n_rows = 1, .panel = p, .n_panels = n};
+            const uint32_t values = n * KERNEL_PANEL_ROWS;
             if (wanted) {
-                pass_head_matmul(ex, op, scratch->y, w, &b, &ex->normed);
-                memcpy(out, scratch->y, n * KERNEL_PANEL_ROWS * sizeof *out);
-                pass_finish_logits(ex, out, n * KERNEL_PANEL_ROWS);
+                pass_product(ex, scratch->y, values, w, 0, p, n, &ex->normed,
+                             pass_part(ex, op, r, 0), 1);
+                add_rest(ex, op, &ex->normed, r, p, n, scratch->y, scratch->y + values);
+                memcpy(out, scratch->y, values * sizeof *out);
+                pass_finish_logits(ex, out, values);
             }
-            for (uint32_t i = 0; !wanted && i < n * KERNEL_PANEL_ROWS; i++) out[i] = -INFINITY;
+            if (!wanted) leave_out(out, n);
         }
         if (!row->tops) continue;
         uint32_t at = first * KERNEL_PANEL_ROWS, last = smaller(end * KERNEL_PANEL_ROWS, w->rows);
         row->tops[unit] = greatest_of(logits + at, last - at);
+    }
+}
+
+/* A worker's own lists and norms of a pass, at the first of its units. */
+static void begin_best(const cpu_executor *ex, const step_op *op, const pass_rows *in,
+                       pass_scratch *scratch)
+{
+    if (scratch->best_of == ex->number) return;
+    scratch->best_of = ex->number;
+    for (uint32_t i = 0; i < ex->n_head_rows; i++) {
+        float *best = scratch->best + i * CPU_BEST_MAX;
+        for (uint32_t k = 0; k < ex->rows[ex->head_rows[i]].n_best; k++) best[k] = -INFINITY;
+        scratch->rest[i] = pass_rest_norm(ex, op, in, i);
+    }
+}
+
+/* The greatest bounds of the first products of a panel, or of the n that there are; apart: what the
+ * second part may add to one. */
+static void part_bounds(const float *y, uint32_t n, float apart, const cpu_row *row, uint32_t panel,
+                        float *low, float *high)
+{
+    static const float no_error[KERNEL_PANEL_ROWS];
+    if (row->allowed) {
+        uint32_t allowed = allowed_in(row, panel);
+        if (n < KERNEL_PANEL_ROWS) allowed &= (1u << n) - 1; /* no such tokens */
+        bounds(y, no_error, 0, apart, allowed, low, high);
+        return;
+    }
+    const float top = greatest_of(y, n < KERNEL_PANEL_ROWS ? n : KERNEL_PANEL_ROWS);
+    *low = top - apart;
+    *high = top + apart;
+    if (!(*high <= FLT_MAX)) *high = INFINITY; /* what is not a number proves nothing */
+}
+
+/* y: the first products of row r in a unit's panels; those that may be among the best become its
+ * logits, the others are left out.  Their maximum. */
+static float complete_best(const cpu_executor *ex, const step_op *op, const pass_rows *in,
+                           const pass_block *b, uint32_t r, float *y, float *z,
+                           const pass_scratch *scratch)
+{
+    const cpu_row *row = &ex->rows[ex->head_rows[r]];
+    const float *norms = op->w[0]->panel_norm + b->panel, rest = scratch->rest[r];
+    float *best = scratch->best + r * CPU_BEST_MAX, high[PASS_HEAD_PANELS];
+    if (greatest_of(y, b->n) + greatest_of(norms, b->n_panels) * rest < best[row->n_best - 1]) {
+        leave_out(row->logits + b->first, b->n_panels);
+        return -INFINITY;
+    }
+    for (uint32_t p = 0; p < b->n_panels; p++) {
+        const uint32_t first = p * KERNEL_PANEL_ROWS;
+        float low;
+        part_bounds(y + first, b->n - first, norms[p] * rest, row, b->panel + p, &low, &high[p]);
+        take_best(best, row->n_best, low);
+    }
+    const float mark = best[row->n_best - 1];
+    for (uint32_t p = 0, n; p < b->n_panels; p += n) {
+        const bool wanted = is_wanted(high[p], mark);
+        float *out = y + p * KERNEL_PANEL_ROWS;
+        for (n = 1; p + n < b->n_panels && is_wanted(high[p + n], mark) == wanted; n++) continue;
+        if (wanted) {
+            add_rest(ex, op, in, r, b->panel + p, n, out, z);
+            pass_finish_logits(ex, out, n * KERNEL_PANEL_ROWS);
+        } else {
+            leave_out(out, n);
+        }
+    }
+    memcpy(row->logits + b->first, y, b->n * sizeof *y);
+    return greatest_of(y, b->n);
+}
+
+void pass_head_best(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+                    pass_scratch *scratch)
+{
+    const pass_block b = pass_head_block(ex, op, op->w[0], unit);
+    const uint32_t stride = b.n_panels * KERNEL_PANEL_ROWS, first = pass_part(ex, op, b.row, 0);
+    float *y = scratch->y, *z = y + (size_t)b.n_rows * stride;
+    begin_best(ex, op, in, scratch);
+    pass_matmul(ex, y, stride, op->w[0], 0, b.panel, b.n_panels, in, first, b.n_rows);
+    for (uint32_t r = b.row; r < b.row + b.n_rows; r++, y += stride) {
+        float *tops = ex->rows[ex->head_rows[r]].tops;
+        const float top = complete_best(ex, op, in, &b, r, y, z, scratch);
+        if (tops) tops[b.panel / PASS_HEAD_PANELS] = top;
     }
 }
 

@@ -15,16 +15,23 @@ static uint32_t acts_of(const step_op *op)
     return acts;
 }
 
+uint32_t pass_part(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part)
+{
+    if (step_parts(op) == 1) return row;
+    const uint32_t in_tile = row % PASS_HEAD_ROWS, first = row - in_tile;
+    return 2 * first + part * smaller(ex->n_head_rows - first, PASS_HEAD_ROWS) + in_tile;
+}
+
 /* in [n] as row out_row of an op's input; of the head as its two parts. */
 static void quantize_row(const cpu_executor *ex, const step_op *op, const pass_rows *out, int acts,
                          uint32_t out_row, const float *in, uint32_t n)
 {
-    kernel_act *q = out->q[acts] + (size_t)out_row * step_parts(op) * out->q_stride;
+    kernel_act *q = out->q[acts] + pass_part(ex, op, out_row, 0) * out->q_stride;
     ex->k->quantize[acts](q, in, n);
     if (step_parts(op) == 1) return;
     float *rest = out->f + out_row * out->f_stride; /* which `in` is; nobody else wants it */
     kernel_act_rest(rest, q, n);
-    ex->k->quantize[acts](q + out->q_stride, rest, n);
+    ex->k->quantize[acts](out->q[acts] + pass_part(ex, op, out_row, 1) * out->q_stride, rest, n);
 }
 
 /* Input row of an op: normed x for the steps that begin with a norm, attention for OUT. */
@@ -350,29 +357,22 @@ pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const mode
 {
     const uint32_t parts = step_parts(op);
     pass_block b = pass_block_at(w, PASS_HEAD_PANELS, parts * ex->n_head_rows, unit);
-    _Static_assert(PASS_TILE % 2 == 0, "both parts of a row are in one tile");
     b.row /= parts;
     b.n_rows /= parts;
     return b;
 }
 
-size_t pass_head_matmul(const cpu_executor *ex, const step_op *op, float *y, const model_matrix *w,
-                        const pass_block *b, const pass_rows *in)
+/* y [b->n_rows][panels] = the products of rows, both parts of each; weights are read once. */
+static void whole_products(const cpu_executor *ex, const step_op *op, float *y,
+                           const pass_block *b, const pass_rows *in)
 {
-    const size_t stride = (size_t)b->n_panels * KERNEL_PANEL_ROWS;
-    if (step_parts(op) == 1) {
-        pass_matmul(ex, y, stride, w, 0, b->panel, b->n_panels, in, b->row, b->n_rows);
-        return stride;
-    }
-    const bool observed = ex->observe && b->panel == 0 && !w->is_screen;
-    for (uint32_t r = 0; observed && r < b->n_rows; r++) /* without what rounding lost */
-        pass_observe(ex, w, 0, in, 2 * (b->row + r), 1);
-    ex->k->matmul[w->type](y, stride, model_matrix_panels(w, 0, b->panel),
-                           pass_acts(in, w->type, 2 * b->row), b->n_panels, w->cols,
-                           2 * b->n_rows);
-    for (uint32_t r = 0; r < b->n_rows; r++)
-        ex->k->add(y + 2 * r * stride, y + (2 * r + 1) * stride, (uint32_t)stride);
-    return 2 * stride;
+    const model_matrix *w = op->w[0];
+    const uint32_t stride = b->n_panels * KERNEL_PANEL_ROWS, parts = step_parts(op);
+    const uint32_t row = pass_part(ex, op, b->row, 0);
+    if (ex->observe && b->panel == 0) /* without what rounding lost */
+        pass_observe(ex, w, 0, in, row, b->n_rows);
+    pass_product(ex, y, stride, w, 0, b->panel, b->n_panels, in, row, parts * b->n_rows);
+    if (parts == 2) ex->k->add(y, y + b->n_rows * stride, b->n_rows * stride);
 }
 
 /* in: row i is head_rows[i]. */
@@ -381,8 +381,8 @@ void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_
 {
     pass_block b = pass_head_block(ex, op, op->w[0], unit);
     float *y = scratch->y;
-    const size_t stride = pass_head_matmul(ex, op, y, op->w[0], &b, in);
-    for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
+    whole_products(ex, op, y, &b, in);
+    for (uint32_t r = 0; r < b.n_rows; r++, y += b.n_panels * KERNEL_PANEL_ROWS) {
         if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
         pass_finish_logits(ex, y, b.n);
         const cpu_row *row = &ex->rows[ex->head_rows[b.row + r]];

@@ -12,6 +12,7 @@ enum {
     PASS_BLOCK_PANELS = 4,   /* output panels in a unit: 64 rows */
     PASS_UP_PANELS = 8,      /* feed-forward up: 128 rows, one group of activations */
     PASS_HEAD_PANELS = 16,   /* vocabulary: 256 rows */
+    PASS_HEAD_ROWS = PASS_TILE / 2, /* of a batch that the head takes together, in two parts */
     PASS_SEARCH_ROWS = 72,   /* rows of a pass whose best logits are searched at most */
     PASS_SEARCH_CLASSES = 8,   /* of rows: 1, 2, to 4, to 8, ... */
     PASS_SEARCH_TRIAL = 4,     /* passes of a kind before its time is believed */
@@ -61,6 +62,10 @@ typedef struct {
 typedef struct {
     uint64_t prepared;         /* pass and phase whose private input is in `input`; 0 = none */
     pass_rows input;           /* one row; of the head in 8 bits both its parts */
+    uint64_t best_of;          /* pass whose `best` and `rest` these are; 0 = none */
+    float *best;               /* [head rows][CPU_BEST_MAX] of what this worker saw: lower bounds of
+                                  the n_best greatest logits, descending */
+    float *rest;               /* [head rows] pass_rest_norm() */
     float *y;                  /* [PASS_TILE][2 * block_rows_max] */
     float *out[2];             /* [attend rows][head_dim]: of the chunk, of all */
     kernel_softmax_state *state[2]; /* [attend rows] */
@@ -98,10 +103,12 @@ typedef struct {
 /* The best logits of at most PASS_SEARCH_ROWS rows. */
 typedef struct {
     bool on; /* this pass searches */
+    bool by_parts; /* this pass computes the second part of a product where it may decide */
     _Atomic uint64_t begin_ns; /* of the head's phases in this pass; 0 before */
     pass_search_class by_rows[PASS_SEARCH_CLASSES];
     float *low, *high;  /* [rows][n_panels] bounds of the logits of each panel */
     float norm[PASS_SEARCH_ROWS], mark[PASS_SEARCH_ROWS];
+    float rest[PASS_SEARCH_ROWS]; /* as pass_scratch has it */
     uint32_t n_panels[PASS_SEARCH_ROWS]; /* that reached the mark */
 } pass_best;
 
@@ -175,17 +182,25 @@ static inline const kernel_act *pass_acts(const pass_rows *x, block_type type, u
 }
 
 /* y[n_rows][stride] = panels [panel, panel + n_panels) of w's matrix, times rows [row, ...) of x */
+static inline void pass_product(const cpu_executor *ex, float *y, size_t stride,
+                                const model_matrix *w, uint32_t matrix, uint32_t panel,
+                                uint32_t n_panels, const pass_rows *x, uint32_t row,
+                                uint32_t n_rows)
+{
+    const void *in = kernel_takes_acts(w->type) ? (const void *)pass_acts(x, w->type, row)
+                                                : (const void *)(x->f + row * x->f_stride);
+    ex->k->matmul[w->type](y, stride, model_matrix_panels(w, matrix, panel), in, n_panels, w->cols,
+                           n_rows);
+}
+
+/* The same, observed: every row meets a matrix's first panel once. */
 static inline void pass_matmul(const cpu_executor *ex, float *y, size_t stride,
                                const model_matrix *w, uint32_t matrix, uint32_t panel,
                                uint32_t n_panels, const pass_rows *x, uint32_t row,
                                uint32_t n_rows)
 {
-    const void *in = kernel_takes_acts(w->type) ? (const void *)pass_acts(x, w->type, row)
-                                                : (const void *)(x->f + row * x->f_stride);
-    /* Every row meets a matrix's first panel once. */
-    if (ex->observe && panel == 0 && !w->is_screen) pass_observe(ex, w, matrix, x, row, n_rows);
-    ex->k->matmul[w->type](y, stride, model_matrix_panels(w, matrix, panel), in, n_panels, w->cols,
-                           n_rows);
+    if (ex->observe && panel == 0) pass_observe(ex, w, matrix, x, row, n_rows);
+    pass_product(ex, y, stride, w, matrix, panel, n_panels, x, row, n_rows);
 }
 
 /* A unit of work on a matrix: a tile of rows through a block of panels.  Units of a tile follow
@@ -250,12 +265,12 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
               pass_scratch *scratch);
 void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                  pass_scratch *scratch);
-/* Of the head: rows of logits, and y [b->n_rows][the result] = their products.  y has room for both
- * parts of each row (step_parts). */
+/* Of an op's input in 8 bits, where a part of a row lies (step_parts): of the rows of a tile first
+ * all first parts, then all second ones. */
+uint32_t pass_part(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part);
+/* A unit of the head: rows of logits. */
 pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const model_matrix *w,
                            uint32_t unit);
-size_t pass_head_matmul(const cpu_executor *ex, const step_op *op, float *y, const model_matrix *w,
-                        const pass_block *b, const pass_rows *in);
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch);
 uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op);
@@ -268,8 +283,16 @@ static inline size_t pass_whole_width(const step_shape *s)
     return (size_t)(s->n_heads + 2 * s->n_kv_heads) * s->head_dim;
 }
 
-/* head.c: HEAD where only the best are wanted.  pass_searches() when head_rows are known. */
+/* head.c: HEAD where only the best are wanted.  The first two when head_rows are known. */
 bool pass_searches(cpu_executor *ex);
+bool pass_goes_by_parts(const cpu_executor *ex);
+/* How far the second product of row i moves a logit, for each unit of the weights' norm, the float
+ * arithmetic of both products and of their sum included, and what underflow may have lost: norms of
+ * panels are above 0. */
+float pass_rest_norm(const cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t i);
+/* A unit of the head whose first products say what may be among the best. */
+void pass_head_best(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+                    pass_scratch *scratch);
 void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t head_row);

@@ -92,11 +92,13 @@ step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
  * one. */
 step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
 void build_head(builder *b);
-/* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows.
- * The second: CERIUM_ERR_MEMORY. */
+/* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows,
+ * or the norms of those.  Both: CERIUM_ERR_MEMORY. */
 void build_head_options(builder *b, step_op *op, bool is_tied);
 CERIUM_CHECKED int model_derive_panels(const model_matrix *w, const uint8_t *rows,
                                        uint32_t matrix, uint32_t first, uint32_t end);
+CERIUM_CHECKED int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first,
+                                     uint32_t end);
 
 /* One of these for each architecture, in a file of its own. */
 void build_llama(builder *b);

@@ -23,6 +23,7 @@ static model_matrix *derive(builder *b, const model_matrix *from, block_type typ
     model_matrix *m = &b->matrices[b->n_matrices++];
     *m = *from;
     m->type = type;
+    m->has_norms = false;
     m->panel_bytes = kernel_panel_bytes(type, from->cols);
     return m;
 }
@@ -31,6 +32,13 @@ static model_matrix *derive(builder *b, const model_matrix *from, block_type typ
 static bool is_wide(block_type type)
 {
     return kernel_takes_acts(type) && 8 * block_bytes(type) >= 6 * block_values(type);
+}
+
+/* What is left out of a head's second product is decided by the norms of its rows. */
+static void add_norms(builder *b, const step_op *op)
+{
+    const model_matrix *w = op->w[0];
+    if (step_parts(op) == 2 && !op->bias[0]) b->matrices[w - b->matrices].has_norms = true;
 }
 
 static void add_screen(builder *b, step_op *op)
@@ -70,18 +78,17 @@ void build_head_options(builder *b, step_op *op, bool is_tied)
     switch (b->options->head) {
     case MODEL_HEAD_FULL: break;
     case MODEL_HEAD_AUTO:
+        add_norms(b, op);
         if (w->panel_bytes * w->n_panels < MODEL_SCREEN_BYTES_MIN) break;
         add_screen(b, op);
         break;
-    case MODEL_HEAD_SEARCH: add_screen(b, op); break;
+    case MODEL_HEAD_SEARCH:
+        add_norms(b, op);
+        add_screen(b, op);
+        break;
     case MODEL_HEAD_TYPE: narrow(b, op, b->options->head_type, is_tied); break;
     }
 }
-
-/* How far the float arithmetic of both products may be from the real numbers, for each unit of
- * |w| |x| and of |s| |x|: at most four roundings for each block of 32 columns, the sum of whose
- * magnitudes is below that, and a few at the end. */
-static double rounding(uint32_t n_cols) { return (n_cols / 8.0 + 32) * 0x1p-24; }
 
 static float row_error(const float *w, const float *s, uint32_t n_cols)
 {
@@ -92,8 +99,40 @@ static float row_error(const float *w, const float *s, uint32_t n_cols)
         w_square += (double)w[i] * (double)w[i];
         s_square += (double)s[i] * (double)s[i];
     }
-    double error = sqrt(apart) + rounding(n_cols) * (sqrt(w_square) + sqrt(s_square));
+    double error = sqrt(apart) + model_product_rounding(n_cols) * (sqrt(w_square) + sqrt(s_square));
     return (float)(error * (1 + 0x1p-20)); /* upwards, past its own rounding */
+}
+
+/* |x|, rounded upwards past the rounding of its sum: below 2^-10 for rows of 2^17 values. */
+static float norm_above(const float *x, uint32_t n)
+{
+    enum { LANES = 16 };
+    float sum[LANES] = {0}, all = 0;
+    _Static_assert(KERNEL_BLOCK % LANES == 0, "rows in 8 bits are whole blocks");
+    for (const float *end = x + n; x < end; x += LANES)
+        for (int lane = 0; lane < LANES; lane++) sum[lane] += x[lane] * x[lane];
+    for (int lane = 0; lane < LANES; lane++) all += sum[lane];
+    return sqrtf(all) * (1 + 0x1p-10f) + 0x1p-60f; /* and what underflow may have lost */
+}
+
+int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first, uint32_t end)
+{
+    size_t row_bytes = 0;
+    CHECK(w->type == w->source->type && block_row_bytes(w->type, w->cols, &row_bytes));
+    float *values = memory_alloc(w->cols * sizeof *values);
+    if (!values) return CERIUM_ERR_MEMORY;
+    for (uint32_t p = first; p < end; p++) {
+        uint32_t row = p * KERNEL_PANEL_ROWS, row_end = row + KERNEL_PANEL_ROWS;
+        float greatest = 0;
+        for (; row < row_end && row < w->rows; row++) {
+            block_decode(w->type, values, rows + row * row_bytes, w->cols);
+            const float norm = norm_above(values, w->cols);
+            greatest = norm > greatest ? norm : greatest;
+        }
+        w->panel_norm[p] = greatest;
+    }
+    memory_free(values);
+    return CERIUM_OK;
 }
 
 int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t matrix,

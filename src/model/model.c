@@ -73,15 +73,17 @@ static size_t panel_area(const model_matrix *w)
     return w->panel_bytes * w->n_panels * w->n_matrices;
 }
 
-/* A screen's errors lie behind its panels, so that what keeps the ones keeps the others. */
-static size_t errors_area(const model_matrix *w)
+/* A screen's errors and a head's norms lie behind its panels, so that what keeps the ones keeps the
+ * others. */
+static size_t bounds_area(const model_matrix *w)
 {
-    return w->is_screen ? (size_t)w->n_panels * KERNEL_PANEL_ROWS * sizeof *w->row_error : 0;
+    if (w->is_screen) return (size_t)w->n_panels * KERNEL_PANEL_ROWS * sizeof *w->row_error;
+    return w->has_norms ? w->n_panels * sizeof *w->panel_norm : 0;
 }
 
 static size_t matrix_bytes(const model_matrix *w)
 {
-    return size_round_up(panel_area(w) + errors_area(w), 4096);
+    return size_round_up(panel_area(w) + bounds_area(w), 4096);
 }
 
 /* How many bytes all matrices take in one mapping. */
@@ -92,7 +94,7 @@ static int measure_panels(model *m)
         const model_matrix *w = &m->b.matrices[i];
         size_t size;
         if (!size_mul(w->panel_bytes, w->n_panels, &size) ||
-            !size_mul(size, w->n_matrices, &size) || !size_add(size, errors_area(w), &size) ||
+            !size_mul(size, w->n_matrices, &size) || !size_add(size, bounds_area(w), &size) ||
             !size_add(total, size_round_up(size, 4096), &total))
             return CERIUM_ERR_MEMORY;
         m->n_repack_items += matrix_items(w);
@@ -108,9 +110,11 @@ void model_set_panels(model *m, uint8_t *panels)
     for (uint32_t i = 0; i < m->b.n_matrices; i++) {
         model_matrix *w = &m->b.matrices[i];
         w->panels = panels;
-        w->row_error = NULL;
+        w->row_error = w->panel_norm = NULL;
         if (!panels) continue;
-        if (w->is_screen) w->row_error = (float *)(void *)(panels + panel_area(w));
+        float *behind = (float *)(void *)(panels + panel_area(w));
+        if (w->is_screen) w->row_error = behind;
+        if (w->has_norms) w->panel_norm = behind;
         panels += matrix_bytes(w);
     }
 }
@@ -138,7 +142,8 @@ static uint64_t layout_of(const model *m)
     for (uint32_t i = 0; i < m->b.n_matrices; i++) {
         const model_matrix *w = &m->b.matrices[i];
         const uint64_t facts[] = {w->type, w->rows, w->cols, w->n_matrices, w->source_row,
-                                  w->source_rows, w->n_panels, w->panel_bytes, w->is_screen};
+                                  w->source_rows, w->n_panels, w->panel_bytes, w->is_screen,
+                                  w->has_norms};
         hash = hash_bytes(w->source->name.ptr, w->source->name.len, hash);
         hash = hash_bytes(facts, sizeof facts, hash);
         if (!seen[w->type]) hash = hash_of_layout(w->type, hash);
@@ -338,6 +343,7 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
         kernel_repack(w->type, w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes,
                       source + (size_t)row * row_bytes, n, w->cols);
     }
+    if (w->has_norms && !status) status = model_panel_norms(w, source, first, end);
     uint32_t rows_end = end * KERNEL_PANEL_ROWS < w->rows ? end * KERNEL_PANEL_ROWS : w->rows;
     uint32_t row = first * KERNEL_PANEL_ROWS;
     gguf_release(m->b.file, source + (size_t)row * row_bytes, (rows_end - row) * row_bytes);

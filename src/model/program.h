@@ -26,7 +26,17 @@ typedef struct {
     uint8_t *panels;       /* [n_matrices][n_panels][panel_bytes]; owned by the model */
     bool is_screen;        /* of an output head: coarse, and knows how coarse it is */
     float *row_error;      /* of a screen: [16 n_panels] behind its panels, see step_op */
+    bool has_norms;        /* of an output head of which logits may be left out */
+    float *panel_norm;     /* [n_panels] behind its panels: the greatest |row| of each; or NULL */
 } model_matrix;
+
+/* How far the float arithmetic of a product may be from the real numbers, for each unit of |w| |x|:
+ * at most four roundings for each block of 32 columns, the sum of whose magnitudes is below that,
+ * and a few at the end. */
+static inline double model_product_rounding(uint32_t n_cols)
+{
+    return (n_cols / 8.0 + 32) * 0x1p-24;
+}
 
 static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t matrix,
                                                  uint32_t panel)
@@ -127,8 +137,8 @@ typedef struct {
     const float *choice_bias;     /* ROUTE: [n_experts] added to what experts are chosen by, not to
                                      their weights; or NULL */
     float activation_limit;       /* STEP_SILU_CLAMPED: FFN_UP, EXPERTS_UP */
-    const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r,
-                                     |w[0] x - screen x| <= row_error[r] |x|, as computed */
+    const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r and one
+                                     part x, |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
 
 /* What activations the matrices of an op take in 8 bits: a bit for each kernel_acts. */
@@ -142,7 +152,9 @@ static inline uint32_t step_acts(const step_op *op)
 }
 
 /* The head's input in 8 bits is two rows, what is rounded and what rounding lost, whose products
- * are added: no rounding of a pass costs more (docs/decisions/0061-a-head-in-16-bits.md). */
+ * are added: no rounding of a pass costs more (docs/decisions/0061-a-head-in-16-bits.md).  Of the
+ * second product only that is computed which may decide, where only the best logits are wanted
+ * (docs/decisions/0090-the-rest-of-what-may-win.md). */
 static inline uint32_t step_parts(const step_op *op)
 {
     return op->kind == STEP_HEAD && step_acts(op) ? 2 : 1;

@@ -77,6 +77,7 @@ static inline void open_engine(const char *model, uint32_t sessions, uint32_t ba
     config.kv_bytes_max = kv_bytes;
     config.context_tokens_max = CONTEXT_MAX;
     config.observe = observe_passes;
+    config.head = "full"; /* logits are compared, all of them */
     config.speculation = "always"; /* whatever it costs here: the same on every machine */
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     cerium_engine_describe(engine, &info);

@@ -1,5 +1,6 @@
-/* test_head.c - the output head: a search for the best logits gives the tokens of the whole head,
- * bit for bit, and a head in a narrower type is near the one in the file. */
+/* test_head.c - the output head: a search for the best logits, and second products only of what may
+ * be among them, give the tokens of the whole head, bit for bit; and a head in a narrower type is
+ * near the one in the file. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #include "../unit/unit.h"
 
-enum { PROMPT = 24, NEW = UNIT_TIMES(400, 120), ROUNDS = UNIT_TIMES(3, 1) };
+enum { PROMPT = 24, NEW = UNIT_TIMES(400, 120), ROUNDS = UNIT_TIMES(3, 1), CROWD = 44 };
 
 static const char model[] = "models/cerium-line.gguf";
 
@@ -36,6 +37,7 @@ static cerium_engine *open_engine(const char *head)
     config.model_path = model;
     config.threads = 2;
     config.batch_tokens_max = 64;
+    config.sessions_max = CROWD + 1;
     config.head = head;
     config.speculation = "always";
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
@@ -81,7 +83,7 @@ static void check_bytes(uint64_t bytes, uint32_t n_left_out, bool looks_at_all, 
     const uint64_t whole_less_screen = full->step_bytes - search->step_bytes;
     const uint32_t panels = (n_vocab - n_left_out + PANEL - 1) / PANEL;
     TEST_CHECK(bytes == whole_less_screen || !looks_at_all);
-    if (n_left_out == 0 && bytes == whole_less_screen) return;
+    if (bytes == whole_less_screen) return; /* what was left out was the second part of products */
     TEST_CHECK_THAT(bytes > 0 && bytes % panels == 0, "%llu bytes of %u panels",
                     (unsigned long long)bytes, panels);
     if (panel_bytes == 0) panel_bytes = bytes / panels;
@@ -94,7 +96,8 @@ static bool looks_at_all(const cerium_sampling *choice)
     return choice->temperature > 0 && choice->top_k == 0;
 }
 
-/* Steps of sessions of either engine: tokens [NEW]; the logits that were left out. */
+/* Steps of sessions of either engine, the first of which leaves out nothing: tokens [NEW]; the
+ * logits that the other left out. */
 static uint32_t compare_steps(cerium_session *full, cerium_session *search,
                               cerium_engine *const engines[2], const cerium_engine_info info[2],
                               const cerium_sampling *sampling)
@@ -126,27 +129,35 @@ static uint32_t compare_steps(cerium_session *full, cerium_session *search,
     return n_left_out;
 }
 
-static void test_search_is_exact(void)
+/* What a choice made the second engine leave out. */
+static uint32_t left_out(cerium_engine *const engines[2], const cerium_engine_info info[2],
+                         const cerium_sampling *choice)
 {
     static const cerium_session_config by_one = {.no_speculation = true};
+    cerium_error err;
+    uint32_t n = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        cerium_session *sessions[2] = {NULL, NULL};
+        int32_t tokens[PROMPT];
+        prompt_of(tokens, round, engines[0]);
+        for (int k = 0; k < 2; k++) {
+            TEST_CHECK(cerium_session_open(&sessions[k], engines[k], &by_one, &err) == 0);
+            TEST_CHECK(cerium_session_sync(sessions[k], tokens, PROMPT, NULL, &err) == 0);
+        }
+        n += compare_steps(sessions[0], sessions[1], engines, info, choice);
+        for (int k = 0; k < 2; k++) cerium_session_close(&sessions[k]);
+    }
+    return n;
+}
+
+static void test_search_is_exact(void)
+{
     cerium_engine *engines[2] = {open_engine("full"), open_engine("search")};
     cerium_engine_info info[2];
-    cerium_error err;
     uint32_t n_searched = 0, n_choices = 0;
     for (int k = 0; k < 2; k++) cerium_engine_describe(engines[k], &info[k]);
     for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
-        uint32_t n_left_out = 0;
-        for (uint32_t round = 0; round < ROUNDS; round++) {
-            cerium_session *sessions[2] = {NULL, NULL};
-            int32_t tokens[PROMPT];
-            prompt_of(tokens, round, engines[0]);
-            for (int k = 0; k < 2; k++) {
-                TEST_CHECK(cerium_session_open(&sessions[k], engines[k], &by_one, &err) == 0);
-                TEST_CHECK(cerium_session_sync(sessions[k], tokens, PROMPT, NULL, &err) == 0);
-            }
-            n_left_out += compare_steps(sessions[0], sessions[1], engines, info, &choices[c]);
-            for (int k = 0; k < 2; k++) cerium_session_close(&sessions[k]);
-        }
+        const uint32_t n_left_out = left_out(engines, info, &choices[c]);
         const bool at_all = looks_at_all(&choices[c]);
         TEST_CHECK_THAT(!at_all || n_left_out == 0, "choice %zu: %u left out", c, n_left_out);
         n_choices += !at_all;
@@ -158,11 +169,29 @@ static void test_search_is_exact(void)
     for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
 }
 
+/* This head is too small for a search: of it, second products are left out, unless tokens are
+ * penalised. */
+static void test_second_products_are_exact(void)
+{
+    cerium_engine *engines[2] = {open_engine("full"), open_engine("auto")};
+    cerium_engine_info info[2];
+    for (int k = 0; k < 2; k++) cerium_engine_describe(engines[k], &info[k]);
+    TEST_CHECK(info[0].step_bytes == info[1].step_bytes);
+    for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
+        const bool wanted = looks_at_all(&choices[c]) || choices[c].repetition_penalty > 0;
+        const uint32_t n = left_out(engines, info, &choices[c]);
+        /* Of greedy tokens nearly all is left out. */
+        TEST_CHECK_THAT(wanted ? n == 0 : n > 0, "choice %zu: %u left out", c, n);
+        TEST_CHECK_THAT(c > 0 || n > info[0].n_vocab / 4 * 3 * NEW * ROUNDS, "%u left out", n);
+    }
+    for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
+}
+
 /* Logits that somebody will look at are whole: after a sync, with logprobs, and where a session
  * goes on after a search. */
-static void test_whole_logits_where_wanted(void)
+static void check_whole_logits(const char *head)
 {
-    cerium_engine *engine = open_engine("search");
+    cerium_engine *engine = open_engine(head);
     cerium_engine_info info;
     cerium_session *session = NULL;
     cerium_error err;
@@ -194,6 +223,12 @@ static void test_whole_logits_where_wanted(void)
     for (size_t t = 0; t < n_vocab; t++) TEST_CHECK(logits[t] > -INFINITY);
     cerium_session_close(&session);
     cerium_engine_close(&engine);
+}
+
+static void test_whole_logits_where_wanted(void)
+{
+    check_whole_logits("search");
+    check_whole_logits("auto");
 }
 
 /* Drafts are rows of one pass: each has its own best. */
@@ -228,9 +263,9 @@ static void run_request(cerium_engine *engine, const cerium_sampling *sampling, 
     cerium_session_close(&session);
 }
 
-static void test_search_of_drafts(void)
+static void check_drafts(const char *head)
 {
-    cerium_engine *full = open_engine("full"), *search = open_engine("search");
+    cerium_engine *full = open_engine("full"), *search = open_engine(head);
     for (size_t c = 0; c < 5; c++) {
         int32_t want[128] = {0}, have[128] = {0};
         uint32_t n_accepted = 0;
@@ -242,6 +277,60 @@ static void test_search_of_drafts(void)
     }
     cerium_engine_close(&full);
     cerium_engine_close(&search);
+}
+
+static void test_search_of_drafts(void)
+{
+    check_drafts("search");
+    check_drafts("auto");
+}
+
+/* More sessions than the head takes rows together, each with a grammar of its own or none: they say
+ * what they say with a whole head. */
+static void crowd(cerium_engine *engine, int32_t out[CROWD][PROMPT])
+{
+    static const char *const words = "[a-z_ ]{1,80}";
+    cerium_session *sessions[CROWD] = {NULL};
+    cerium_grammar *grammar = NULL;
+    cerium_error err;
+    const cerium_sampling greedy = {.ignore_end = true};
+    TEST_CHECK(cerium_grammar_compile(&grammar, CERIUM_GRAMMAR_REGEX, words, strlen(words),
+                                      &err) == 0);
+    const cerium_guide guide = {.grammar = grammar};
+    for (uint32_t i = 0; i < CROWD; i++) {
+        int32_t tokens[PROMPT];
+        prompt_of(tokens, i, engine);
+        const cerium_request request = {.tokens = tokens,
+                                        .n_tokens = 3 + i / 3 % (PROMPT - 3),
+                                        .new_tokens_max = PROMPT,
+                                        .sampling = &greedy,
+                                        .guide = i % 2 ? &guide : NULL};
+        TEST_CHECK(cerium_session_open(&sessions[i], engine, NULL, &err) == 0);
+        TEST_CHECK(cerium_session_start(sessions[i], &request, &err) == 0);
+    }
+    for (uint32_t i = 0; i < CROWD; i++) {
+        cerium_event event = {.kind = CERIUM_EVENT_NONE};
+        uint32_t n = 0;
+        while (event.kind != CERIUM_EVENT_DONE) {
+            cerium_session_poll(sessions[i], &event);
+            if (event.kind == CERIUM_EVENT_STEP) out[i][n++] = event.step.tokens[0];
+        }
+        TEST_CHECK(event.status == CERIUM_OK);
+        cerium_session_close(&sessions[i]);
+    }
+    cerium_grammar_close(&grammar);
+}
+
+static void test_crowd(void)
+{
+    static const char *const heads[] = {"full", "auto", "search"};
+    static int32_t out[3][CROWD][PROMPT];
+    for (int k = 0; k < 3; k++) {
+        cerium_engine *engine = open_engine(heads[k]);
+        crowd(engine, out[k]);
+        TEST_CHECK_THAT(memcmp(out[0], out[k], sizeof out[0]) == 0, "%s", heads[k]);
+        cerium_engine_close(&engine);
+    }
 }
 
 /* Half of the likeliest tokens and more stay so in 4 bits, nearly all in 6; and other heads than
@@ -297,8 +386,10 @@ static void test_narrow_head(void)
 int main(void)
 {
     TEST_RUN(test_search_is_exact);
+    TEST_RUN(test_second_products_are_exact);
     TEST_RUN(test_whole_logits_where_wanted);
     TEST_RUN(test_search_of_drafts);
+    TEST_RUN(test_crowd);
     TEST_RUN(test_narrow_head);
     return unit_report("head");
 }

@@ -101,6 +101,7 @@ static int compute(result *r, cerium_engine *engine, const char *model, const in
     if (!status) keep(&r->prompt, session, &r->n_vocab);
     for (int i = 0; i < GREEDY && !status; i++) {
         cerium_step step;
+        sampling.logprobs = i == GREEDY - 1; /* so that the last logits are whole */
         status = cerium_session_step(session, &sampling, &step, &err);
         if (!status) r->tokens[i] = step.tokens[0];
     }

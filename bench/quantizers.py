@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What cerium quantize and llama.cpp's encoders make of the same weights, type by type.
+
+    build/quality/bin/python bench/quantizers.py --text FILE MODEL.gguf [TYPE ...]
+
+MODEL holds floats.  cerium writes it in each type; of that file a twin is made in which every
+matrix that changed its type is encoded by llama.cpp instead (ggml_quantize_chunk), so both have the
+same types everywhere.  Both are run by llama.cpp over the same windows and compared with MODEL:
+KL divergence, likeliest token the same.  --imatrix FILE: both encoders with it.  Prints Markdown.
+Needs what quality.py needs, and the package gguf.
+"""
+import argparse
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+
+import gguf
+import numpy as np
+
+from quality import LlamaCpp, flags
+
+TYPES = ["Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL", "MXFP4", "Q6_K", "Q5_K", "Q4_K",
+         "Q3_K", "IQ4_XS"]
+
+
+def importance(path):
+    """{tensor: [columns]} of an importance matrix."""
+    sums, counts = {}, {}
+    for t in gguf.GGUFReader(path).tensors if path else []:
+        name, what = t.name.rsplit(".", 1)
+        (sums if what == "in_sum2" else counts)[name] = t.data.astype(np.float64).ravel()
+    return {n: (s / counts[n][0]).astype(np.float32) for n, s in sums.items()}
+
+
+def make_twin(lib, source, ours, theirs, weights):
+    """theirs: ours, its matrices encoded by llama.cpp; [(name, square error of both, power)]."""
+    chunk = lib.ggml_quantize_chunk
+    chunk.restype = ctypes.c_size_t
+    chunk.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64,
+                      ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    shutil.copyfile(ours, theirs)
+    floats = {t.name: t for t in gguf.GGUFReader(source).tensors}
+    out, errors = np.memmap(theirs, mode="r+"), []
+    for t in gguf.GGUFReader(ours).tensors:
+        of = floats[t.name]
+        if t.tensor_type == of.tensor_type:
+            continue
+        n_cols = int(t.shape[0])
+        x = gguf.dequantize(of.data, of.tensor_type).astype(np.float32).reshape(-1, n_cols)
+        x = np.ascontiguousarray(x)
+        to = np.zeros(t.n_bytes, np.uint8)
+        w = weights.get(t.name)
+        used = chunk(int(t.tensor_type), x.ctypes.data, to.ctypes.data, 0, len(x), n_cols,
+                     w.ctypes.data if w is not None else None)
+        assert used == t.n_bytes, (t.name, used, t.n_bytes)
+        out[t.data_offset:t.data_offset + t.n_bytes] = to
+        by = 1 if w is None else w[None, :]
+        mine, other = (gguf.dequantize(d, t.tensor_type).reshape(x.shape).astype(np.float32)
+                       for d in (t.data, to.reshape(t.data.shape)))
+        errors.append((t.name, float((by * (mine - x) ** 2).sum()),
+                       float((by * (other - x) ** 2).sum()), float((by * x ** 2).sum())))
+    out.flush()
+    return errors
+
+
+def windows(args, model):
+    llama = LlamaCpp(args, model)
+    tokens, half = llama.tokens(args.text), args.window // 2
+    for at in range(0, args.windows * args.window, args.window):
+        for logs in llama.logs(tokens[at:at + args.window], half):
+            yield logs
+
+
+def compare(args, model, source):
+    kl, same = [], []
+    for ours, want in zip(windows(args, model), source):
+        kl.append((np.exp(want) * (want - ours)).sum())
+        same.append(ours.argmax() == want.argmax())
+    n, share = len(kl), np.mean(same)
+    return (f"{np.mean(kl):.5f} +- {np.std(kl) / n ** 0.5:.5f}",
+            f"{100 * share:.2f} +- {100 * (share * (1 - share) / n) ** 0.5:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("model", metavar="MODEL.gguf")
+    parser.add_argument("types", nargs="*", default=TYPES, metavar="TYPE")
+    parser.add_argument("--text", required=True, metavar="FILE")
+    parser.add_argument("--imatrix", metavar="FILE")
+    parser.add_argument("--cerium", default="./cerium")
+    parser.add_argument("--window", type=int, default=512)
+    parser.add_argument("--windows", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    source = [w.astype(np.float32) for w in windows(args, args.model)]
+    import llama_cpp
+    lib, weights = llama_cpp.llama_cpp._lib, importance(args.imatrix)
+    print(f"{flags(args)}; {len(source):,} tokens{', with an importance matrix' * bool(weights)}\n")
+    print("| type | error of weights, % | llama.cpp's | KL divergence | llama.cpp's | "
+          "likeliest token the same, % | llama.cpp's |\n|---|---|---|---|---|---|---|")
+    for kind in args.types:
+        with tempfile.TemporaryDirectory() as work:
+            ours, theirs = os.path.join(work, "ours.gguf"), os.path.join(work, "theirs.gguf")
+            more = ["--imatrix", args.imatrix] if args.imatrix else []
+            subprocess.run([args.cerium, "quantize", *more, "--head", kind, args.model, ours, kind],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            errors = make_twin(lib, args.model, ours, theirs, weights)
+            power = sum(e[3] for e in errors)
+            mine, other = (100 * (sum(e[i] for e in errors) / power) ** 0.5 for i in (1, 2))
+            have = [compare(args, f, source) for f in (ours, theirs)]
+            print(f"| {kind} | {mine:.3f} | {other:.3f} | {have[0][0]} | {have[1][0]} | "
+                  f"{have[0][1]} | {have[1][1]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
