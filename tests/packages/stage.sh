@@ -1,5 +1,5 @@
-# stage.sh - sourced by the tests of this folder, after tests/shell.sh: what is staged, in $stage, and
-# $version.  Only a release build is packed.
+# stage.sh - sourced by the tests of this folder, after tests/shell.sh: what is staged, in $stage,
+# and $version.  Only a release build is packed.
 O=${O:-build/release}
 export O
 if [ "${BUILD:-release}" != release ] || [ ! -x "$O/cerium" ]; then

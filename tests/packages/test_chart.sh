@@ -56,11 +56,13 @@ else
 fi
 
 if python_with build/schemas/python kubernetes_validate,yaml kubernetes-validate==1.37.0; then
+    schemas=tests/packages/chart/schemas.py versions="1.33 1.34 1.35 1.36 1.37"
     check "all of it is valid for Kubernetes 1.33 to 1.37" \
-        $python tests/packages/chart/schemas.py "1.33 1.34 1.35 1.36 1.37" "$work"/[a-w]*.yaml
-    sed 's/terminationGracePeriodSeconds/terminationGraceSeconds/' "$work/small.yaml" >"$work/x.yaml"
+        $python $schemas "$versions" "$work"/[a-w]*.yaml
+    sed s/terminationGracePeriodSeconds/terminationGraceSeconds/ "$work/small.yaml" \
+        >"$work/x.yaml"
     check_fails "a field that Kubernetes does not know is found" terminationGraceSeconds \
-        $python tests/packages/chart/schemas.py 1.35 "$work/x.yaml"
+        $python $schemas 1.35 "$work/x.yaml"
 else
     skip "the chart's schemas" "$why"
 fi

@@ -56,7 +56,8 @@ else
     cp "$package" "$work/debian/old.deb"
     cp "$work"/new/cerium_*.deb "$work/debian/new.deb"
     inside() { chroot "$work/debian" env PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C "$@"; }
-    mount --bind /proc "$work/debian/proc" && trap 'umount "$work/debian/proc"; rm -rf --one-file-system "$work"' EXIT
+    mount --bind /proc "$work/debian/proc" &&
+        trap 'umount "$work/debian/proc"; rm -rf --one-file-system "$work"' EXIT
     check "it is installed" inside dpkg -i /old.deb
     check "and completes a line" inside cerium run --raw --quiet -n 4 -p 'def add('
     echo '#mine' >>"$work/debian/etc/cerium/cerium.ini"
