@@ -18,6 +18,7 @@
 # make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
 # make man        the man page, from the tables of the commands
 # make install    program, libraries, header, man page and model into PREFIX (/usr/local), DESTDIR
+# make package    image, .deb, chart, archive and installers into build/package, and checks of them
 # make kernelcheck-arm64   compile the kernels for 64-bit Arm and check them under qemu
 # make clean      remove build/ and ./cerium
 # make help       this text
@@ -104,7 +105,7 @@ all: cerium
 help: ; @sed -n 's/^# \(make.*\|BUILD.*\)/\1/p' Makefile
 
 # ---- programs and libraries ----
-LINK = @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS)
+LINK = @echo "  LD  $@"; $(CC) $(BASE_CFLAGS) -Wl,-z,relro $(LDFLAGS) $^ -o $@ $(LIBS)
 cerium: $O/cerium ; @cp -f $< $@
 $O/cerium: $(PROG_OBJ) $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/%.o: %.c $O/flags ; @mkdir -p $(@D); echo "  CC  $<"; $(CC) $(BASE_CFLAGS) $(call isa,$<) -c $< -o $@
@@ -160,7 +161,7 @@ ARM64_CC := aarch64-linux-gnu-gcc
 ARM64_KC := build/release-$(ARM64_CC)/kernelcheck
 TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(ENGINE) $(FAULTS) $(RANDOM) \
             $O/cerium_blind $O/hostile_clients $O/bench_repairs $(EXAMPLES) $O/protocol_answers $O/template_lines $O/template_forms $O/grammar_sample $O/grammar_match $O/tool_make_wide \
-            $(if $(filter release,$(BUILD)),$(if $(shell command -v $(ARM64_CC)),arm64-built))
+            $(if $(filter release,$(BUILD)),$O/cerium_portable $(if $(shell command -v $(ARM64_CC)),arm64-built))
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 GOLDENS   = $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(SHORT) $(RANDOM) $(FAMILIES)'
@@ -262,27 +263,41 @@ hostile: all $O/hostile_clients
 	python3 tests/server/hostile.py --clients $O/hostile_clients --seconds $(or $(HOSTILE_SECONDS),600)
 
 AT := $(DESTDIR)$(PREFIX)
-install: all lib
-	install -D -m 755 $O/cerium -t $(AT)/bin
+install: install-program lib
 	install -D -m 644 include/cerium.h -t $(AT)/include
 	for l in cerium cerium-watch; do \
 	    install -D -m 644 $O/lib$$l.a $O/lib$$l.so.$(VERSION) -t $(AT)/lib; \
 	    ln -sf lib$$l.so.$(VERSION) $(AT)/lib/$(subst cerium,$$l,$(SOVER)); \
 	    ln -sf $(subst cerium,$$l,$(SOVER)) $(AT)/lib/lib$$l.so; done
-	install -d $(AT)/lib/pkgconfig $(AT)/share/cerium/models $(AT)/share/cerium/machines
-	install -m 644 machines/*.ini -t $(AT)/share/cerium/machines
+	install -d $(AT)/lib/pkgconfig
 	for l in cerium cerium-watch; do \
 	    sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|; s|@WATCH_LIBS@|$(WATCH_LIBS)|' \
 	        tools/$$l.pc.in > $(AT)/lib/pkgconfig/$$l.pc; done
+install-program: all
+	install -D -m 755 $O/cerium -t $(AT)/bin
+	install -d $(AT)/share/cerium/models $(AT)/share/cerium/machines
+	install -m 644 machines/*.ini -t $(AT)/share/cerium/machines
 	install -D -m 644 man/cerium.1 -t $(AT)/share/man/man1
 	install -D -m 644 rules/*.yaml -t $(AT)/share/cerium/rules
 	install -m 644 models/models.list -t $(AT)/share/cerium/models
+	install -d $(AT)/share/bash-completion/completions $(AT)/share/zsh/site-functions $(AT)/share/fish/vendor_completions.d
+	$O/cerium --completion bash >$(AT)/share/bash-completion/completions/cerium
+	$O/cerium --completion zsh >$(AT)/share/zsh/site-functions/_cerium
+	$O/cerium --completion fish >$(AT)/share/fish/vendor_completions.d/cerium.fish
 	$(if $(wildcard models/*.gguf),install -m 644 models/*.gguf -t $(AT)/share/cerium/models)
+
+# The program with its libraries beside it, for systems that lack them: packages/archive.sh.
+$O/cerium_portable: $(PROG_OBJ) $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) $(LIBEDIT) -Wl,-rpath,'$$ORIGIN/../lib/cerium' -Wl,--disable-new-dtags
+package:
+	@tools/install_packages.sh build package
+	@$(MAKE) $(ALL_JOBS) all $O/cerium_portable
+	@O=$O VERSION=$(VERSION) packages/build.sh build/package
+	@O=$O PACKAGES=whole tools/run_tests.sh $(patsubst %,'sh %',$(sort $(wildcard tests/packages/test_*.sh)))
 
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
-        grammars documents bench-guard bench-quant hostile
+        install-program package grammars documents bench-guard bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

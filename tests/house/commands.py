@@ -21,6 +21,7 @@ SKIPPED = [
     (r" --deep ", "it needs another server"),
     (r"^cerium bench", "it takes minutes"),
     (r"--tls-cert", "it needs a certificate"),
+    (r"^cerium health", "it needs a server; tests/server/check_replica.py has one"),
     (r"--workspace ~", "it needs a folder of the user's"),
     (r"^cerium convert Qwen", "it needs a model that is not in the repository"),
     (r"^cerium wafer validate", "tests/programs/test_wafer.sh runs it"),
