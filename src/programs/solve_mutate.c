@@ -2,7 +2,7 @@
  * names of the same file, operands that go or change places.  They repair most one-token bugs. */
 #include "programs/solve_mutate.h"
 
-enum { TOKENS_MAX = 1 << 14 }; /* of all spans */
+enum { TOKENS_MAX = 1 << 14 /* of all spans */, NEAR_NAMES = 6, RANKS = 5 };
 
 /* ---- edits, a class each: cheap and likely ones first ---- */
 
@@ -44,7 +44,10 @@ static const struct {
     {"isalnum", "isalpha"},   {"isupper", "islower"},  {"islower", "isupper"},
     {"split", "splitlines"},  {"concat", "push"},      {"slice", "splice"}, {"splice", "slice"},
     {"int", "float round"},   {"float", "int"},        {"toUpperCase", "toLowerCase"},
-    {"toLowerCase", "toUpperCase"}, {"if", "while"},   {"while", "if"}, {"in", "=="},
+    {"toLowerCase", "toUpperCase"}, {"if", "while"},   {"while", "if"},
+    {"in", "=="},             {"ValueError", "KeyError TypeError IndexError"},
+    {"KeyError", "ValueError IndexError TypeError"}, {"IndexError", "KeyError ValueError"},
+    {"TypeError", "ValueError"}, {"AttributeError", "KeyError TypeError"},
 };
 
 static int replace_token(mutator *m, uint32_t i, const char *with)
@@ -52,16 +55,21 @@ static int replace_token(mutator *m, uint32_t i, const char *with)
     return mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
 }
 
+/* The likeliest neighbour of all tokens comes before the second of any. */
 static int swap_words(mutator *m, uint32_t i)
 {
     for (size_t k = 0; k < ARRAY_LEN(neighbours); k++) {
         if (!mutate_is(m, i, neighbours[k].from)) continue;
-        for (const char *to = neighbours[k].to; *to;) {
-            size_t n = strcspn(to, " ");
-            RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, (view){to, n}));
-            to += n + (to[n] == ' ');
+        const char *to = neighbours[k].to;
+        for (uint32_t skip = m->rank; skip > 0 && *to; skip--) {
+            to += strcspn(to, " ");
+            to += *to == ' ';
         }
+        if (!*to) continue;
+        const view with = {to, strcspn(to, " ")};
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, with));
     }
+    if (m->rank > 0) return CERIUM_OK;
     if (mutate_is(m, i, "in") && !mutate_is(m, i - (i > 0), "for"))
         RETURN_IF(replace_token(m, i, "not in"));
     if (mutate_is(m, i, "is")) RETURN_IF(replace_token(m, i, "is not"));
@@ -110,6 +118,34 @@ static int add_signs(mutator *m, uint32_t i)
     bool opens = mutate_is(m, i, "(") || mutate_is(m, i, "&&") || mutate_is(m, i, "||");
     if (!python && (opens || mutate_is(m, i, "return")) && mutate_is_operand(m, i + 1))
         RETURN_IF(mutate_edit(m, m->tokens[i + 1].begin, m->tokens[i + 1].begin, VIEW("!")));
+    return CERIUM_OK;
+}
+
+/* A condition with one more part; a step of another width; a number that the file has. */
+static int add_parts(mutator *m, uint32_t i)
+{
+    static const char *const links[] = {" and ", " or ", " && ", " || "};
+    const bool python = m->set->language == WIRE_PYTHON;
+    bool asks = mutate_is(m, i, "if") || mutate_is(m, i, "elif") || mutate_is(m, i, "while");
+    uint32_t first = python ? i + 1 : i + 2; /* behind the bracket */
+    for (uint32_t k = 0; asks && first < m->n && k < m->n_names && k < NEAR_NAMES; k++)
+        for (int link = python ? 0 : 2; link < (python ? 2 : 4); link++) {
+            const view parts[] = {m->names[k], view_of(links[link])};
+            size_t at = m->tokens[first].begin;
+            RETURN_IF(mutate_parts(m, at, at, parts, ARRAY_LEN(parts)));
+        }
+    bool steps = mutate_is(m, i, "++") || mutate_is(m, i, "--");
+    for (uint32_t k = 0; steps && k < m->n_names && k < NEAR_NAMES; k++) {
+        const view parts[] = {mutate_is(m, i, "++") ? VIEW(" += ") : VIEW(" -= "), m->names[k]};
+        RETURN_IF(mutate_parts(m, m->tokens[i].begin, m->tokens[i].end, parts, ARRAY_LEN(parts)));
+    }
+    bool ends = mutate_is_operand(m, i) && !mutate_is(m, i + 1, "(") && !mutate_is(m, i + 1, ".");
+    for (uint32_t k = 0; ends && k < m->n_numbers; k++) {
+        const view more[] = {VIEW(" + "), m->numbers[k]}, less[] = {VIEW(" - "), m->numbers[k]};
+        size_t at = m->tokens[i].end;
+        RETURN_IF(mutate_parts(m, at, at, more, ARRAY_LEN(more)));
+        RETURN_IF(mutate_parts(m, at, at, less, ARRAY_LEN(less)));
+    }
     return CERIUM_OK;
 }
 
@@ -223,6 +259,15 @@ static void add_name(mutator *m, view name)
     if (m->n_names < MUTATE_NAMES_MAX) m->names[m->n_names++] = name;
 }
 
+/* Edits have 0, 1 and 2 anyway. */
+static void add_number(mutator *m, view number)
+{
+    if (mutate_among(number, "0 1 2")) return;
+    for (uint32_t i = 0; i < m->n_numbers; i++)
+        if (view_equal(m->numbers[i], number)) return;
+    if (m->n_numbers < ARRAY_LEN(m->numbers)) m->numbers[m->n_numbers++] = number;
+}
+
 /* Those of the lines around the place first: what they are is often in scope. */
 static void read_names(mutator *m, size_t place)
 {
@@ -235,6 +280,7 @@ static void read_names(mutator *m, size_t place)
         for (size_t at = from; solve_token_next(part, m->set->language, &at, &t);) {
             view name = {text.ptr + t.begin, t.end - t.begin};
             if (t.kind == TOKEN_NAME && !mutate_is_keyword(name)) add_name(m, name);
+            if (t.kind == TOKEN_NUMBER && name.len <= 8) add_number(m, name);
         }
     }
 }
@@ -243,8 +289,8 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
                  cerium_error *err)
 {
     static int (*const classes[])(mutator *m, uint32_t i) = {
-        swap_words, shift_numbers, add_signs, change_sides, change_arguments, change_slices,
-        other_names, wrap};
+        shift_numbers, add_signs, change_sides, change_arguments, change_slices,
+        other_names, add_parts, wrap};
     mutator m = {.set = s, .n_left = n, .err = err};
     int status = CERIUM_OK;
     if (n_spans == 0) return CERIUM_OK;
@@ -258,6 +304,7 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
         if (!status) status = mutate_fill(&m, spans[0]);
     } else {
         status = read_tokens(&m, spans, n_spans);
+        for (; m.rank < RANKS && !status; m.rank++) status = all_of(&m, swap_words);
         for (size_t i = 0; i < ARRAY_LEN(classes) && !status; i++) status = all_of(&m, classes[i]);
     }
     for (uint32_t i = 0; i < n_spans && !status && !empty; i++) /* without the line */

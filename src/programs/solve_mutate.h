@@ -13,6 +13,9 @@ typedef struct {
     uint32_t n;
     view names[MUTATE_NAMES_MAX]; /* of the file, those near the place first */
     uint32_t n_names;
+    view numbers[4];      /* of the file */
+    uint32_t n_numbers;
+    uint32_t rank;        /* which neighbour of a word is in turn */
     cerium_error *err;
 } mutator;
 
