@@ -241,10 +241,11 @@ static int read_tokens(mutator *m, const solve_span *spans, uint32_t n)
 {
     m->n = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const view part = {m->set->text.ptr, spans[i].end};
-        solve_token t;
-        for (size_t at = spans[i].begin; solve_token_next(part, m->set->language, &at, &t);) {
+        solve_token t; /* from the beginning: a place may be behind quotes that close */
+        for (size_t at = 0; solve_token_next(m->set->text, m->set->language, &at, &t);) {
             if (t.kind == TOKEN_BLANK || t.kind == TOKEN_COMMENT || t.kind == TOKEN_BREAK) continue;
+            if (t.begin < spans[i].begin) continue;
+            if (t.end > spans[i].end) break;
             if (m->n == TOKENS_MAX) return CERIUM_OK;
             m->tokens[m->n++] = t;
         }
