@@ -197,6 +197,14 @@ int maker_pump(solve_model *m, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* Models write the indentation of a line, too: they saw no holes behind it. */
+static void begin_line(const solve_model *m, solve_span *place)
+{
+    size_t at = place->begin;
+    while (at > 0 && (m->set->text.ptr[at - 1] == ' ' || m->set->text.ptr[at - 1] == '\t')) at--;
+    if (at == 0 || m->set->text.ptr[at - 1] == '\n') place->begin = at;
+}
+
 void maker_plan(solve_model *m, uint32_t n)
 {
     m->first = m->set->n;
@@ -211,6 +219,7 @@ int maker_open(solve_model *m, cerium_error *err)
     m->pointer = info.pointer;
     m->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (m->bell < 0) return error_set(err, CERIUM_ERR_IO, "eventfd: %s", strerror(errno));
+    for (uint32_t i = 0; i < m->n_places; i++) begin_line(m, &m->places[i]);
     for (uint32_t i = 0; i < m->n_places; i++)
         RETURN_IF(make_prompts(m, i, info.context_tokens_max, err));
     while (m->n_streams < MODEL_STREAMS) {

@@ -2,155 +2,7 @@
  * names of the same file, operands that go or change places.  They repair most one-token bugs. */
 #include "programs/solve_mutate.h"
 
-#include <ctype.h>
-
-enum { TOKENS_MAX = 1 << 14, EDIT_BYTES = 400 };
-
-view mutate_token(const mutator *m, uint32_t i)
-{
-    const solve_token *t = &m->tokens[i];
-    return (view){m->set->text.ptr + t->begin, t->end - t->begin};
-}
-
-bool mutate_is(const mutator *m, uint32_t i, const char *word)
-{
-    return i < m->n && view_equal(mutate_token(m, i), view_of(word));
-}
-
-/* Is it one of "a b c"? */
-bool mutate_among(view word, const char *words)
-{
-    for (size_t n; *words; words += n + (words[n] == ' ')) {
-        n = strcspn(words, " ");
-        if (word.len == n && memcmp(word.ptr, words, n) == 0) return true;
-    }
-    return false;
-}
-
-/* The file with [begin, end) replaced; nothing where that changes nothing or there are enough. */
-int mutate_edit(mutator *m, size_t begin, size_t end, view text)
-{
-    if (m->n_left == 0 || (end - begin == text.len &&
-                           !memcmp(m->set->text.ptr + begin, text.ptr ? text.ptr : "", text.len)))
-        return CERIUM_OK;
-    uint32_t index = solve_set_plan(m->set, MAKER_MUTATE);
-    if (index == SOLVE_NONE) return CERIUM_OK;
-    RETURN_IF(solve_set_make(m->set, index, (solve_span){begin, end}, text, m->err));
-    /* The same as an earlier one: it takes no place. */
-    if (m->set->all[index].same_as != SOLVE_NONE) {
-        m->set->all[m->set->all[index].same_as].n_same--;
-        memory_free(m->set->all[index].text);
-        m->set->n--;
-        m->set->n_made--;
-        return CERIUM_OK;
-    }
-    m->n_left--;
-    return CERIUM_OK;
-}
-
-int mutate_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32_t n)
-{
-    char text[EDIT_BYTES];
-    size_t len = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (parts[i].len > sizeof text - len) return CERIUM_OK;
-        memcpy(text + len, parts[i].ptr, parts[i].len);
-        len += parts[i].len;
-    }
-    return mutate_edit(m, begin, end, (view){text, len});
-}
-
-static int replace_token(mutator *m, uint32_t i, const char *with)
-{
-    return mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
-}
-
-/* ---- what stands around a token ---- */
-
-static bool is_closer(const mutator *m, uint32_t i)
-{
-    return i < m->n && m->tokens[i].kind == TOKEN_OPERATOR &&
-           strchr(")]}", m->set->text.ptr[m->tokens[i].begin]) != NULL;
-}
-
-static const char keywords[] =
-    "if else elif for while return in not and or is def class lambda import from as with try "
-    "except finally raise yield pass break continue global del assert function const let var new "
-    "typeof instanceof switch case default do int char long short unsigned signed double float "
-    "void static struct size_t bool async await of null undefined None True False true false print "
-    "enum union extern inline goto sizeof typedef volatile export this self NULL";
-
-static const char plain_values[] = "None True False true false null undefined NULL self this";
-
-static bool is_operand(const mutator *m, uint32_t i)
-{
-    if (i >= m->n) return false;
-    solve_token_kind kind = m->tokens[i].kind;
-    if (kind == TOKEN_NUMBER || kind == TOKEN_STRING) return true;
-    if (kind == TOKEN_NAME)
-        return !mutate_among(mutate_token(m, i), keywords) ||
-               mutate_among(mutate_token(m, i), plain_values);
-    return is_closer(m, i);
-}
-
-/* Behind the bracket that opens at i; m->n where it stays open. */
-static uint32_t behind_bracket(const mutator *m, uint32_t i)
-{
-    uint32_t depth = 0;
-    for (; i < m->n; i++) {
-        if (m->tokens[i].kind != TOKEN_OPERATOR) continue;
-        char c = m->set->text.ptr[m->tokens[i].begin];
-        depth += c == '(' || c == '[' || c == '{';
-        if (is_closer(m, i) && --depth == 0) return i + 1;
-    }
-    return m->n;
-}
-
-/* Behind the operand that begins at i, with its calls, subscripts and members; i: there is none. */
-uint32_t mutate_operand_end(const mutator *m, uint32_t i)
-{
-    uint32_t at = i;
-    while (at < m->n && mutate_among(mutate_token(m, at), "- ! * &"))
-        at++;
-    if (mutate_is(m, at, "(") || mutate_is(m, at, "["))
-        at = behind_bracket(m, at);
-    else if (is_operand(m, at) && !is_closer(m, at))
-        at++;
-    else
-        return i;
-    while (at < m->n) {
-        if (mutate_is(m, at, "(") || mutate_is(m, at, "[")) at = behind_bracket(m, at);
-        else if ((mutate_is(m, at, ".") || mutate_is(m, at, "->")) && at + 1 < m->n) at += 2;
-        else break;
-    }
-    return at;
-}
-
-/* Where the operand that ends before i begins; i: there is none. */
-static uint32_t operand_begin(const mutator *m, uint32_t i)
-{
-    for (uint32_t from = i; from-- > 0 && i - from < 64;) {
-        bool can_begin = (is_operand(m, from) && !is_closer(m, from)) || mutate_is(m, from, "(") ||
-                         mutate_is(m, from, "[");
-        bool is_inner = from > 0 && (mutate_is(m, from - 1, ".") || mutate_is(m, from - 1, "->"));
-        if (can_begin && !is_inner && mutate_operand_end(m, from) == i) {
-            /* A call or a subscript begins with what is called. */
-            if ((mutate_is(m, from, "(") || mutate_is(m, from, "[")) && from > 0 &&
-                is_operand(m, from - 1))
-                continue;
-            return from;
-        }
-        if (mutate_is(m, from, ";") || mutate_is(m, from, "=")) break;
-    }
-    return i;
-}
-
-/* Tokens [a, b) with what is between them. */
-view mutate_span(const mutator *m, uint32_t a, uint32_t b)
-{
-    if (a >= b) return (view){"", 0};
-    return (view){m->set->text.ptr + m->tokens[a].begin, m->tokens[b - 1].end - m->tokens[a].begin};
-}
+enum { TOKENS_MAX = 1 << 14 /* of all spans */, NEAR_NAMES = 6, RANKS = 5 };
 
 /* ---- edits, a class each: cheap and likely ones first ---- */
 
@@ -192,19 +44,32 @@ static const struct {
     {"isalnum", "isalpha"},   {"isupper", "islower"},  {"islower", "isupper"},
     {"split", "splitlines"},  {"concat", "push"},      {"slice", "splice"}, {"splice", "slice"},
     {"int", "float round"},   {"float", "int"},        {"toUpperCase", "toLowerCase"},
-    {"toLowerCase", "toUpperCase"}, {"if", "while"},   {"while", "if"}, {"in", "=="},
+    {"toLowerCase", "toUpperCase"}, {"if", "while"},   {"while", "if"},
+    {"in", "=="},             {"ValueError", "KeyError TypeError IndexError"},
+    {"KeyError", "ValueError IndexError TypeError"}, {"IndexError", "KeyError ValueError"},
+    {"TypeError", "ValueError"}, {"AttributeError", "KeyError TypeError"},
 };
 
+static int replace_token(mutator *m, uint32_t i, const char *with)
+{
+    return mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
+}
+
+/* The likeliest neighbour of all tokens comes before the second of any. */
 static int swap_words(mutator *m, uint32_t i)
 {
     for (size_t k = 0; k < ARRAY_LEN(neighbours); k++) {
         if (!mutate_is(m, i, neighbours[k].from)) continue;
-        for (const char *to = neighbours[k].to; *to;) {
-            size_t n = strcspn(to, " ");
-            RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, (view){to, n}));
-            to += n + (to[n] == ' ');
+        const char *to = neighbours[k].to;
+        for (uint32_t skip = m->rank; skip > 0 && *to; skip--) {
+            to += strcspn(to, " ");
+            to += *to == ' ';
         }
+        if (!*to) continue;
+        const view with = {to, strcspn(to, " ")};
+        RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, with));
     }
+    if (m->rank > 0) return CERIUM_OK;
     if (mutate_is(m, i, "in") && !mutate_is(m, i - (i > 0), "for"))
         RETURN_IF(replace_token(m, i, "not in"));
     if (mutate_is(m, i, "is")) RETURN_IF(replace_token(m, i, "is not"));
@@ -231,12 +96,13 @@ static int shift_numbers(mutator *m, uint32_t i)
 static int add_signs(mutator *m, uint32_t i)
 {
     static const char *const more[] = {" + 1", " - 1"};
-    bool ends = is_operand(m, i) && m->tokens[i].kind != TOKEN_STRING;
+    bool ends = mutate_is_operand(m, i) && m->tokens[i].kind != TOKEN_STRING;
     bool goes_on = mutate_is(m, i + 1, "(") || mutate_is(m, i + 1, ".") || mutate_is(m, i + 1, "=");
     for (size_t k = 0; k < ARRAY_LEN(more) && ends && !goes_on; k++)
         RETURN_IF(mutate_edit(m, m->tokens[i].end, m->tokens[i].end, view_of(more[k])));
-    bool begins = is_operand(m, i) && !is_closer(m, i) && !(i > 0 && mutate_is(m, i - 1, "."));
-    bool behind = i > 0 && is_operand(m, i - 1);
+    bool begins = mutate_is_operand(m, i) && !mutate_is_closer(m, i) &&
+                  !(i > 0 && mutate_is(m, i - 1, "."));
+    bool behind = i > 0 && mutate_is_operand(m, i - 1);
     if (begins && !behind)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].begin, VIEW("-")));
     bool is_not = mutate_is(m, i, "not") || mutate_is(m, i, "!");
@@ -250,33 +116,53 @@ static int add_signs(mutator *m, uint32_t i)
     if (python && asks && i + 1 < m->n)
         RETURN_IF(mutate_edit(m, m->tokens[i].end, m->tokens[i].end, VIEW(" not")));
     bool opens = mutate_is(m, i, "(") || mutate_is(m, i, "&&") || mutate_is(m, i, "||");
-    if (!python && (opens || mutate_is(m, i, "return")) && is_operand(m, i + 1))
+    if (!python && (opens || mutate_is(m, i, "return")) && mutate_is_operand(m, i + 1))
         RETURN_IF(mutate_edit(m, m->tokens[i + 1].begin, m->tokens[i + 1].begin, VIEW("!")));
+    return CERIUM_OK;
+}
+
+/* A condition with one more part; a step of another width; a number that the file has. */
+static int add_parts(mutator *m, uint32_t i)
+{
+    static const char *const links[] = {" and ", " or ", " && ", " || "};
+    const bool python = m->set->language == WIRE_PYTHON;
+    bool asks = mutate_is(m, i, "if") || mutate_is(m, i, "elif") || mutate_is(m, i, "while");
+    uint32_t first = python ? i + 1 : i + 2; /* behind the bracket */
+    for (uint32_t k = 0; asks && first < m->n && k < m->n_names && k < NEAR_NAMES; k++)
+        for (int link = python ? 0 : 2; link < (python ? 2 : 4); link++) {
+            const view parts[] = {m->names[k], view_of(links[link])};
+            size_t at = m->tokens[first].begin;
+            RETURN_IF(mutate_parts(m, at, at, parts, ARRAY_LEN(parts)));
+        }
+    bool steps = mutate_is(m, i, "++") || mutate_is(m, i, "--");
+    for (uint32_t k = 0; steps && k < m->n_names && k < NEAR_NAMES; k++) {
+        const view parts[] = {mutate_is(m, i, "++") ? VIEW(" += ") : VIEW(" -= "), m->names[k]};
+        RETURN_IF(mutate_parts(m, m->tokens[i].begin, m->tokens[i].end, parts, ARRAY_LEN(parts)));
+    }
+    bool ends = mutate_is_operand(m, i) && !mutate_is(m, i + 1, "(") && !mutate_is(m, i + 1, ".");
+    for (uint32_t k = 0; ends && k < m->n_numbers; k++) {
+        const view more[] = {VIEW(" + "), m->numbers[k]}, less[] = {VIEW(" - "), m->numbers[k]};
+        size_t at = m->tokens[i].end;
+        RETURN_IF(mutate_parts(m, at, at, more, ARRAY_LEN(more)));
+        RETURN_IF(mutate_parts(m, at, at, less, ARRAY_LEN(less)));
+    }
     return CERIUM_OK;
 }
 
 static int other_names(mutator *m, uint32_t i)
 {
     view now = mutate_token(m, i);
-    if (m->tokens[i].kind != TOKEN_NAME || mutate_among(now, keywords)) return CERIUM_OK;
+    if (m->tokens[i].kind != TOKEN_NAME || mutate_is_keyword(now)) return CERIUM_OK;
     for (uint32_t k = 0; k < m->n_names; k++)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, m->names[k]));
     return CERIUM_OK;
-}
-
-bool mutate_is_binary(const mutator *m, uint32_t i)
-{
-    static const char binary[] = "+ - * / // % ** < <= > >= == != === !== && || & | ^ << >> ?? "
-                                 "and or";
-    return i > 0 && is_operand(m, i - 1) && i + 1 < m->n &&
-           mutate_among(mutate_token(m, i), binary);
 }
 
 /* a op b: a, b, b op a. */
 static int change_sides(mutator *m, uint32_t i)
 {
     if (!mutate_is_binary(m, i)) return CERIUM_OK;
-    uint32_t from = operand_begin(m, i), to = mutate_operand_end(m, i + 1);
+    uint32_t from = mutate_operand_begin(m, i), to = mutate_operand_end(m, i + 1);
     if (from == i || to == i + 1) return CERIUM_OK;
     size_t begin = m->tokens[from].begin, end = m->tokens[to - 1].end;
     const view left = mutate_span(m, from, i), right = mutate_span(m, i + 1, to);
@@ -289,15 +175,15 @@ static int change_sides(mutator *m, uint32_t i)
 /* f(a, b): f(b, a), f(a), f(b); f(a): a. */
 static int change_arguments(mutator *m, uint32_t i)
 {
-    uint32_t end = behind_bracket(m, i), commas[2] = {0}, n = 0, depth = 0;
-    if (!mutate_is(m, i, "(") || end <= i + 2 || !is_closer(m, end - 1)) return CERIUM_OK;
+    uint32_t end = mutate_behind_bracket(m, i), commas[2] = {0}, n = 0, depth = 0;
+    if (!mutate_is(m, i, "(") || end <= i + 2 || !mutate_is_closer(m, end - 1)) return CERIUM_OK;
     for (uint32_t k = i + 1; k + 1 < end; k++) {
         depth += mutate_is(m, k, "(") || mutate_is(m, k, "[") || mutate_is(m, k, "{");
-        depth -= is_closer(m, k);
+        depth -= mutate_is_closer(m, k);
         if (depth == 0 && mutate_is(m, k, ",") && n < 2) commas[n++] = k;
     }
     size_t from = m->tokens[i + 1].begin, to = m->tokens[end - 2].end;
-    bool called = i > 0 && m->tokens[i - 1].kind == TOKEN_NAME && is_operand(m, i - 1);
+    bool called = i > 0 && m->tokens[i - 1].kind == TOKEN_NAME && mutate_is_operand(m, i - 1);
     if (n == 0 && called)
         return mutate_edit(m, m->tokens[i - 1].begin, m->tokens[end - 1].end,
                     mutate_span(m, i + 1, end - 1));
@@ -321,7 +207,7 @@ static int wrap(mutator *m, uint32_t i)
     const char *const *with = js ? wrappers_js : wrappers;
     size_t n = js ? ARRAY_LEN(wrappers_js) : ARRAY_LEN(wrappers);
     uint32_t end = mutate_operand_end(m, i);
-    bool inner = i > 0 && (mutate_is(m, i - 1, ".") || is_operand(m, i - 1));
+    bool inner = i > 0 && (mutate_is(m, i - 1, ".") || mutate_is_operand(m, i - 1));
     if (m->set->language == WIRE_C || end == i || inner || m->tokens[i].kind != TOKEN_NAME)
         return CERIUM_OK;
     for (size_t k = 0; k < n; k++) {
@@ -335,9 +221,9 @@ static int wrap(mutator *m, uint32_t i)
 static int change_slices(mutator *m, uint32_t i)
 {
     static const char *const others[] = {"[1:]", "[:-1]", "[::-1]", "[-1]", "[0]", "[:]"};
-    bool subscript = mutate_is(m, i, "[") && i > 0 && is_operand(m, i - 1);
-    uint32_t end = behind_bracket(m, i);
-    if (!subscript || end > m->n || !is_closer(m, end - 1)) return CERIUM_OK;
+    bool subscript = mutate_is(m, i, "[") && i > 0 && mutate_is_operand(m, i - 1);
+    uint32_t end = mutate_behind_bracket(m, i);
+    if (!subscript || end > m->n || !mutate_is_closer(m, end - 1)) return CERIUM_OK;
     for (size_t k = 0; k < ARRAY_LEN(others); k++)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[end - 1].end, view_of(others[k])));
     return mutate_edit(m, m->tokens[i].begin, m->tokens[end - 1].end, VIEW(""));
@@ -355,10 +241,11 @@ static int read_tokens(mutator *m, const solve_span *spans, uint32_t n)
 {
     m->n = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const view part = {m->set->text.ptr, spans[i].end};
-        solve_token t;
-        for (size_t at = spans[i].begin; solve_token_next(part, m->set->language, &at, &t);) {
+        solve_token t; /* from the beginning: a place may be behind quotes that close */
+        for (size_t at = 0; solve_token_next(m->set->text, m->set->language, &at, &t);) {
             if (t.kind == TOKEN_BLANK || t.kind == TOKEN_COMMENT || t.kind == TOKEN_BREAK) continue;
+            if (t.begin < spans[i].begin) continue;
+            if (t.end > spans[i].end) break;
             if (m->n == TOKENS_MAX) return CERIUM_OK;
             m->tokens[m->n++] = t;
         }
@@ -373,6 +260,15 @@ static void add_name(mutator *m, view name)
     if (m->n_names < MUTATE_NAMES_MAX) m->names[m->n_names++] = name;
 }
 
+/* Edits have 0, 1 and 2 anyway. */
+static void add_number(mutator *m, view number)
+{
+    if (mutate_among(number, "0 1 2")) return;
+    for (uint32_t i = 0; i < m->n_numbers; i++)
+        if (view_equal(m->numbers[i], number)) return;
+    if (m->n_numbers < ARRAY_LEN(m->numbers)) m->numbers[m->n_numbers++] = number;
+}
+
 /* Those of the lines around the place first: what they are is often in scope. */
 static void read_names(mutator *m, size_t place)
 {
@@ -384,7 +280,8 @@ static void read_names(mutator *m, size_t place)
         while (from > 0 && text.ptr[from - 1] != '\n') from--;
         for (size_t at = from; solve_token_next(part, m->set->language, &at, &t);) {
             view name = {text.ptr + t.begin, t.end - t.begin};
-            if (t.kind == TOKEN_NAME && !mutate_among(name, keywords)) add_name(m, name);
+            if (t.kind == TOKEN_NAME && !mutate_is_keyword(name)) add_name(m, name);
+            if (t.kind == TOKEN_NUMBER && name.len <= 8) add_number(m, name);
         }
     }
 }
@@ -393,8 +290,8 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
                  cerium_error *err)
 {
     static int (*const classes[])(mutator *m, uint32_t i) = {
-        swap_words, shift_numbers, add_signs, change_sides, change_arguments, change_slices,
-        other_names, wrap};
+        shift_numbers, add_signs, change_sides, change_arguments, change_slices,
+        other_names, add_parts, wrap};
     mutator m = {.set = s, .n_left = n, .err = err};
     int status = CERIUM_OK;
     if (n_spans == 0) return CERIUM_OK;
@@ -408,6 +305,7 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
         if (!status) status = mutate_fill(&m, spans[0]);
     } else {
         status = read_tokens(&m, spans, n_spans);
+        for (; m.rank < RANKS && !status; m.rank++) status = all_of(&m, swap_words);
         for (size_t i = 0; i < ARRAY_LEN(classes) && !status; i++) status = all_of(&m, classes[i]);
     }
     for (uint32_t i = 0; i < n_spans && !status && !empty; i++) /* without the line */

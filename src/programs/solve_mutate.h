@@ -13,10 +13,13 @@ typedef struct {
     uint32_t n;
     view names[MUTATE_NAMES_MAX]; /* of the file, those near the place first */
     uint32_t n_names;
+    view numbers[4];      /* of the file */
+    uint32_t n_numbers;
+    uint32_t rank;        /* which neighbour of a word is in turn */
     cerium_error *err;
 } mutator;
 
-/* ---- solve_mutate.c ---- */
+/* ---- solve_edit.c ---- */
 
 view mutate_token(const mutator *m, uint32_t i);
 /* Is token i this word?  False beyond the last. */
@@ -29,6 +32,13 @@ view mutate_span(const mutator *m, uint32_t a, uint32_t b);
 uint32_t mutate_operand_end(const mutator *m, uint32_t i);
 /* Is it an operator between two operands? */
 bool mutate_is_binary(const mutator *m, uint32_t i);
+bool mutate_is_operand(const mutator *m, uint32_t i);
+bool mutate_is_closer(const mutator *m, uint32_t i);
+bool mutate_is_keyword(view word);
+/* Behind the bracket that opens at i; m->n where it stays open. */
+uint32_t mutate_behind_bracket(const mutator *m, uint32_t i);
+/* Where the operand that ends before i begins; i: there is none. */
+uint32_t mutate_operand_begin(const mutator *m, uint32_t i);
 /* A variant: [begin, end) replaced by text, or by its parts; nothing where that is the same as
  * another, too long, or there are enough. */
 CERIUM_CHECKED int mutate_edit(mutator *m, size_t begin, size_t end, view text);

@@ -5,7 +5,7 @@
 typedef struct {
     uint32_t index, weight; /* weight: of its group, in variants that were made */
     uint64_t behaviour;
-    size_t change;          /* bytes that differ */
+    size_t change;
 } candidate;
 
 /* What its functions give for inputs near to those of the tests. Other languages than Python: 0. */
@@ -21,6 +21,7 @@ static int behaviour_of(solve *s, view program, uint64_t *out, cerium_error *err
     return CERIUM_OK;
 }
 
+/* Tokens that go and come. */
 static size_t change_of(const solve *s, uint32_t index)
 {
     const solve_variant *v = &s->set.all[index];
@@ -33,7 +34,13 @@ static size_t change_of(const solve *s, uint32_t index)
     while (tail < n_was && tail < n_now &&
            was[same + n_was - 1 - tail] == v->text[same + n_now - 1 - tail])
         tail++;
-    return n_was + n_now - 2 * tail;
+    const view parts[] = {{was + same, n_was - tail}, {v->text + same, n_now - tail}};
+    solve_token t;
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        for (size_t at = 0; solve_token_next(parts[i], s->language, &at, &t);)
+            n += t.kind != TOKEN_BLANK;
+    return n;
 }
 
 static int by_rank(const void *a, const void *b)

@@ -143,7 +143,7 @@ static void tell_none(const solve *s)
     fprintf(stderr, "solve: none of %u variants (%u different) passes%s: %u do not parse, %u ran "
             "too long, %u took too much, %u fail", v->n_made, v->n_different,
             s->stopped ? " so far" : "", v->verdicts[WIRE_PARSE], slow, greedy, failed_);
-    if (v->n_dropped) fprintf(stderr, ", %u had no end", v->n_dropped);
+    if (v->n_dropped) fprintf(stderr, ", %u were empty or had no end", v->n_dropped);
     if (s->n_hidden_failed)
         fprintf(stderr, ", %u pass but not the hidden tests", s->n_hidden_failed);
     if (s->n_weak) fprintf(stderr, ", %u pass but are weak", s->n_weak);

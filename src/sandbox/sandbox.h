@@ -30,7 +30,7 @@ typedef struct {
 /* What a program may take.  See sandbox_limits_of(). */
 typedef struct {
     uint32_t wall_ms, cpu_s, processes, descriptors;
-    uint32_t cpu_ms;       /* of the first process, finer than cpu_s; 0: none */
+    uint32_t cpu_ms;       /* of all its processes, finer than cpu_s, which is of each; 0: none */
     uint64_t memory_bytes; /* of each process, and of all */
     uint64_t file_bytes, tmp_bytes, output_bytes;
 } sandbox_limits;

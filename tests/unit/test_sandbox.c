@@ -403,6 +403,34 @@ static void test_cases(void)
     close_slots(&s);
 }
 
+/* Processor time ends a loop, of a child, too; not sleep, which the wall limit ends. */
+static void test_clocks(void)
+{
+    static const struct {
+        const char *language, *program, *tests;
+        wire_verdict want;
+    } loops[] = {{"python", "while True: pass\n", "1\n", WIRE_CPU},
+                 {"python", "import os\nif os.fork() == 0:\n    while True: pass\nos.wait()\n",
+                  "1\n", WIRE_CPU},
+                 {"python", "import time\ntime.sleep(99)\n", "1\n", WIRE_TIMEOUT},
+                 {"c", "int f(void) { for (;;); }\n", "int main(void) { return f(); }\n",
+                  WIRE_CPU}};
+    slots s = {0};
+    sandbox_result r;
+    if (!open_slots(&s)) return TEST_SKIP(why_not);
+    for (size_t i = 0; i < ARRAY_LEN(loops); i++) {
+        sandbox_job job = job_of(loops[i].language, view_of(loops[i].program),
+                                 view_of(loops[i].tests));
+        job.limits.cpu_ms = 200;
+        job.limits.cpu_s = 60;
+        job.limits.wall_ms = loops[i].want == WIRE_TIMEOUT ? 1000 : 60000;
+        wire_verdict v = run_in(i == 3 ? s.other : s.python, &job, &r);
+        TEST_CHECK_THAT(v == loops[i].want, "loop %zu: %s", i, sandbox_verdict_name(v));
+        TEST_CHECK_THAT(v != WIRE_CPU || r.wall_ns < 50000000000u, "loop %zu", i);
+    }
+    close_slots(&s);
+}
+
 static void test_basic(void)
 {
     cerium_error err;
@@ -458,6 +486,7 @@ int main(void)
     if (!getenv("TEST") || strstr("test_bombs", getenv("TEST"))) TEST_RUN(test_bombs);
     if (!getenv("TEST") || strstr("test_cases", getenv("TEST"))) TEST_RUN(test_cases);
     if (!getenv("TEST") || strstr("test_folder", getenv("TEST"))) TEST_RUN(test_folder);
+    if (!getenv("TEST") || strstr("test_clocks", getenv("TEST"))) TEST_RUN(test_clocks);
     if (!getenv("TEST") || strstr("test_basic", getenv("TEST"))) TEST_RUN(test_basic);
     if (!getenv("TEST") || strstr("test_as_user", getenv("TEST"))) TEST_RUN(test_as_user);
     if (!getenv("TEST") || strstr("test_many", getenv("TEST"))) TEST_RUN(test_many);

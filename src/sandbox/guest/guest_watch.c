@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHUNK = 65536, TICK_MS = 20 };
+enum { CHUNK = 65536, TICK_MS = 20, TEXT_BYTES = 2048 };
 
 /* The beginning and the end of a stream; all else is read and thrown away, so that a full pipe
  * does not stop the variant's clock. */
@@ -81,19 +81,30 @@ static uint32_t shown(const stream *s, char *to)
 
 /* ---- what it takes ---- */
 
-/* Of one process: memory that is nobody else's file. */
-static uint64_t memory_of(const char *pid)
+typedef struct {
+    uint64_t memory_bytes, cpu_ns;
+} usage;
+
+/* A file of a process, with a NUL behind; its length, 0 where there is none. */
+static size_t read_process(const char *pid, const char *name, char text[TEXT_BYTES])
 {
-    char path[64], text[2048];
-    uint64_t kib = 0;
-    snprintf(path, sizeof path, "/proc/%.20s/status", pid);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%.20s/%s", pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
+    ssize_t n = read(fd, text, TEXT_BYTES - 1);
     close(fd);
-    if (n <= 0) return 0;
-    text[n] = 0;
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* Memory that is nobody else's file. */
+static uint64_t memory_of(const char *pid)
+{
     static const char *const names[] = {"\nRssAnon:", "\nRssShmem:"};
+    char text[TEXT_BYTES];
+    uint64_t kib = 0;
+    if (!read_process(pid, "status", text)) return 0;
     for (int i = 0; i < 2; i++) {
         const char *at = strstr(text, names[i]);
         if (at) kib += strtoull(at + strlen(names[i]), NULL, 10);
@@ -101,29 +112,37 @@ static uint64_t memory_of(const char *pid)
     return kib << 10;
 }
 
+/* Processor time, with that of its children that are gone: it does not depend on who else wants the
+ * processor. */
+static uint64_t cpu_of(const char *pid)
+{
+    enum { UTIME = 14, CSTIME = 17 };
+    char text[TEXT_BYTES];
+    uint64_t ticks = 0;
+    const char *at = read_process(pid, "stat", text) ? strrchr(text, ')') : NULL;
+    for (int field = 2; at && field < CSTIME; field++) {
+        at = strchr(at + 1, ' ');
+        if (at && field + 1 >= UTIME) ticks += strtoull(at + 1, NULL, 10);
+    }
+    return ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
 /* Of all processes but this one, its parent and the first: each has its own limit, and many
  * together may still take too much. */
-static uint64_t memory_of_all(void)
+static usage usage_of_all(void)
 {
     const long others[] = {1, getpid(), getppid()};
-    uint64_t sum = 0;
+    usage sum = {0};
     DIR *dir = opendir("/proc");
-    if (!dir) return 0;
+    if (!dir) return sum;
     for (struct dirent *e; (e = readdir(dir));) {
         long pid = isdigit((unsigned char)e->d_name[0]) ? strtol(e->d_name, NULL, 10) : 1;
-        if (pid != others[0] && pid != others[1] && pid != others[2]) sum += memory_of(e->d_name);
+        if (pid == others[0] || pid == others[1] || pid == others[2]) continue;
+        sum.memory_bytes += memory_of(e->d_name);
+        sum.cpu_ns += cpu_of(e->d_name);
     }
     closedir(dir);
     return sum;
-}
-
-/* Processor time of one process, which does not depend on who else wants the processor. */
-static uint64_t cpu_ns_of(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec t;
-    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t)) return 0;
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* ---- the end ---- */
@@ -157,11 +176,11 @@ static void step(watch *w)
     w->ended = is_over(w);
     if (w->ended) return;
     if (taken >= w->wall_ns) end_it(w, WIRE_TIMEOUT);
-    if (job->cpu_ms && cpu_ns_of(w->v->pid) >= job->cpu_ms * 1000000ull) end_it(w, WIRE_CPU);
     if (w->out.n + w->err.n > job->output_bytes || w->mark.n > CHUNK) end_it(w, WIRE_OUTPUT);
-    if (taken > 2 * TICK_MS * 1000000u &&
-        memory_of_all() > job->memory_bytes)
-        end_it(w, WIRE_MEMORY);
+    if (taken < 2 * TICK_MS * 1000000u) return;
+    const usage now = usage_of_all();
+    if (now.memory_bytes > job->memory_bytes) end_it(w, WIRE_MEMORY);
+    if (job->cpu_ms && now.cpu_ns >= job->cpu_ms * 1000000ull) end_it(w, WIRE_CPU);
 }
 
 /* Does the last line of the private descriptor say that the last test was passed? */
