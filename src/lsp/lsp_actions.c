@@ -139,7 +139,10 @@ void lsp_code_actions(lsp_server *s, json_t *id, const json_t *params, uint64_t 
     }
     list = json_array();
     if (list && is_wanted(only, kinds[ACTION_FIX])) add_findings(s, d, from, to, list);
-    if (list && is_wanted(only, kinds[ACTION_REWRITE])) add_instruction(s, d, from, list);
+    if (list && is_wanted(only, kinds[ACTION_REWRITE])) {
+        add_instruction(s, d, from, list);
+        if (s->settings.next_edit) lsp_next_edit_actions(s, d, from, now, list);
+    }
     if (from == to) lsp_caret_rests(s, d, from, now);
     lsp_answer(s, id, list);
 }

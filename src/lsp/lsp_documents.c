@@ -33,20 +33,10 @@ static char *path_of(view uri, bool *is_file)
     return out;
 }
 
-/* Names of languages as editors have them. */
 static guard_language language_of(view path, view id)
 {
-    static const struct {
-        const char *id;
-        guard_language language;
-    } others[] = {{"javascriptreact", GUARD_JAVASCRIPT}, {"typescriptreact", GUARD_TSX},
-                  {"shellscript", GUARD_SHELL}, {"dockerfile", GUARD_SHELL},
-                  {"cuda-cpp", GUARD_CPP}, {"vue", GUARD_HTML}, {"svelte", GUARD_HTML}};
     guard_language found = guard_language_of_path(path);
-    if (found == GUARD_TEXT) found = guard_language_named(id);
-    for (size_t i = 0; found == GUARD_TEXT && i < ARRAY_LEN(others); i++)
-        if (view_equal(id, view_of(others[i].id))) found = others[i].language;
-    return found;
+    return found == GUARD_TEXT ? guard_language_named(id) : found;
 }
 
 /* ---- the list ---- */
@@ -56,6 +46,7 @@ static void discard(lsp_server *s, lsp_document *d)
     lsp_completion_drop(s, d);
     lsp_diagnostics_close(s, d);
     lsp_proposals_close(&d->proposals);
+    edit_history_close(&d->history);
     lsp_text_close(&d->text);
     memory_free(d->uri);
     memory_free(d->path);
@@ -129,8 +120,16 @@ void lsp_did_close(lsp_server *s, const json_t *params)
 
 /* ---- changes ---- */
 
+static void note_change(lsp_document *d, size_t from, size_t to, view was, view with, uint64_t now)
+{
+    lsp_completion_moved(d, from, to, with.len);
+    edit_history_add(&d->history, &d->text, from, was, with, now);
+    d->caret = from + with.len;
+    d->typed_line = lsp_text_line_at(&d->text, d->caret);
+}
+
 /* One of the changes, on the text that those before it left. */
-static int apply(lsp_server *s, lsp_document *d, const json_t *change)
+static int apply(lsp_server *s, lsp_document *d, const json_t *change, uint64_t now)
 {
     const json_t *range = json_object_get(change, "range");
     view with = lsp_read_string(change, "text");
@@ -138,11 +137,11 @@ static int apply(lsp_server *s, lsp_document *d, const json_t *change)
     if (!with.ptr) return CERIUM_ERR_FORMAT;
     if (range && !json_is_null(range) && !lsp_read_range(s, d, range, &from, &to))
         return CERIUM_ERR_FORMAT;
-    RETURN_IF(lsp_text_replace(&d->text, from, to, with));
-    lsp_completion_moved(d, from, to, with.len);
-    d->caret = from + with.len;
-    d->typed_line = lsp_text_line_at(&d->text, d->caret);
-    return CERIUM_OK;
+    char *was = memory_copy(to > from ? d->text.text.ptr + from : "", to - from);
+    int status = was ? lsp_text_replace(&d->text, from, to, with) : CERIUM_ERR_MEMORY;
+    if (!status) note_change(d, from, to, (view){was, to - from}, with, now);
+    memory_free(was);
+    return status;
 }
 
 void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
@@ -154,7 +153,7 @@ void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
     lsp_completion_supersede(s, d);
     json_array_foreach(changes, i, change)
     {
-        int status = apply(s, d, change);
+        int status = apply(s, d, change, now);
         if (!status) continue;
         lsp_log(s, "%s: a change that cannot be made (%s): the file is followed again when it is "
                 "opened again", d->path, cerium_status_text(status));

@@ -4,6 +4,8 @@
 
 #include <jansson.h>
 
+#include "guard/tree_memory.h"
+#include "lsp/edit_history.h"
 #include "lsp/ghost_item.h"
 #include "lsp/lsp_server.h"
 #include "protocol/infill_stop.h"
@@ -18,7 +20,7 @@ enum {
 
 /* What the user may set: docs/editors.md. */
 typedef struct {
-    bool enable, status;
+    bool enable, next_edit, status;
     json_t *languages; /* {id: bool}, or NULL */
     json_t *exclude;   /* globs, or NULL */
     uint32_t lines_max, delay_ms;
@@ -66,11 +68,13 @@ typedef struct lsp_document {
     uint64_t judge_at_ns;
     json_t *pull;          /* id of a textDocument/diagnostic that waits */
     char *previous;        /* and its previousResultId */
+
+    edit_history history;
 } lsp_document;
 
 typedef struct {
     uint64_t requests, answers, shown, superseded, canceled;
-    uint64_t accepted, accepted_characters, partly_accepted, generated;
+    uint64_t accepted, accepted_characters, partly_accepted, generated, next_edits;
 } lsp_counts;
 
 struct lsp_server {
@@ -91,6 +95,8 @@ struct lsp_server {
     uint64_t snoozed_until_ns;
     uint64_t configuration_id; /* of our own request; 0: none */
     lsp_counts counts;
+    tree_memory parser; /* for names and their scopes */
+    bool has_parser;
     struct {
         uint64_t serial, document, apply_id;
         int64_t version;
@@ -167,6 +173,10 @@ void lsp_edit_begin(lsp_server *s, json_t *id, lsp_document *d, size_t at, view 
                     uint64_t now);
 bool lsp_edit_cancel(lsp_server *s, const json_t *id);
 void lsp_edit_applied(lsp_server *s, const json_t *answer);
+
+/* ---- lsp_next_edit.c ---- */
+void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
+void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t now, json_t *list);
 
 /* ---- lsp_settings.c ---- */
 void lsp_settings_begin(lsp_settings *set);

@@ -22,6 +22,7 @@ void lsp_server_close(lsp_server **server)
     lsp_settings_close(&s->settings);
     json_decref(s->edit.id);
     bytes_free(&s->edit.before);
+    if (s->has_parser) tree_memory_close(&s->parser);
     memory_free(s);
     *server = NULL;
 }
@@ -120,14 +121,15 @@ static json_t *status_of(const lsp_server *s)
     size_t findings = 0;
     for (uint32_t i = 0; i < s->n_documents; i++)
         findings += s->documents[i]->findings.len / sizeof(lsp_judged);
-    return json_pack("{s:b, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}",
+    return json_pack("{s:b, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}",
                      "busy", s->model.state == LSP_MODEL_LOADING, "message", s->model_why, "kind",
                      kinds[s->model.state], "model", s->model_name, "findings",
                      (json_int_t)findings, "counts", "requests", (json_int_t)c->requests,
                      "answers", (json_int_t)c->answers, "shown", (json_int_t)c->shown,
                      "superseded", (json_int_t)c->superseded, "canceled", (json_int_t)c->canceled,
                      "accepted", (json_int_t)c->accepted, "accepted_characters",
-                     (json_int_t)c->accepted_characters, "generated", (json_int_t)c->generated);
+                     (json_int_t)c->accepted_characters, "generated", (json_int_t)c->generated,
+                     "next_edits", (json_int_t)c->next_edits);
 }
 
 static void tell_model(lsp_server *s)
@@ -204,6 +206,8 @@ static void take_request(lsp_server *s, view method, json_t *id, const json_t *p
         lsp_diagnostics_pull(s, id, params, now);
     else if (view_equal(method, VIEW("textDocument/codeAction")))
         lsp_code_actions(s, id, params, now);
+    else if (view_equal(method, VIEW("textDocument/copilotInlineEdit")))
+        lsp_inline_edit(s, id, params, now);
     else if (view_equal(method, VIEW("workspace/executeCommand")))
         lsp_execute_command(s, id, params, now);
     else if (view_equal(method, VIEW("cerium/status")))
@@ -289,7 +293,7 @@ void lsp_server_tick(lsp_server *s, uint64_t now)
 
 bool lsp_server_is_over(const lsp_server *s, int *status)
 {
-    *status = s->is_shut ? 0 : 1;
+    *status = s->is_shut || !s->is_initialized ? 0 : 1;
     return s->is_over;
 }
 

@@ -5,7 +5,7 @@
 
 void lsp_settings_begin(lsp_settings *set)
 {
-    *set = (lsp_settings){.enable = true, .lines_max = 12, .confidence = -1,
+    *set = (lsp_settings){.enable = true, .next_edit = true, .lines_max = 12, .confidence = -1,
                           .watchdog = true};
 }
 
@@ -36,6 +36,7 @@ void lsp_settings_read(lsp_server *s, const json_t *from)
     json_t *languages = json_object_get(from, "languages");
     json_t *exclude = json_object_get(from, "exclude"), *least;
     read_bool(from, "enable", &set->enable);
+    read_bool(from, "nextEdit", &set->next_edit);
     read_bool(from, "status", &set->status);
     read_bool(from, "watchdog", &set->watchdog);
     read_number(from, "maxLines", 1000, &set->lines_max);

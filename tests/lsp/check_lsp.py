@@ -649,6 +649,84 @@ def test_edit():
     end("edit without a model for it", c)
 
 
+# ---- next edits ----
+
+NEXT = "textDocument/copilotInlineEdit"
+
+
+def next_edit(c, uri, at, version=None):
+    return c.ask(NEXT, {"textDocument": {"uri": uri, "version": version or c.versions[uri]},
+                        "position": c.position(c.texts[uri], at)})["edits"]
+
+
+def take(c, uri, edit):
+    """Apply a next edit, as an editor does: one change."""
+    text = c.texts[uri]
+    new = apply_edits(c, text, [{"range": edit["range"], "newText": edit["text"]}])
+    start = 0
+    while start < min(len(text), len(new)) and text[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(text), len(new)) - start and text[-1 - end] == new[-1 - end]:
+        end += 1
+    c.change(uri, start, len(text) - end, new[start:len(new) - end])
+
+
+def test_next_edit():
+    c = begin(dict(EDITS))
+    uri = "file:///n/rename.py"
+    text = "def area(w, h):\n    # w times h: é😀\n    if w < 0:\n        return -w * h\n" \
+           "    return w * h\n\n\nprint(area(1, 2), w)\n"
+    c.open(uri, text)
+    check("nothing was edited", next_edit(c, uri, 0) == [])
+    at = text.index("w,")
+    for i, key in enumerate("width"):
+        c.change(uri, at + i, at + i + (i == 0), key)
+    check("not while it is typed", next_edit(c, uri, at + 5) == [])
+    check("not for another version", next_edit(c, uri, len(text), 1) == [])
+    time.sleep(0.6)
+    n = 0
+    while n < 10:
+        edits = next_edit(c, uri, at + 5)
+        if not edits:
+            break
+        check("the version comes back", edits[0]["textDocument"] == {
+            "uri": uri, "version": c.versions[uri]}, edits)
+        take(c, uri, edits[0])
+        at = c.texts[uri].index("width") + 5
+        time.sleep(0.6)
+        n += 1
+    want = text.replace("area(w,", "area(width,").replace("if w", "if width") \
+        .replace("-w", "-width").replace("return w", "return width")
+    check("a parameter is renamed, place by place", c.texts[uri] == want, c.texts[uri])
+    # Another kind of change is repeated once it was made twice.
+    uri = "file:///n/alike.py"
+    text = "".join(f"    self.assertEquals(f({i}), {i})\n" for i in range(6)) + "# assertEquals\n"
+    c.open(uri, text)
+    for i in range(2):
+        at = c.texts[uri].index("assertEquals(")
+        c.change(uri, at + 11, at + 12, "")
+        time.sleep(0.6)
+        edits = next_edit(c, uri, at)
+        check(f"behind {i + 1} of them", bool(edits) == (i == 1), edits)
+    place = c.position(c.texts[uri], at)
+    actions = [a for a in c.ask("textDocument/codeAction", {
+        "textDocument": {"uri": uri}, "range": {"start": place, "end": place},
+        "context": {"diagnostics": []}}) if a["kind"] == "refactor.rewrite"]
+    check("all others in one action", len(actions) == 1 and "4 more places" in
+          actions[0]["title"], actions)
+    new = apply_edits(c, c.texts[uri], actions[0]["edit"]["documentChanges"][0]["edits"])
+    check("code alone", new == text.replace("assertEquals(", "assertEqual("), new)
+    uri = "file:///n/string.py"
+    c.open(uri, 'x = f("old", 1)\ny = f("old", 2)\nz = f("new", 3)\nprint("old")\n')
+    for _ in range(2):
+        at = c.texts[uri].index("old")
+        c.change(uri, at, at + 3, "now")
+        time.sleep(0.1)
+    check("words of strings are not", next_edit(c, uri, len(c.texts[uri])) == [])
+    end("next edit", c)
+
+
 # ---- the model, the server, settings ----
 
 def test_missing_model():
