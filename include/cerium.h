@@ -568,6 +568,9 @@ CERIUM_API CERIUM_CHECKED int cerium_reader_end(cerium_reader *reader, bool whol
 /** No call is open, and none has begun. */
 CERIUM_API bool cerium_reader_is_outside(const cerium_reader *reader);
 
+/** A thought is open. */
+CERIUM_API bool cerium_reader_is_thinking(const cerium_reader *reader);
+
 /** No call is open, but a mark may have begun. */
 CERIUM_API bool cerium_reader_is_saying(const cerium_reader *reader);
 

@@ -30,6 +30,7 @@ struct line_input {
     EditLine *edit; /* NULL: plain lines */
     History *history;
     const char *prompt;
+    bool is_terminal;
     char path[PATH_BYTES]; /* of the history; "" for none */
     char text[LINE_BYTES_MAX];
 };
@@ -192,6 +193,7 @@ int line_input_open(line_input **out, cerium_error *err)
     line_input *l = memory_zalloc(1, sizeof *l);
     if (!l) return error_set(err, CERIUM_ERR_MEMORY, "no memory for lines");
     l->prompt = "";
+    l->is_terminal = isatty(STDIN_FILENO);
     open_editor(l);
     *out = l;
     return CERIUM_OK;
@@ -203,6 +205,13 @@ void line_input_close(line_input **l)
     close_editor(*l);
     memory_free(*l);
     *l = NULL;
+}
+
+/* Between two reads the terminal gives whole lines. */
+bool line_input_waits(const line_input *l)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    return l->is_terminal && poll(&in, 1, 0) == 1 && (in.revents & POLLIN);
 }
 
 line_result line_input_read(line_input *l, const char *prompt, view *line)

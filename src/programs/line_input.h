@@ -20,6 +20,9 @@ CERIUM_CHECKED int line_input_open(line_input **out, cerium_error *err);
 void line_input_close(line_input **l);
 /* Show a prompt and read a line, without its end; *line is valid until the next call. */
 line_result line_input_read(line_input *l, const char *prompt, view *line);
+/* A whole line, or the end, waits to be read: somebody typed it since the last read.  False where
+ * lines do not come from a terminal. */
+bool line_input_waits(const line_input *l);
 /* Remember what was typed, for the arrow keys and the next conversation: the last LINE_HISTORY_MAX,
  * in a file that its owner alone reads (CERIUM_HISTORY, "off" for none; else cerium/history in the
  * user's state folder).  Lines that begin with a blank are not kept. */

@@ -65,12 +65,13 @@ const command_table run_command = {
     .groups = OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
     .own = own,
     .n_own = ARRAY_LEN(own),
-    .notes = "Ctrl-C stops the answer and keeps what was generated. In a conversation /help lists "
-             "the commands: /clear forgets the conversation, /system TEXT begins another, /again "
-             "answers once more, /save FILE writes it to a file, /bye ends. Three quotation marks "
-             "begin and end a message of several lines; a line that ends with a backslash "
-             "continues in the next one. Lines are edited and remembered where libedit was there "
-             "when cerium was built.",
+    .notes = "Ctrl-C stops the answer and keeps what was generated. In a conversation a line that "
+             "is typed while an answer comes redirects it: the answer ends behind its line, and "
+             "what was typed is the next message. /help lists the commands: /clear forgets the "
+             "conversation, /system TEXT begins another, /again answers once more, /save FILE "
+             "writes it to a file, /bye ends. Three quotation marks begin and end a message of "
+             "several lines; a line that ends with a backslash continues in the next one. Lines "
+             "are edited and remembered where libedit was there when cerium was built.",
     .examples = "cerium run --workspace . -p 'def quicksort(items):' -n 100",
 };
 

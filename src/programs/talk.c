@@ -9,7 +9,12 @@
 #include "programs/output.h"
 #include "programs/terminal.h"
 
-enum { TURNS_MAX = 512, TEXT_BYTES_MAX = 64 << 20, MESSAGE_BYTES_MAX = 16 << 20 };
+enum {
+    TURNS_MAX = 512,
+    TEXT_BYTES_MAX = 64 << 20,
+    MESSAGE_BYTES_MAX = 16 << 20,
+    STEER_STEPS = 64, /* that a line may still take when somebody wants something else */
+};
 
 typedef struct {
     const talk_config *config;
@@ -60,11 +65,48 @@ static void take_back(talking *t, size_t n)
 
 static bool has_system(const talking *t) { return t->n && !strcmp(t->messages[0].role, "system"); }
 
+/* An answer as it comes. */
+typedef struct {
+    const talking *t;
+    bytes text;
+    bool may_steer, is_steered; /* by a line that was typed since it began */
+    size_t from;                /* how much had been said then, */
+    uint32_t n_steps;           /* and how many steps ago */
+} saying;
+
+static bool in_fence(view text)
+{
+    bool in = false, at_start = true;
+    for (size_t i = 0; i < text.len; i++) {
+        if (at_start && view_starts((view){text.ptr + i, text.len - i}, VIEW("```"))) in = !in;
+        at_start = text.ptr[i] == '\n' || (at_start && text.ptr[i] == ' ');
+    }
+    return in;
+}
+
+/* Somebody typed a line: the answer ends after the next line that is in no fenced block, or
+ * soon. */
+static bool is_enough(saying *s)
+{
+    if (!s->is_steered && s->may_steer && line_input_waits(s->t->lines)) {
+        s->is_steered = true;
+        s->from = s->text.len;
+    }
+    if (!s->is_steered) return false;
+    const char *end = s->text.len > s->from
+                          ? memrchr(s->text.ptr + s->from, '\n', s->text.len - s->from)
+                          : NULL;
+    if (end && !in_fence((view){s->text.ptr, (size_t)(end - s->text.ptr)})) return true;
+    return ++s->n_steps > STEER_STEPS;
+}
+
 static int show_and_keep(void *user, view text, cerium_error *err)
 {
+    saying *s = user;
     RETURN_IF(generate_to_file(stdout, text, err));
-    int status = bytes_append(user, text.ptr, text.len);
-    return status ? error_set(err, status, "the answer is too long to go on") : CERIUM_OK;
+    int status = bytes_append(&s->text, text.ptr, text.len);
+    if (status) return error_set(err, status, "the answer is too long to go on");
+    return is_enough(s) ? GENERATE_ENOUGH : CERIUM_OK;
 }
 
 /* The answer goes to the terminal and into the conversation. */
@@ -73,19 +115,23 @@ static int answer(talking *t, cerium_error *err)
     int32_t *tokens = NULL;
     size_t n = 0;
     generation g;
-    bytes text = {.max = TEXT_BYTES_MAX};
+    /* What was typed before it began is the next message, and says nothing of this one. */
+    saying s = {.t = t, .text.max = TEXT_BYTES_MAX, .may_steer = !line_input_waits(t->lines)};
     RETURN_IF(talk_tokens(t->config->engine, t->messages, t->n, &tokens, &n, err));
     generation_order order = t->config->order;
     order.tokens = tokens;
     order.n_tokens = n;
     order.text = show_and_keep;
-    order.user = &text;
+    order.user = &s;
     int status = generate(t->config->session, t->config->engine, &order, &g, err);
     memory_free(tokens);
     if (!status) printf("\n");
-    if (!status && !t->config->quiet) print_generation(&g, stderr);
-    if (!status) status = say(t, "assistant", (view){text.ptr, text.len}, err);
-    bytes_free(&text);
+    if (!status && !t->config->quiet) {
+        print_generation(&g, stderr);
+        if (s.is_steered) fputs("The answer ended for what you typed.\n", stderr);
+    }
+    if (!status) status = say(t, "assistant", (view){s.text.ptr, s.text.len}, err);
+    bytes_free(&s.text);
     return status;
 }
 
@@ -190,6 +236,7 @@ static int do_help(talking *t, const char *rest, cerium_error *err)
           "                  goes on in the next one, too\n"
           "  //text          a message that begins with a slash\n"
           "  Ctrl-C          stops an answer, or gives up a line\n"
+          "  Enter           while an answer comes: it ends soon, and what you typed is next\n"
           "  arrow keys      move in the line, and to earlier ones; Ctrl-R looks for one\n",
           stderr);
     return CERIUM_OK;
@@ -280,8 +327,8 @@ int talk(const talk_config *config, cerium_error *err)
     /* A Ctrl-C that comes too late for an answer, and too early for a line, ends nothing. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGINT, &ignore, &before);
-    fprintf(stderr, "A conversation: Ctrl-C stops an answer, /help lists the commands, Ctrl-D "
-                    "ends.\n");
+    fprintf(stderr, "A conversation: a line that you type redirects an answer, Ctrl-C stops it, "
+                    "/help lists the commands, Ctrl-D ends.\n");
     int status = config->system ? say(&t, "system", view_of(config->system), err) : CERIUM_OK;
     while (!status && !t.over && how != LINE_END) {
         status = read_message(&t, &how, err);

@@ -155,28 +155,6 @@ static int continue_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Of what templates can be told, whether the model thinks first. */
-static int template_parse(parser *p)
-{
-    json_t *told = NULL;
-    const place at = {NULL, "chat_template_kwargs", 0};
-    const char *effort = "", *key;
-    json_t *value;
-    bool thinks = true;
-    RETURN_IF(field_object(p, NULL, p->root, at.key, &told));
-    RETURN_IF(field_bool(p, &at, told, "enable_thinking", &thinks));
-    RETURN_IF(field_string(p, NULL, p->root, "reasoning_effort", &effort));
-    if (!thinks || !strcmp(effort, "none")) p->r->think = PROTOCOL_THINK_OFF;
-    else if (effort[0]) protocol_warn(p->r, "reasoning_effort", "is not used by this server");
-    json_object_foreach(told, key, value) {
-        char param[96];
-        snprintf(param, sizeof param, "chat_template_kwargs.%.60s", key);
-        if (strcmp(key, "enable_thinking"))
-            protocol_warn(p->r, param, "is not used by this server");
-    }
-    return CERIUM_OK;
-}
-
 int chat_parse(parser *p)
 {
     const place list = {NULL, "messages", 0};
@@ -193,7 +171,6 @@ int chat_parse(parser *p)
     }
     RETURN_IF(field_bool(p, NULL, p->root, "return_progress", &p->r->return_progress));
     RETURN_IF(continue_parse(p));
-    RETURN_IF(template_parse(p));
     RETURN_IF(prediction_parse(p));
     return logprobs_parse(p);
 }

@@ -23,8 +23,40 @@ void put_count(json_out *t, const char *name, uint64_t value)
 
 void beat_silent(protocol_writer *w, const protocol_progress *p)
 {
-    (void)p;
-    if (writer_live(w)) w->answer.emit(w->answer.user, NULL, NULL, 0);
+    char text[160];
+    const uint64_t all = p->load_bytes;
+    if (!writer_live(w)) return;
+    if (p->loading && all)
+        snprintf(text, sizeof text, "loading %.100s, %u %%", p->loading,
+                 (unsigned)((double)p->loaded_bytes / (double)all * 100));
+    else if (p->loading)
+        snprintf(text, sizeof text, "loading %.100s", p->loading);
+    w->answer.emit(w->answer.user, p->loading ? text : NULL, NULL, 0);
+}
+
+static void put_loading(json_out *t, const protocol_progress *p)
+{
+    json_out_literal(t, "\"loading\":{\"model\":");
+    json_out_string(t, p->loading);
+    json_out_literal(t, ",");
+    put_count(t, "done_bytes", p->loaded_bytes);
+    json_out_literal(t, ",");
+    put_count(t, "total_bytes", p->load_bytes);
+    json_out_literal(t, "}");
+}
+
+void put_beat(json_out *t, const protocol_progress *p)
+{
+    if (!p->prompt_tokens && !p->loading) return;
+    json_out_literal(t, ",\"cerium\":{");
+    if (p->prompt_tokens) {
+        put_count(t, "prompt_tokens", p->prompt_tokens);
+        json_out_literal(t, ",");
+        put_count(t, "done", p->done_tokens);
+        if (p->loading) json_out_literal(t, ",");
+    }
+    if (p->loading) put_loading(t, p);
+    json_out_literal(t, "}");
 }
 
 void put_progress(json_out *t, const protocol_progress *p)

@@ -45,11 +45,7 @@ static void beat(protocol_writer *w, const protocol_progress *p)
 {
     if (!writer_live(w)) return;
     json_out *t = begin_event(w, "completion.keepalive");
-    json_out_literal(t, ",\"cerium\":{\"prompt_tokens\":");
-    json_out_integer(t, p->prompt_tokens);
-    json_out_literal(t, ",\"done\":");
-    json_out_integer(t, p->done_tokens);
-    json_out_literal(t, "}");
+    put_beat(t, p);
     send_event(w);
 }
 

@@ -293,9 +293,9 @@ static void end(protocol_writer *w)
 
 static void ping(protocol_writer *w, const protocol_progress *p)
 {
-    (void)p;
     if (!writer_live(w)) return;
-    begin_event(w, "ping");
+    json_out *t = begin_event(w, "ping");
+    if (p->loading) put_beat(t, p);
     send(w, "ping");
 }
 

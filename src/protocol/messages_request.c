@@ -341,23 +341,6 @@ static int system_parse(parser *p)
 
 /* ---- the rest ---- */
 
-static int thinking_parse(parser *p)
-{
-    json_t *thinking = NULL;
-    const place at = {NULL, "thinking", 0};
-    const char *type = "", *display = "";
-    RETURN_IF(field_object(p, NULL, p->root, at.key, &thinking));
-    if (!thinking) return CERIUM_OK;
-    RETURN_IF(field_string(p, &at, thinking, "type", &type));
-    RETURN_IF(field_string(p, &at, thinking, "display", &display));
-    if (!strcmp(type, "disabled")) p->r->think = PROTOCOL_THINK_OFF;
-    else p->r->think = PROTOCOL_THINK_ON;
-    p->r->hides_thoughts = !strcmp(display, "omitted");
-    if (json_object_get(thinking, "budget_tokens"))
-        protocol_warn(p->r, "thinking.budget_tokens", "is not used by this server");
-    return CERIUM_OK;
-}
-
 static int speed_parse(parser *p)
 {
     const char *speed = "";
@@ -389,7 +372,7 @@ int messages_parse(parser *p)
     RETURN_IF(tools_parse(p));
     RETURN_IF(system_parse(p));
     RETURN_IF(conversation_parse(p));
-    RETURN_IF(thinking_parse(p));
+    RETURN_IF(thoughts_parse(p));
     RETURN_IF(speed_parse(p));
     return answer_format_parse(p);
 }

@@ -172,11 +172,11 @@ static void body(const protocol_writer *w, json_out *t)
 /* NDJSON has no comments: a line without text. */
 static void beat(protocol_writer *w, const protocol_progress *p)
 {
-    (void)p;
     if (!writer_live(w)) return;
     json_out *t = event_begin(w);
     put_head(w, t);
     put_text(w, t, PIECE_TEXT, VIEW(""));
+    if (p->loading) put_beat(t, p);
     send_line(w);
 }
 

@@ -15,8 +15,10 @@ int ollama_hoist(parser *p)
         {"num_predict", "n_predict"},             {"repeat_penalty", "repetition_penalty"},
         {"presence_penalty", "presence_penalty"}, {"frequency_penalty", "frequency_penalty"},
     };
-    static const char *const silent[] = {"num_ctx", "num_keep", "num_batch", "num_gpu", "main_gpu",
-                                         "num_thread", "use_mmap", "numa"};
+    /* Of the machine that the model runs on. */
+    static const char *const silent[] = {"num_batch", "num_gpu", "main_gpu", "num_thread",
+                                         "use_mmap", "use_mlock", "low_vram", "numa"};
+    const place in_options = {NULL, "options", 0};
     json_t *given = NULL, *value;
     const char *key;
     const json_t *stream = json_object_get(p->root, "stream");
@@ -28,23 +30,17 @@ int ollama_hoist(parser *p)
         for (size_t i = 0; i < ARRAY_LEN(silent) && !known; i++) known = !strcmp(key, silent[i]);
         for (size_t i = 0; i < ARRAY_LEN(options) && !known; i++) {
             known = !strcmp(key, options[i][0]);
-            if (known && json_object_set(p->root, options[i][1], value)) return CERIUM_ERR_MEMORY;
+            if (!known) continue;
+            const bool is_stop = !strcmp(key, "stop");
+            if (is_stop ? !json_is_string(value) && !json_is_array(value) : !json_is_number(value))
+                return parse_fail_type(p, &(place){&in_options, key, 0},
+                                       is_stop ? "a string or an array" : "a decimal", value);
+            if (json_object_set(p->root, options[i][1], value)) return CERIUM_ERR_MEMORY;
         }
         char param[80];
         snprintf(param, sizeof param, "options.%.60s", key);
         if (!known) protocol_warn(p->r, param, "is not used by this server");
     }
-    return CERIUM_OK;
-}
-
-/* A boolean, or how much. */
-static int think_parse(parser *p)
-{
-    const json_t *think = json_object_get(p->root, "think");
-    if (!think || json_is_null(think)) return CERIUM_OK;
-    if (!json_is_boolean(think) && !json_is_string(think))
-        return parse_fail_type(p, &(place){NULL, "think", 0}, "a boolean or a string", think);
-    p->r->think = json_is_false(think) ? PROTOCOL_THINK_OFF : PROTOCOL_THINK_ON;
     return CERIUM_OK;
 }
 
@@ -227,7 +223,9 @@ static int generate(parser *p)
     RETURN_IF(field_string(p, NULL, p->root, "prompt", &prompt));
     RETURN_IF(field_string(p, NULL, p->root, "suffix", &suffix));
     RETURN_IF(field_string(p, NULL, p->root, "system", &system));
-    if (!raw) RETURN_IF(field_bool(p, NULL, p->root, "raw", &raw));
+    bool asked = raw;
+    RETURN_IF(field_bool(p, NULL, p->root, "raw", &asked));
+    raw = raw || asked;
     RETURN_IF(add_images(p, NULL, p->root, &prompt));
     if (suffix[0]) return fill_in(p, prompt, suffix);
     if (!prompt[0]) {
@@ -246,7 +244,7 @@ static int generate(parser *p)
 
 int ollama_parse(parser *p)
 {
-    RETURN_IF(think_parse(p));
+    RETURN_IF(thoughts_parse(p));
     RETURN_IF(keep_alive_parse(p));
     if (p->r->api == PROTOCOL_OLLAMA_GENERATE) {
         RETURN_IF(generate(p));

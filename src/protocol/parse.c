@@ -223,32 +223,6 @@ static int refuse_unsupported(parser *p)
     return CERIUM_OK;
 }
 
-/* What the model's chat template sees beside the messages: chat_template_kwargs, as vLLM's and
- * llama.cpp's servers take it, enable_thinking and the effort. */
-static int variables_parse(parser *p)
-{
-    static const char *const keys[] = {"enable_thinking", "reasoning_effort"};
-    const json_t *reasoning = json_object_get(p->root, "reasoning");
-    json_t *given = NULL, *effort = json_object_get(reasoning, "effort");
-    RETURN_IF(field_object(p, NULL, p->root, "chat_template_kwargs", &given));
-    json_t *all = given ? json_copy(given) : json_object();
-    int failed = !all;
-    for (size_t i = 0; i < ARRAY_LEN(keys) && !failed; i++) {
-        json_t *value = json_object_get(p->root, keys[i]);
-        if (!value && i == 1) value = effort;
-        if (value && !json_is_null(value) && !json_object_get(all, keys[i]))
-            failed = json_object_set(all, keys[i], value);
-    }
-    if (!failed && json_object_size(all)) {
-        char *text = json_dumps(all, JSON_COMPACT);
-        if (text) p->r->template_variables = memory_copy(text, strlen(text));
-        failed = !p->r->template_variables;
-        memory_release(text);
-    }
-    json_decref(all);
-    return failed ? CERIUM_ERR_MEMORY : CERIUM_OK;
-}
-
 /* What goes on without its client has to be kept for it. */
 static int background_parse(parser *p)
 {
@@ -286,7 +260,7 @@ static int responses_parse(parser *p)
     r->truncate = !strcmp(truncation, "auto");
     if (r->api == PROTOCOL_COMPACT && !r->model)
         return parse_fail_missing(p, &(place){NULL, "model", 0});
-    RETURN_IF(variables_parse(p));
+    RETURN_IF(thoughts_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(items_parse(p));
     RETURN_IF(background_parse(p));
@@ -296,7 +270,7 @@ static int responses_parse(parser *p)
 
 static int talk_parse(parser *p)
 {
-    RETURN_IF(variables_parse(p));
+    RETURN_IF(thoughts_parse(p));
     RETURN_IF(tools_parse(p));
     RETURN_IF(chat_parse(p));
     return answer_format_parse(p);
@@ -354,7 +328,8 @@ int protocol_body_parse(protocol_request **out, protocol_api api, protocol_body 
     }
     *r = (protocol_request){.api = api, .root = body->root, .tool_set = body->tool_set,
                             .talks = may_talk(api), .sampling = defaults->sampling,
-                            .n_choices = 1, .n_best = 1, .new_tokens_max = UINT32_MAX};
+                            .n_choices = 1, .n_best = 1, .new_tokens_max = UINT32_MAX,
+                            .thought_tokens_max = UINT32_MAX};
     parser p = {.r = r, .defaults = defaults, .error = error, .texts = &r->texts,
                 .root = body->root, .calls = json_object(), .raw_tools = body->raw_tools};
     *body = (protocol_body){.root = NULL};
@@ -397,21 +372,6 @@ void protocol_request_free(protocol_request **request)
     json_decref(r->found);
     json_decref(r->root);
     memory_free(r);
-}
-
-/* ---- where an answer begins ---- */
-
-view protocol_answer_head(const protocol_request *r, const char *chat_form)
-{
-    if (protocol_ends_thought(r, chat_form)) return VIEW("\n</think>\n\n");
-    bool thinks = !strcmp(chat_form, "qwen3");
-    return thinks && r->think == PROTOCOL_THINK_OFF ? VIEW("<think>\n\n</think>\n\n") : VIEW("");
-}
-
-bool protocol_ends_thought(const protocol_request *r, const char *chat_form)
-{
-    return chat_form && !strcmp(chat_form, "qwen3.5") &&
-           (r->prefill || r->think == PROTOCOL_THINK_OFF);
 }
 
 /* ---- results of calls in earlier responses ---- */

@@ -134,6 +134,7 @@ int tool_full_name(parser *p, const char *space, const char *name, const char **
 int bias_parse(parser *p);
 void warn_of_unread(parser *p);
 int answer_format_parse(parser *p); /* answer_format.c */
+int thoughts_parse(parser *p);      /* thoughts.c */
 int messages_parse(parser *p);
 int ollama_parse(parser *p);
 int ollama_hoist(parser *p); /* before all else */

@@ -109,6 +109,7 @@ typedef struct {
         PROTOCOL_THINK_ON,
         PROTOCOL_THINK_OFF,
     } think;
+    uint32_t thought_tokens_max;      /* then its thought is closed; UINT32_MAX: no budget */
     bool hides_thoughts;              /* Messages: thoughts are not shown, and that there are */
     bool opaque_reasoning;            /* Responses: items of reasoning carry encrypted_content */
     char *template_variables;         /* owned JSON object, or NULL: chat_template_kwargs,
@@ -238,6 +239,9 @@ bool protocol_is_side_request(view metadata);
 view protocol_answer_head(const protocol_request *request, const char *chat_form);
 /* The prompt of a form that opens a thought closes it again. */
 bool protocol_ends_thought(const protocol_request *request, const char *chat_form);
+/* What ends a thought in the words of the model's form; again: it began another one behind that.  A
+ * static text. */
+view protocol_thought_end(const protocol_request *request, const char *call_form, bool again);
 /* What Ollama answers where nothing is asked; now: seconds since 1970. */
 CERIUM_CHECKED int protocol_ollama_load_body(bytes *out, const protocol_request *request,
                                              const char *model, int64_t now);
@@ -257,7 +261,7 @@ CERIUM_CHECKED int protocol_request_check_results(protocol_request *request,
 
 /* One event, whole: name is the SSE event name (NULL for Chat and Completions, which have none),
  * json its data.  Nothing is sent by halves.  json NULL: a sign of life that is no event, for SSE
- * a comment. */
+ * a comment, with name as its text. */
 typedef void protocol_emit_fn(void *user, const char *name, const char *json, size_t len);
 
 typedef struct {
@@ -286,6 +290,8 @@ typedef struct {
     uint32_t cached_tokens;     /* of them, found in the session or in the prefix cache */
     uint32_t done_tokens;       /* of them, with the cached: what need not be computed any more */
     uint64_t prompt_ns;         /* since the first of them was computed */
+    const char *loading;        /* its model, while that is loaded; NULL: it is there; and */
+    uint64_t loaded_bytes, load_bytes; /* how far: of load_bytes, 0 = not known */
 } protocol_progress;
 
 /* One token of the answer for logprobs. */
@@ -335,6 +341,8 @@ int protocol_writer_text(protocol_writer *writer, uint32_t choice, view text,
 /* The answer is whole though the model might go on: it made the one call that parallel_tool_calls
  * allows, or said a stop string.  Then the choice is to be ended with PROTOCOL_END_STOP. */
 bool protocol_writer_enough(const protocol_writer *writer, uint32_t choice);
+/* A thought of the choice is open. */
+bool protocol_writer_thinks(const protocol_writer *writer, uint32_t choice);
 /* Whether the writer looks for the request's stop strings, in text alone; else the engine does. */
 bool protocol_writer_stops(const protocol_request *r);
 

@@ -367,13 +367,7 @@ static void keepalive(protocol_writer *w, const protocol_progress *p)
 {
     if (!writer_live(w)) return;
     json_out *t = begin(w, "keepalive");
-    if (p->prompt_tokens) {
-        json_out_literal(t, ",\"cerium\":{");
-        put_count(t, "prompt_tokens", p->prompt_tokens);
-        json_out_literal(t, ",");
-        put_count(t, "done", p->done_tokens);
-        json_out_literal(t, "}");
-    }
+    put_beat(t, p);
     send(w, "keepalive");
 }
 

@@ -41,18 +41,21 @@ static const char *const common[] = {
     "grammar", "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar",    \
         "guided_json_object", "structured_outputs"
 #define ENDS "n_predict", "max_tokens"
-#define TEMPLATE "chat_template_kwargs", "enable_thinking"
+#define TEMPLATE                                                                                   \
+    "chat_template_kwargs", "enable_thinking", "reasoning", "reasoning_effort",                    \
+        "thinking_budget_tokens", "reasoning_budget", "reasoning_budget_tokens",                   \
+        "thinking_token_budget", "thinking_budget"
 
-static const char *const own[][40] = {
+static const char *const own[][48] = {
     [PROTOCOL_RESPONSES] = {"max_output_tokens", "repetition_penalty", "text", "include",
                             "top_logprobs", "store", "generate", "truncation", "input", "tools",
                             "previous_response_id", "instructions", "tool_choice", "response_id",
                             "parallel_tool_calls", "background", "conversation", "prompt",
-                            "event_id", "stream_id", "reasoning", "n_predict", TEMPLATE, SHAPES},
+                            "event_id", "stream_id", "n_predict", TEMPLATE, SHAPES},
     [PROTOCOL_CHAT] = {"max_completion_tokens", "repetition_penalty", "messages", "tools",
                        "functions", "function_call", "tool_choice", "parallel_tool_calls",
                        "response_format", "logprobs", "top_logprobs", "prediction", "store",
-                       "continue_final_message", "add_generation_prompt", "reasoning_effort",
+                       "continue_final_message", "add_generation_prompt", "thinking",
                        TEMPLATE, ENDS, SHAPES},
     [PROTOCOL_COMPLETIONS] = {"repetition_penalty", "prompt", "best_of", "echo", "token_healing",
                               "logprobs", "suffix", "pointer", "min_confidence", "input_extra",
@@ -64,17 +67,16 @@ static const char *const own[][40] = {
     [PROTOCOL_COMPACT] = {"max_output_tokens", "repetition_penalty", "text", "include",
                           "top_logprobs", "store", "truncation", "input", "tools",
                           "previous_response_id", "instructions", "tool_choice", "generate",
-                          "parallel_tool_calls", "reasoning", "n_predict", TEMPLATE, SHAPES},
+                          "parallel_tool_calls", "n_predict", TEMPLATE, SHAPES},
     [PROTOCOL_MESSAGES] = {"messages", "system", "tools", "tool_choice", "stop_sequences",
                            "thinking", "output_config", "cache_control", "speed",
-                           "context_management", "diagnostics", "container", "inference_geo",
-                           "mcp_servers", "thread", ENDS},
+                           "context_management", "diagnostics", "thread", TEMPLATE, ENDS},
     [PROTOCOL_OLLAMA_CHAT] = {"messages", "tools", "format", "think", "options", "keep_alive",
-                              "repetition_penalty", "n_predict"},
+                              "repetition_penalty", "n_predict", TEMPLATE},
     [PROTOCOL_OLLAMA_GENERATE] = {"prompt", "suffix", "system", "format", "think", "options",
                                   "keep_alive", "raw", "images", "repetition_penalty",
-                                  "n_predict"},
-    [PROTOCOL_COMPLETION] = {"prompt", "repeat_penalty", "samplers", "id_slot", "response_fields",
+                                  "n_predict", TEMPLATE},
+    [PROTOCOL_COMPLETION] = {"prompt", "repeat_penalty", "samplers", "response_fields",
                              "token_healing", "pointer", "response_format", ENDS, SHAPES},
     [PROTOCOL_EMBEDDINGS] = {"input", "prompt", "encoding_format", "dimensions"},
     [PROTOCOL_OLLAMA_EMBED] = {"input", "prompt", "truncate", "dimensions", "keep_alive"},
@@ -112,10 +114,13 @@ void warn_of_unread(parser *p)
     bool many = p->r->api == PROTOCOL_CHAT || p->r->api == PROTOCOL_COMPLETIONS;
     if (!many && json_number_value(json_object_get(p->root, "n")) > 1)
         protocol_warn(p->r, "n", "is not used here: there is one answer");
-    if (json_is_string(json_object_get(json_object_get(p->root, "reasoning"), "effort")))
-        protocol_warn(p->r, "reasoning.effort",
-                      "counts only where the model's chat template asks for it");
     warn_of(p, "text", "verbosity");
+    warn_of(p, "reasoning", "context");
+    warn_of(p, "reasoning", "mode");
+    const json_t *called = json_object_get(p->root, "function_call");
+    if (p->r->api == PROTOCOL_CHAT && called && !json_is_null(called) &&
+        !json_object_get(p->root, "functions"))
+        protocol_warn(p->r, "function_call", "is not used without functions; see tool_choice");
 }
 
 /* ---- what is added to logits ---- */

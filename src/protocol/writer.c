@@ -351,6 +351,13 @@ bool protocol_writer_stops(const protocol_request *r)
     return r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
 }
 
+bool protocol_writer_thinks(const protocol_writer *w, uint32_t choice)
+{
+    CHECK(choice < w->n_choices);
+    const writer_choice *c = &w->choices[choice];
+    return c->reader && cerium_reader_is_thinking(c->reader);
+}
+
 bool protocol_writer_enough(const protocol_writer *w, uint32_t choice)
 {
     CHECK(choice < w->n_choices);

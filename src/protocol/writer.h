@@ -113,6 +113,8 @@ bool writer_in_fence(view text);
 
 /* ,"cerium":{"findings":[...],"warnings":[...]} when there are any of either. */
 void put_findings(const protocol_writer *w, json_out *t);
+/* ,"cerium":{...} of a sign of life: how far the prompt is, and the load of its model. */
+void put_beat(json_out *t, const protocol_progress *p);
 /* A sign of life that is no event. */
 void beat_silent(protocol_writer *w, const protocol_progress *p);
 /* "prompt_progress":{...}, as llama.cpp has it. */

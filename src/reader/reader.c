@@ -386,6 +386,11 @@ int cerium_reader_feed(cerium_reader *r, const char *text, size_t text_len, ceri
     return r->status;
 }
 
+bool cerium_reader_is_thinking(const cerium_reader *r)
+{
+    return r->state == thinking || reader_harmony_thinks(r);
+}
+
 bool cerium_reader_is_saying(const cerium_reader *r) { return r->state == reader_saying; }
 
 bool cerium_reader_is_outside(const cerium_reader *r)

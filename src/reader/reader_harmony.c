@@ -23,6 +23,8 @@ static void begin_header(cerium_reader *r)
     r->state = in_header;
 }
 
+bool reader_harmony_thinks(const cerium_reader *r) { return r->state == in_thought; }
+
 void reader_harmony_begin(cerium_reader *r)
 {
     r->at_start = true;

@@ -178,6 +178,7 @@ void reader_inst_begin(cerium_reader *r);
 /* ---- reader_harmony.c ---- */
 
 void reader_harmony_begin(cerium_reader *r);
+bool reader_harmony_thinks(const cerium_reader *r);
 void reader_harmony_end(cerium_reader *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* answer_watchdog.c - policies, watches, and starting the engine again. */
 #include "server/answer_watchdog.h"
 
-#include "server/prompts.h"
+#include "server/again.h"
 
 enum {
     BEFORE_BYTES = 64 << 10,   /* of a file before a hole, that the watchdog looks at */
@@ -11,12 +11,7 @@ enum {
 typedef struct answer_watchdog {
     watch_drive drive;
     view *request;               /* owned; the watch borrows it */
-    int32_t *said;               /* a recorded text of a->corrected, owned */
-    const int32_t *script;       /* [n_script] left of a recorded text; NULL: the model's own */
-    size_t n_script, n_steps;    /* steps since it was started */
     size_t n_corrected;          /* texts of a->corrected that were said */
-    cerium_usage before;         /* of what ran before it was started again */
-    bool was_started_again;
 } answer_watchdog;
 
 /* ---- what is done about weaknesses ---- */
@@ -98,7 +93,6 @@ static void discard(answer_watchdog *g)
 {
     watch_drive_close(&g->drive);
     memory_free(g->request);
-    memory_free(g->said);
     memory_free(g);
 }
 
@@ -125,8 +119,6 @@ int answer_watchdog_open(choice *ch)
         discard(g);
         return status;
     }
-    g->script = a->script;
-    g->n_script = a->n_script;
     ch->watchdog = g;
     return CERIUM_OK;
 }
@@ -189,7 +181,6 @@ static void tell_all(choice *ch, const watch_result *out)
 int answer_watchdog_step(choice *ch, const cerium_event *event, watch_result *out)
 {
     answer_watchdog *g = ch->watchdog;
-    g->n_steps++;
     RETURN_IF(watch_drive_step(&g->drive, &event->step, event->top, event->n_top, out));
     if (g->drive.retries) cerium_session_cancel(ch->session);
     tell_all(ch, out);
@@ -203,6 +194,16 @@ int answer_watchdog_finish(choice *ch, watch_result *out)
     return CERIUM_OK;
 }
 
+uint64_t answer_watchdog_held(const choice *ch)
+{
+    return ch->watchdog ? watch_held(ch->watchdog->drive.watch) : 0;
+}
+
+const int32_t *answer_watchdog_tokens(const choice *ch, size_t *n)
+{
+    return watch_tokens(ch->watchdog->drive.watch, n);
+}
+
 bool answer_watchdog_turns(const choice *ch)
 {
     return ch->watchdog && ch->watchdog->drive.retries;
@@ -210,63 +211,15 @@ bool answer_watchdog_turns(const choice *ch)
 
 /* ---- starting again ---- */
 
-static void add_usage(cerium_usage *to, const cerium_usage *more)
-{
-    to->drafted_tokens += more->drafted_tokens;
-    to->accepted_tokens += more->accepted_tokens;
-    to->drafted_predicted += more->drafted_predicted;
-    to->accepted_predicted += more->accepted_predicted;
-    to->duration_ns += more->duration_ns;
-}
-
-void answer_watchdog_usage(choice *ch, cerium_usage *usage)
-{
-    answer_watchdog *g = ch->watchdog;
-    if (!g || !g->was_started_again) return;
-    cerium_usage last = *usage;
-    *usage = g->before;
-    add_usage(usage, &last);
-}
-
-static void keep_usage(choice *ch)
-{
-    answer_watchdog *g = ch->watchdog;
-    cerium_usage usage;
-    cerium_session_usage(ch->session, &usage);
-    if (g->was_started_again) add_usage(&g->before, &usage);
-    else g->before = usage;
-    g->was_started_again = true;
-}
-
-static int say(choice *ch, view text, int32_t **owned)
-{
-    answer_watchdog *g = ch->watchdog;
-    protocol_error e;
-    g->script = NULL;
-    int status = text.len ? prompts_tokenize(ch->a->model, text, CERIUM_TOKENIZE_WITHIN, owned,
-                                             &g->n_script, &e)
-                          : CERIUM_OK;
-    if (!status && text.len) g->script = *owned;
-    return status;
-}
-
 /* What stood behind the line in whose place another was put, and then the rest. */
 static int say_rest(choice *ch, view behind)
 {
-    answer_watchdog *g = ch->watchdog;
     bytes text = {.max = SIZE_MAX / 2};
-    int32_t *made = NULL;
     int status = bytes_append(&text, behind.ptr, behind.len);
-    for (size_t i = 0; i < g->n_script && !status; i++) {
-        size_t len;
-        const char *piece = cerium_token_bytes(ch->a->model->engine, g->script[i], &len);
-        status = bytes_append(&text, piece, len);
-    }
-    if (!status && text.len) status = say(ch, (view){text.ptr, text.len}, &made);
-    else if (!status) g->script = ch->a->script, g->n_script = 0; /* there is no more */
+    if (!status) status = choice_script_text(ch, &text);
+    if (!status && text.len) status = choice_say(ch, (view){text.ptr, text.len});
+    else if (!status) ch->script = ch->a->script, ch->n_script = 0; /* there is no more */
     bytes_free(&text);
-    memory_free(g->said);
-    g->said = made;
     return status;
 }
 
@@ -275,23 +228,21 @@ static int next_script(choice *ch, const watch_plan *plan)
 {
     answer_watchdog *g = ch->watchdog;
     answer *a = ch->a;
-    if (!plan->corrects && g->script) {
-        size_t n = g->n_steps < g->n_script ? g->n_steps : g->n_script;
-        g->script += n;
-        g->n_script -= n;
+    if (!plan->corrects && ch->script) {
+        size_t n = ch->n_steps < ch->n_script ? ch->n_steps : ch->n_script;
+        ch->script += n;
+        ch->n_script -= n;
         return plan->repaired ? say_rest(ch, plan->behind) : CERIUM_OK;
     }
     if (!plan->corrects) return CERIUM_OK;
-    g->script = NULL;
-    g->n_script = 0;
+    ch->script = NULL;
+    ch->n_script = 0;
     const json_t *text = json_array_get(a->corrected, g->n_corrected);
     if (!text) return CERIUM_OK;
-    memory_free(g->said);
-    g->said = NULL;
     g->n_corrected++;
     view said = {json_string_value(text), json_string_length(text)};
     if (plan->added && view_starts(said, VIEW("+"))) said.ptr++, said.len--; /* it is there */
-    return say(ch, said, &g->said);
+    return choice_say(ch, said);
 }
 
 bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
@@ -300,13 +251,13 @@ bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
     bool runs = false;
     g->drive.prompt = ch->prompt;
     g->drive.n_prompt = ch->n_prompt;
-    keep_usage(ch);
+    choice_keep_usage(ch);
     *status = watch_drive_retry(&g->drive, request, &runs);
     if (!*status) *status = next_script(ch, &g->drive.plan);
-    g->n_steps = 0;
-    if (*status || !runs || (g->script && g->n_script == 0)) return false;
-    request->script = g->script;
-    request->n_script = g->n_script;
+    ch->n_steps = 0;
+    if (*status || !runs || (ch->script && ch->n_script == 0)) return false;
+    request->script = ch->script;
+    request->n_script = ch->n_script;
     if (g->drive.plan.corrects) { /* what was predicted has the weak line in it */
         request->prediction = NULL;
         request->n_prediction = 0;

@@ -27,7 +27,9 @@ CERIUM_CHECKED int answer_watchdog_finish(choice *ch, watch_result *out);
 bool answer_watchdog_again(choice *ch, cerium_request *request, int *status);
 /* A line was taken back, or a note is: the engine has not ended yet, and its events are void. */
 bool answer_watchdog_turns(const choice *ch);
-/* What the engine used before it was started again, and with that. */
-void answer_watchdog_usage(choice *ch, cerium_usage *usage);
+/* Bytes that the watch holds back now. */
+uint64_t answer_watchdog_held(const choice *ch);
+/* The answer's tokens so far: [*n], until the next step. */
+const int32_t *answer_watchdog_tokens(const choice *ch, size_t *n);
 
 #endif

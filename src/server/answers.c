@@ -341,6 +341,8 @@ static void drop_prompts(answer *a)
     for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
         answer_watchdog_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
+        memory_free(a->choices[i].said);
+        bytes_free(&a->choices[i].unread);
         infill_stop_close(&a->choices[i].stop);
         bytes_free(&a->choices[i].unsure);
         bytes_free(&a->choices[i].show);

@@ -43,7 +43,7 @@ static void event(const sink *k, const char *name, view json)
     connection *c = k->c;
     if (c->gone) return;
     if (!json.ptr) { /* a block of its own */
-        http_piece(c, VIEW(": keep-alive\n\n"), (view){NULL, 0}, VIEW(""));
+        http_piece(c, VIEW(": "), view_of(name ? name : "keep-alive"), VIEW("\n\n"));
     } else {
         CHECK(!name || strlen(name) < 60);
         int n = snprintf(head, sizeof head, "%s%s%sdata: ", name ? "event: " : "",

@@ -9,9 +9,28 @@
 #include "server/connection.h"
 #include "server/recording.h"
 
-enum { PROGRESS_MS = 250 }; /* between two chunks of return_progress */
+enum {
+    PROGRESS_MS = 250, /* between two chunks of return_progress */
+    LOADING_S = 1,     /* between two signs while the model is loaded: somebody watches */
+};
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static bool waits_for_model(const answer *a)
+{
+    const served_model *m = a->model;
+    return a->source && a->source->is_local && m->state != MODEL_LOADED && m->wanted_ns;
+}
+
+static void add_load(const answer *a, protocol_progress *p)
+{
+    served_model *m = a->model;
+    if (!waits_for_model(a)) return;
+    p->loading = m->names[0];
+    if (m->state != MODEL_LOADING) return; /* others are loaded, or go, before it */
+    p->load_bytes = atomic_load_explicit(&m->total_bytes, memory_order_relaxed);
+    p->loaded_bytes = atomic_load_explicit(&m->done_bytes, memory_order_relaxed);
+}
 
 /* Prompts count once, however many texts go on from them.  What runs behind the first text is the
  * watch's: then the prompt is computed, whatever the session does. */
@@ -31,6 +50,7 @@ static protocol_progress progress_of(const answer *a)
         sum.done_tokens += whole ? n : least(u.reused_tokens + u.computed_tokens, n);
         if (ns > sum.prompt_ns) sum.prompt_ns = ns;
     }
+    add_load(a, &sum);
     return sum;
 }
 
@@ -65,7 +85,8 @@ void keep_alive_tick(server *s, uint64_t now_ns)
     if (!silence_ns) return;
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next; /* answers are freed in answers_reap() only */
-        if (may_speak(a) && now_ns > a->said_ns && now_ns - a->said_ns >= silence_ns)
+        const uint64_t most_ns = waits_for_model(a) ? LOADING_S * UINT64_C(1000000000) : silence_ns;
+        if (may_speak(a) && now_ns > a->said_ns && now_ns - a->said_ns >= most_ns)
             beat(a, now_ns);
     }
 }

@@ -2,11 +2,13 @@
 #include "server/source_engine.h"
 
 #include "protocol/steer.h"
+#include "server/again.h"
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
 #include "server/connection.h"
 #include "server/model_loader.h"
+#include "server/prompts.h"
 #include "server/wake.h"
 
 /* ---- what is asked of the engine ---- */
@@ -26,8 +28,8 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .sampling = sampling,
                             .class_ = r->class_,
                             .top_logprobs = r->sampling.logprobs ? r->top_logprobs : 0,
-                            .script = a->script,
-                            .n_script = a->n_script,
+                            .script = ch->script,
+                            .n_script = ch->n_script,
                             .prediction = a->prediction,
                             .n_prediction = a->n_prediction,
                             .guide = output_format_guide(&a->format, guide) ? guide : NULL,
@@ -99,12 +101,12 @@ static void choice_text(choice *ch, view said, const cerium_watch_token *tokens,
         steer_off(ch, n);
 }
 
-static void choice_step(choice *ch, const cerium_event *event)
+/* One token came, or is put into the answer as if it had. */
+static void take_step(choice *ch, const cerium_event *event)
 {
     const cerium_step *step = &event->step;
     watch_result out;
-    if (!ch->first_ns) ch->first_ns = clock_ns();
-    if (ch->ended || answer_watchdog_turns(ch)) return;
+    ch->n_steps++;
     if (!ch->watchdog) {
         cerium_watch_token token = {.token = step->tokens[0], .logprob = step->logprobs[0],
                              .n_top = event->n_top, .top = event->top};
@@ -118,6 +120,44 @@ static void choice_step(choice *ch, const cerium_event *event)
         if (out.text.len || out.tokens) choice_text(ch, out.text, out.tokens, out.n_tokens);
         if (out.order == CERIUM_WATCH_END && !ch->ended) choice_stop(ch, PROTOCOL_END_GUARDED);
     }
+}
+
+/* The model's own end of the thought is in what the watch holds back. */
+static bool has_ended(choice *ch, const cerium_step *step)
+{
+    static const view ends[] = {{"</think>", 8}, {"[/THINK]", 8}, {"<|end|>", 7}};
+    bytes *b = &ch->unread;
+    const size_t held = (size_t)answer_watchdog_held(ch);
+    b->max = SERVER_OUT_BYTES_MAX;
+    if (held && bytes_append(b, step->text, step->text_len)) return true; /* not known */
+    const size_t gone = b->len > held ? b->len - held : 0;
+    if (gone) memmove(b->ptr, b->ptr + gone, b->len - gone);
+    b->len -= gone;
+    for (size_t i = 0; i < ARRAY_LEN(ends) && b->len; i++)
+        if (memmem(b->ptr, b->len, ends[i].ptr, ends[i].len)) return true;
+    return false;
+}
+
+/* A thought that has as many tokens as it may have is closed: the engine stops, and goes on behind
+ * the end of the thought. */
+static void look_at_thought(choice *ch, const cerium_event *event)
+{
+    const uint32_t most = ch->a->request->thought_tokens_max;
+    if (most == UINT32_MAX || ch->ended || answer_watchdog_turns(ch)) return;
+    const bool ended = has_ended(ch, &event->step);
+    if (ended || !protocol_writer_thinks(ch->a->writer, ch->index)) return;
+    ch->n_thought++;
+    if (ch->n_thought < most || event->step.text_held[0]) return;
+    ch->ends_thought = true;
+    cerium_session_cancel(ch->session);
+}
+
+static void choice_step(choice *ch, const cerium_event *event)
+{
+    if (!ch->first_ns) ch->first_ns = clock_ns();
+    if (ch->ended || ch->ends_thought || answer_watchdog_turns(ch)) return;
+    take_step(ch, event);
+    look_at_thought(ch, event);
 }
 
 static protocol_end end_of(const cerium_event *event)
@@ -134,11 +174,79 @@ static protocol_end end_of(const cerium_event *event)
     return PROTOCOL_END_FAILED;
 }
 
+/* The words that end a thought become part of the answer. */
+static int say_end_of_thought(choice *ch)
+{
+    const answer *a = ch->a;
+    const view words =
+        protocol_thought_end(a->request, a->model->info.call_form, ch->n_thoughts > 0);
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    protocol_error e;
+    ch->ends_thought = false;
+    ch->n_thoughts++;
+    if (ch->script) RETURN_IF(choice_skip_thought(ch, words));
+    RETURN_IF(prompts_tokenize(a->model, words, CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_WITHIN,
+                               &tokens, &n, &e));
+    for (size_t i = 0; i < n && !ch->ended; i++) {
+        cerium_event event = {.kind = CERIUM_EVENT_STEP, .step = {.n_tokens = 1}};
+        event.step.tokens[0] = tokens[i];
+        event.step.text = cerium_token_bytes(a->model->engine, tokens[i], &event.step.text_len);
+        event.step.text_ends[0] = (uint32_t)event.step.text_len;
+        take_step(ch, &event);
+    }
+    memory_free(tokens);
+    ch->n_steps = 0;
+    return CERIUM_OK;
+}
+
+/* Behind what was said; *goes_on false: there is nothing more to come, for *end. */
+static int go_on(choice *ch, protocol_end *end, bool *goes_on)
+{
+    cerium_sampling sampling;
+    cerium_guide guide;
+    cerium_error err;
+    cerium_request q = request_for(ch, &sampling, &guide);
+    size_t n = ch->sampled.len / sizeof(int32_t);
+    const int32_t *said = (const int32_t *)(const void *)ch->sampled.ptr;
+    if (ch->watchdog) said = answer_watchdog_tokens(ch, &n);
+    const bool is_over = ch->script && !ch->n_script;
+    *goes_on = !is_over && n < q.new_tokens_max;
+    *end = is_over ? PROTOCOL_END_STOP : PROTOCOL_END_LENGTH;
+    if (!*goes_on) return CERIUM_OK;
+    int32_t *timeline = memory_alloc((ch->n_prompt + n) * sizeof *timeline);
+    if (!timeline) return CERIUM_ERR_MEMORY;
+    memcpy(timeline, ch->prompt, ch->n_prompt * sizeof *timeline);
+    memcpy(timeline + ch->n_prompt, said, n * sizeof *timeline);
+    const cerium_resume resume = {.n_answer = n};
+    q.tokens = timeline;
+    q.n_tokens = ch->n_prompt + n;
+    q.new_tokens_max -= q.new_tokens_max == UINT32_MAX ? 0 : (uint32_t)n;
+    q.resume = &resume;
+    int status = cerium_session_start(ch->session, &q, &err);
+    memory_free(timeline);
+    return status;
+}
+
+/* The engine stopped within a thought.  True when it runs again. */
+static bool choice_leaves_thought(choice *ch, protocol_end *end)
+{
+    bool goes_on = false;
+    choice_keep_usage(ch);
+    int status = say_end_of_thought(ch);
+    if (ch->ended || answer_watchdog_turns(ch)) return false;
+    if (!status) status = go_on(ch, end, &goes_on);
+    if (status) choice_fail(ch);
+    return !status && goes_on;
+}
+
 /* The engine stopped because a line was taken back, or at its own end, and the watch has the last
  * word.  True when it runs again. */
 static bool choice_goes_on(choice *ch, protocol_end *end)
 {
     watch_result out = {.order = CERIUM_WATCH_RETRY};
+    const bool thinks = ch->ends_thought && !ch->ended && *end != PROTOCOL_END_FAILED;
+    if (thinks && choice_leaves_thought(ch, end)) return true;
     while (ch->watchdog && !ch->ended) {
         int status = CERIUM_OK;
         if (!answer_watchdog_turns(ch)) {
@@ -248,6 +356,8 @@ int source_engine_start(choice *ch)
         choice_closed(ch);
         return CERIUM_OK;
     }
+    ch->script = a->script;
+    ch->n_script = a->n_script;
     cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks,
                                     .embeds = r->embeds};
     int status = cerium_session_open(&ch->session, a->model->engine, &config, &err);
@@ -313,7 +423,7 @@ static void count(choice *ch, protocol_end end)
 {
     cerium_usage *u = &ch->usage;
     if (ch->session) cerium_session_usage(ch->session, u);
-    answer_watchdog_usage(ch, u);
+    choice_whole_usage(ch, u);
     answer_watchdog_close(ch);
     u->new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
     u->prompt_tokens = (uint32_t)ch->n_prompt;

@@ -150,6 +150,14 @@ struct choice {
     size_t n_prompt;
     cerium_resume begins;       /* its heal_prefix is the end of the prompt's text, if any */
     bytes sampled;              /* int32_t each; with a watch, at the end only */
+    const int32_t *script;      /* [n_script] left of a recorded text; NULL: the model's own */
+    size_t n_script, n_steps;   /* steps since it was started */
+    int32_t *said;              /* owned: a script that is not the answer's, or NULL */
+    cerium_usage before;        /* of what ran before it was started again */
+    bool was_started_again;
+    bool ends_thought;          /* it is stopped, to go on behind its thought (again.h) */
+    uint32_t n_thought, n_thoughts; /* tokens of thoughts, and those that were ended */
+    bytes unread;               /* where thoughts have a budget: what the watch holds back */
     struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
     infill_stop stop;                 /* where the text of infill ends */
     bytes unsure;               /* text that waits for its end, where min_confidence is asked */

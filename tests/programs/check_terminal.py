@@ -129,6 +129,50 @@ def converse(has_editor, folder):
     check("a dumb terminal sees no escape", t.end() == 0 and "\x1b" not in shown, shown)
 
 
+def steer(folder, term):
+    """A line that is typed while an answer comes ends it, and is the next message."""
+    model = os.path.join(folder, "steer.gguf")
+    subprocess.run([MAKE_MODEL, "--shape", "test-qwen2", "--context", "32768", "-o", model],
+                   check=True, capture_output=True)
+    n = 30000
+    t = Terminal([CERIUM, "run", "-m", model, "-n", str(n), "--ignore-end", "--guard", "off"],
+                 TERM=term, CERIUM_HISTORY="off")
+    t.until("/help lists.*> ")
+    t.send("first\r")
+    for turn in ("only three", "no, four", "five"):
+        t.text = ""
+        while len(t.text) < 2000 and t.read():  # the answer comes
+            pass
+        t.send(turn + "\r")
+        shown = t.until(r"(\d+) tokens at.*?ended for what you typed.*?> ")
+        found = re.search(r"(\d+) tokens at", shown or "")
+        check("a typed line redirects an answer (%s)" % term, found and int(found[1]) < n, shown)
+    saved = os.path.join(folder, "steered-%s.md" % term)
+    while len(t.text) < 2000 and t.read():
+        pass
+    t.send("\x03")
+    t.until(r"stopped.*> ")
+    t.send("/save %s\r" % saved)
+    t.until(r"messages.*> ")
+    text = open(saved, errors="replace").read()
+    users = [one for one in ("first", "only three", "no, four", "five")
+             if "## user\n\n%s\n" % one in text]
+    check("all of it is the conversation", len(users) == 4 and text.count("## assistant") == 4,
+          text[:400])
+    t.send("/bye\r")
+    check("and it ends as ever", t.end() == 0)
+    # What was typed before an answer began waits for its end.
+    t = Terminal([CERIUM, "run", "-m", model, "-n", "300", "--ignore-end", "--guard", "off"],
+                 TERM=term, CERIUM_HISTORY="off")
+    t.until("/help lists.*> ")
+    t.send("one\rtwo\r")
+    shown = t.until(r"tokens at.*?> .*?tokens at.*?> ") or ""
+    check("two lines at once are two turns (%s)" % term,
+          shown.count("300 tokens at") == 2 and "ended for" not in shown, shown[-300:])
+    t.send("/bye\r")
+    t.end()
+
+
 def interrupt(folder):
     """Ctrl-C stops the answer and nothing else."""
     model = os.path.join(folder, "long.gguf")
@@ -216,6 +260,9 @@ def main():
         converse(has_editor, folder)
         if os.path.exists(MAKE_MODEL):
             interrupt(folder)
+            steer(folder, "dumb")
+            if has_editor:
+                steer(folder, "xterm")
         else:
             print("skipped: Ctrl-C in an answer: no %s" % MAKE_MODEL)
         escapes(folder)
