@@ -18,7 +18,10 @@ typedef struct {
 bool code_open(code_file *s, names *b, tokens_family family, view text);
 void code_close(code_file *s);
 
-static inline view code_word(const code_file *s, uint32_t i) { return token_text(s->text, &s->t[i]); }
+static inline view code_word(const code_file *s, uint32_t i)
+{
+    return token_text(s->text, &s->t[i]);
+}
 static inline bool code_is(const code_file *s, uint32_t i, const char *word)
 {
     return i < s->n && token_is(s->text, &s->t[i], word);

@@ -150,6 +150,8 @@ static void read_python(folders *f, const layout *l, cerium_error *err)
         return;
     }
     if (*library) python_library(f, library);
+    b->pass = 1;
+    python_platforms(b);
     if (!*l->site) return;
     python_folder(f, l->site);
     mark(b, l->system_site ? "p*" : "p!");
@@ -207,9 +209,9 @@ int environment_read(names_index **out, const environment_config *c, cerium_erro
         return error_set(err, CERIUM_ERR_IO, "%s: cannot be read", c->root);
     }
     uint64_t hash = hash_layout(l, &f);
+    unsigned long long number = hash_bytes(l->root, strlen(l->root), 0);
     bool kept = c->kept_in && snprintf(path, sizeof path, "%s/names-%016llx.idx", c->kept_in,
-                                       (unsigned long long)hash_bytes(l->root, strlen(l->root), 0)) <
-                                  (int)sizeof path;
+                                       number) < (int)sizeof path;
     int status = kept ? index_map(out, path, hash, &why) : CERIUM_ERR_IO;
     if (status) {
         status = read_anew(out, c, l, hash, err);

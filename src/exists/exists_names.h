@@ -18,10 +18,6 @@ enum { EXISTS_NEAR_MAX = 5, EXISTS_SAID_BYTES = 512 };
 CERIUM_CHECKED int exists_text(const names_index *x, guard_language language, view text,
                                int (*found)(void *user, const exists_finding *f), void *user);
 
-/* The nearest names that are there in the place of one that is not, the best first: out [n],
- * borrowed from the index.  Returns how many. */
-uint32_t exists_near(const names_index *x, const exists_finding *f, view out[EXISTS_NEAR_MAX]);
-
 /* Two sentences for people and models: what is not there, and what is: "numpy has no "arr"", "arr,
  * array".  elsewhere or not installed, too. */
 void exists_describe(const names_index *x, const exists_finding *f, char what[EXISTS_SAID_BYTES],

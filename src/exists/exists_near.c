@@ -131,7 +131,8 @@ static bool look_module(void *user, view path)
     return true;
 }
 
-uint32_t exists_near(const names_index *x, const exists_finding *f, view out[EXISTS_NEAR_MAX])
+/* The nearest names that are there in the place of one that is not, the best first. */
+static uint32_t nearest(const names_index *x, const exists_finding *f, view out[EXISTS_NEAR_MAX])
 {
     search s = {.wrong = {f->name + f->word, strcspn(f->name + f->word, ")")}};
     siblings m = {&s, f->letter, {f->name, f->word ? f->word - 1u : 0}};
@@ -145,7 +146,8 @@ uint32_t exists_near(const names_index *x, const exists_finding *f, view out[EXI
 static void put(char *out, const char *text, view more)
 {
     size_t n = strlen(out);
-    snprintf(out + n, EXISTS_SAID_BYTES - n, "%s%.*s", text, (int)more.len, more.len ? more.ptr : "");
+    if (!more.len) more.ptr = "";
+    snprintf(out + n, EXISTS_SAID_BYTES - n, "%s%.*s", text, (int)more.len, more.ptr);
 }
 
 /* Where else the name is, in the same package. */
@@ -172,7 +174,7 @@ void exists_describe(const names_index *x, const exists_finding *f, char what[EX
         put(instead, "install it", (view){NULL, 0});
         return;
     }
-    uint32_t n = exists_near(x, f, near);
+    uint32_t n = nearest(x, f, near);
     if (package && known_has(f->letter, name)) {
         put(what, "", name);
         put(what, " is a known package, but is not installed", (view){NULL, 0});

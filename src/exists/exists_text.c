@@ -23,7 +23,8 @@ int exists_text(const names_index *x, guard_language language, view text,
     size_t from = 0;
     for (size_t i = 0; i < text.len; i++) {
         bool ends = lexer_step(&lex, text.ptr[i]);
-        if (!ends && i + 1 < text.len && (i + 1 - from < PIECE_MAX || text.ptr[i] != '\n')) continue;
+        bool much = i + 1 - from >= PIECE_MAX && text.ptr[i] == '\n';
+        if (!ends && i + 1 < text.len && !much) continue;
         uint32_t n = uses_line(x, &s, language, (view){text.ptr + from, i + 1 - from}, list);
         RETURN_IF(tell(list, n, found, user));
         from = i + 1;

@@ -50,6 +50,8 @@ bool folder_join(char *out, const char *a, const char *b);
 void python_folder(folders *f, const char *path);
 /* Python's own sources: names that only other platforms have are names, too. */
 void python_library(folders *f, const char *path);
+/* Names of the library that other platforms have. */
+void python_platforms(names *b);
 /* Packages below PATH/node_modules. */
 void node_folder(folders *f, const char *path);
 

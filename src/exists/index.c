@@ -33,7 +33,6 @@ struct names_index {
     const char *strings;
     void *block; /* owned, or NULL */
     size_t size;
-    uint32_t n_modules;
 };
 
 static const char magic[8] = "ceNAMES";
@@ -122,12 +121,6 @@ static void seal_slots(names_index *x)
         }
 }
 
-static void count_modules(names_index *x)
-{
-    for (uint32_t s = 0; s < x->head->n_scopes; s++)
-        x->n_modules += (x->scopes[s].flags & SCOPE_MODULE) != 0;
-}
-
 int index_seal(names_index **out, const names *b, uint64_t environment, cerium_error *err)
 {
     header h = {.version = INDEX_VERSION, .n_scopes = b->n_scopes, .n_entries = b->n_entries,
@@ -153,7 +146,6 @@ int index_seal(names_index **out, const names *b, uint64_t environment, cerium_e
     seal_bases(b, x);
     seal_slots(x);
     ((header *)block)->check = check_of(block);
-    count_modules(x);
     *out = x;
     return CERIUM_OK;
 }
@@ -193,8 +185,9 @@ static bool is_sound(const names_index *x)
     return empty && h->n_scopes;
 }
 
-int index_of_bytes(names_index **out, const void *from, size_t size, uint64_t environment,
-                   cerium_error *err)
+/* The bytes are borrowed. */
+static int check(names_index **out, const void *from, size_t size, uint64_t environment,
+                 cerium_error *err)
 {
     const header *h = from;
     if (size < sizeof *h || memcmp(h->magic, magic, sizeof magic) || h->version != INDEX_VERSION)
@@ -210,7 +203,6 @@ int index_of_bytes(names_index **out, const void *from, size_t size, uint64_t en
         memory_free(x);
         return error_set(err, CERIUM_ERR_FORMAT, "the index of names is damaged");
     }
-    count_modules(x);
     *out = x;
     return CERIUM_OK;
 }
@@ -224,7 +216,7 @@ int index_map(names_index **out, const char *path, uint64_t environment, cerium_
     void *block = plain ? memory_map_file(fd, 0, (size_t)at.st_size) : NULL;
     close(fd);
     if (!block) return error_set(err, CERIUM_ERR_IO, "%s: cannot be mapped", path);
-    int status = index_of_bytes(out, block, (size_t)at.st_size, environment, err);
+    int status = check(out, block, (size_t)at.st_size, environment, err);
     if (status) memory_unmap(block, (size_t)at.st_size);
     else {
         (*out)->block = block;
@@ -383,6 +375,3 @@ bool index_elsewhere(const names_index *x, char letter, view below, view name, v
     }
     return found;
 }
-
-uint32_t index_n_names(const names_index *x) { return x->head->n_entries; }
-uint32_t index_n_modules(const names_index *x) { return x->n_modules; }

@@ -31,14 +31,11 @@ CERIUM_CHECKED int index_seal(names_index **out, const names *b, uint64_t enviro
  * environment (0: of any). */
 CERIUM_CHECKED int index_map(names_index **out, const char *path, uint64_t environment,
                              cerium_error *err);
-/* Bytes of a file: the same check; the bytes are borrowed. */
-CERIUM_CHECKED int index_of_bytes(names_index **out, const void *bytes, size_t size,
-                                  uint64_t environment, cerium_error *err);
 /* Beside path, then renamed: readers see the old one or the new one. */
 CERIUM_CHECKED int index_write(const names_index *x, const char *path, cerium_error *err);
 void index_close(names_index **x);
 
-/* A name of a scope, or of what the scope takes over.  With INDEX_THERE *out is what it leads to. */
+/* A name of a scope, or of what the scope takes over.  INDEX_THERE: *out is what it leads to. */
 index_answer index_find(const names_index *x, uint32_t scope, view name, index_name *out);
 /* The first of names [n] that the scope has, or else the first scope that it takes over: *which.
  * INDEX_UNKNOWN where something before it may have one. */
@@ -57,8 +54,5 @@ void index_each(const names_index *x, uint32_t scope, bool (*each)(void *user, v
 /* A scope of the root that has the name itself, the first with the shortest path that begins with
  * `below`; false: none. */
 bool index_elsewhere(const names_index *x, char letter, view below, view name, view *path);
-
-uint32_t index_n_names(const names_index *x);
-uint32_t index_n_modules(const names_index *x);
 
 #endif

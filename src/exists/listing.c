@@ -1,13 +1,4 @@
-/* listing.c - an interpreter is run with a script of ours, and says line by line what it has:
- *
- *   M path       names from here on are of this module ("pos.path", "jfs")
- *   C path       of this class or object
- *   v name       a value
- *   s name path  it leads to that
- *   f name a,b   a function with these keywords; ? for those of which nobody can tell
- *   o            it may have other names
- *   P path       where Python's own sources are
- *   E            the end */
+/* listing.c - an interpreter is run with a script of ours and says what it has (listing_read.c). */
 #include "exists/listing.h"
 
 #include <errno.h>
@@ -27,7 +18,8 @@ static const char python_script[] =
 "os.dup2(os.open(os.devnull,os.O_WRONLY),1)\n"
 "import inspect,importlib,pkgutil,types\n"
 "lib=os.path.dirname(os.__file__)\n"
-"skip={'antigravity','this','idlelib','turtledemo','test','tests','__main__','lib2to3','ensurepip','_bundled','turtle','site','msilib'}\n"
+"skip=set('antigravity this idlelib turtledemo test tests __main__ lib2to3'.split())\n"
+"skip|=set('ensurepip _bundled turtle site msilib'.split())\n"
 "std=set(sys.stdlib_module_names)|set(sys.builtin_module_names)\n"
 "found=set(std)\n"
 "for top in sorted(std):\n"
@@ -61,7 +53,8 @@ static const char python_script[] =
 "F=(types.FunctionType,types.BuiltinFunctionType)\n"
 "def say(n,v):\n"
 "  if not n.isidentifier(): return\n"
-"  if isinstance(v,types.ModuleType) and v.__name__ in found: w('s\\t%s\\tp%s\\n'%(n,v.__name__)); return\n"
+"  if isinstance(v,types.ModuleType) and v.__name__ in found:\n"
+"    w('s\\t%s\\tp%s\\n'%(n,v.__name__)); return\n"
 "  if isinstance(v,type) and type(v).__module__ in ('builtins','abc','enum'):\n"
 "    k=cid(v)\n"
 "    if k: w('s\\t%s\\t%s\\n'%(n,k)); return\n"
@@ -76,15 +69,13 @@ static const char python_script[] =
 "    try: v=getattr(mod,n)\n"
 "    except BaseException: v=None\n"
 "    say(n,v)\n"
-"  g=vars(mod).get('__getattr__')\n"
-"  if g is not None and m not in ('ast','typing','re','calendar','shutil','decimal','sre_parse'):\n"
-"    pass\n"
 "while todo:\n"
 "  c,k=todo.pop()\n"
 "  w('C\\t%s\\n'%k)\n"
 "  try: ns=set(dir(c))|set(getattr(c,'__members__',()) or ())|{'mro','__name__'}\n"
 "  except BaseException: w('o\\n'); continue\n"
 "  for b in c.__mro__: ns|=set(vars(b))\n"
+"  if type(c) is not type: ns|=set(dir(type(c)))\n"
 "  own=sig(c) if c.__init__ is not object.__init__ or c.__new__ is not object.__new__ else '?'\n"
 "  w('f\\t()\\t%s\\n'%own)\n"
 "  for n in sorted(ns):\n"
@@ -104,12 +95,15 @@ static const char node_script[] =
 "const seen=new Map(),todo=[];\n"
 "const flat=new Set(['process','module','repl','v8','inspector','sys','wasi','domain']);\n"
 "function names(v){const s=new Set();for(let o=v;o&&o!==Object.prototype&&o!==Function.prototype;"
-"o=Object.getPrototypeOf(o))for(const n of Object.getOwnPropertyNames(o))if(plain(n))s.add(n);return [...s].sort();}\n"
-"function get(o,n){try{const d=Object.getOwnPropertyDescriptor(o,n);if(d&&'value' in d)return d.value;"
+"o=Object.getPrototypeOf(o))for(const n of Object.getOwnPropertyNames(o))if(plain(n))s.add(n);"
+"return [...s].sort();}\n"
+"function get(o,n){try{const d=Object.getOwnPropertyDescriptor(o,n);"
+"if(d&&'value' in d)return d.value;"
 "return o[n];}catch{return undefined;}}\n"
 "function say(o,n,m,deep){const v=get(o,n);let k;\n"
 " if(deep&&n!=='constants'&&!flat.has(m)&&v&&v!==o){const t=typeof v;\n"
-"  const c=t==='function'&&/^[A-Z]/.test(n)||t==='object'&&[Object.prototype,null].includes(Object.getPrototypeOf(v))&&Object.keys(v).length>1;\n"
+"  const c=t==='function'&&/^[A-Z]/.test(n)||t==='object'&&Object.keys(v).length>1&&"
+"[Object.prototype,null].includes(Object.getPrototypeOf(v));\n"
 "  if(c){k=seen.get(v);if(!k){k='c'+m+'.'+n;seen.set(v,k);todo.push([v,k,m]);}}}\n"
 " out.push(k?'s\\t'+n+'\\t'+k:'v\\t'+n);}\n"
 "const all=new Set(l.filter(m=>m[0]!=='_'));\n"
@@ -117,83 +111,17 @@ static const char node_script[] =
 "const mods=[];\n"
 "for(const m of all){let v;const short=m.replace(/^node:/,'');\n"
 " try{v=require(m);}catch{if(m===short)mods.push([m,null]);continue;}\n"
-" mods.push([m,v]);if((typeof v==='object'||typeof v==='function')&&!seen.has(v))seen.set(v,'j'+m);}\n"
+" mods.push([m,v]);\n"
+" if((typeof v==='object'||typeof v==='function')&&!seen.has(v))seen.set(v,'j'+m);}\n"
 "for(const [m,v] of mods){\n"
 " for(const p of m.startsWith('node:')?[m]:[m,'node:'+m]){out.push('M\\tj'+p);\n"
 "  if(!v){out.push('o');continue;}\n"
 "  for(const n of names(v))say(v,n,m,true);\n"
 "  out.push('s\\tdefault\\tj'+p);}}\n"
-"while(todo.length){const [v,k,m]=todo.pop();out.push('C\\t'+k);for(const n of names(v))out.push('v\\t'+n);}\n"
+"while(todo.length){const [v,k,m]=todo.pop();out.push('C\\t'+k);\n"
+" for(const n of names(v))out.push('v\\t'+n);}\n"
 "out.push('E');process.stdout.write(out.join('\\n')+'\\n');\n";
 /* clang-format on */
-
-/* ---- reading ---- */
-
-static view cut(view *line)
-{
-    const char *tab = line->len ? memchr(line->ptr, '\t', line->len) : NULL;
-    view word = {line->ptr, tab ? (size_t)(tab - line->ptr) : line->len};
-    size_t used = word.len + (tab != NULL);
-    *line = (view){line->ptr + used, line->len - used};
-    return word;
-}
-
-static void read_call(names *b, uint32_t scope, view name, view words)
-{
-    uint32_t call = names_scope(b, SCOPE_CALL, name, NAMES_NONE);
-    if (call == NAMES_NONE) return;
-    names_add(b, scope, name, NAME_CALL, call);
-    if (view_equal(words, VIEW("?"))) {
-        names_open_scope(b, call);
-        return;
-    }
-    while (words.len) {
-        const char *comma = memchr(words.ptr, ',', words.len);
-        view word = {words.ptr, comma ? (size_t)(comma - words.ptr) : words.len};
-        names_add(b, call, word, NAME_VALUE, 0);
-        words = (view){words.ptr + word.len + (comma != NULL),
-                       words.len - word.len - (comma != NULL)};
-    }
-}
-
-static void read_line(names *b, view line, uint32_t *scope, char *library)
-{
-    view what = cut(&line), name = cut(&line);
-    if (what.len != 1 || b->status) return;
-    switch (what.ptr[0]) {
-    case 'M':
-    case 'C':
-        if (!name.len) return;
-        *scope = names_module(b, name, what.ptr[0] == 'C' ? SCOPE_CLASS : 0,
-                              (view){name.ptr + 1, name.len - 1});
-        break;
-    case 'v': names_add(b, *scope, name, NAME_VALUE, 0); break;
-    case 's':
-        if (line.len) names_import(b, *scope, name, line, VIEW(""));
-        break;
-    case 'f': read_call(b, *scope, name, line); break;
-    case 'o': names_open_scope(b, *scope); break;
-    case 'P':
-        if (library && name.len < 4096) snprintf(library, 4096, "%.*s", (int)name.len, name.ptr);
-        break;
-    default: break;
-    }
-}
-
-bool listing_read(names *b, view text, char *library)
-{
-    uint32_t scope = NAMES_NONE;
-    if (text.len < 2 || memcmp(text.ptr + text.len - 2, "E\n", 2) != 0) return false;
-    while (text.len && !b->status) {
-        const char *stop = memchr(text.ptr, '\n', text.len);
-        view line = {text.ptr, stop ? (size_t)(stop - text.ptr) : text.len};
-        size_t used = line.len + (stop != NULL);
-        text = (view){text.ptr + used, text.len - used};
-        if (line.len && (scope != NAMES_NONE || strchr("MCP", line.ptr[0])))
-            read_line(b, line, &scope, library);
-    }
-    return true;
-}
 
 /* ---- running ---- */
 
@@ -238,7 +166,8 @@ static int gather(int from, bytes *out)
     }
 }
 
-static int run(names *b, const char *path, const char *const *argv, char *library, cerium_error *err)
+static int run(names *b, const char *path, const char *const *argv, char *library,
+               cerium_error *err)
 {
     bytes out = {.max = LISTING_BYTES_MAX};
     int from = -1, code = 0;

@@ -22,7 +22,8 @@ static void declare(names *b, const char *mark, view name, bool normal)
     names_add(b, 0, (view){out, n}, NAME_VALUE, 0);
 }
 
-void manifest_words(names *b, const char *mark, view text)
+/* Words that look like names of packages, each added with `mark` before it. */
+static void declare_words(names *b, const char *mark, view text)
 {
     for (size_t i = 0; i < text.len && !b->status;) {
         size_t n = 0;
@@ -41,7 +42,7 @@ static void read_words(folders *f, const char *folder, const char *name)
     char path[4096];
     bytes text = {.max = MANIFEST_BYTES + 1};
     if (folder_join(path, folder, name) && folder_file(f, path, MANIFEST_BYTES, &text))
-        manifest_words(f->b, "dp", (view){text.ptr, text.len});
+        declare_words(f->b, "dp", (view){text.ptr, text.len});
     bytes_free(&text);
 }
 

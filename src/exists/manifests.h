@@ -10,7 +10,4 @@ void manifests_read(folders *f, const char *folder);
  * there. */
 void workspace_modules(folders *f, const char *root);
 
-/* Words that look like names of packages in a text, each added with `mark` before it. */
-void manifest_words(names *b, const char *mark, view text);
-
 #endif

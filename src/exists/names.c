@@ -5,40 +5,6 @@
 
 enum { SLOTS_MIN = 1024 };
 
-int names_open(names *b)
-{
-    *b = (names){.strings = {.max = NAMES_BYTES_MAX},
-                 .entries = {.max = (size_t)NAMES_MAX * sizeof(name_entry)},
-                 .scopes = {.max = (size_t)NAMES_MAX * sizeof(name_scope)},
-                 .aliases = {.max = NAMES_BYTES_MAX},
-                 .stars = {.max = NAMES_BYTES_MAX},
-                 .bases = {.max = NAMES_BYTES_MAX},
-                 .patches = {.max = NAMES_BYTES_MAX}};
-    b->n_string_slots = b->n_entry_slots = SLOTS_MIN;
-    b->string_slots = memory_zalloc(SLOTS_MIN, sizeof *b->string_slots);
-    b->entry_slots = memory_zalloc(SLOTS_MIN, sizeof *b->entry_slots);
-    if (!b->string_slots || !b->entry_slots) b->status = CERIUM_ERR_MEMORY;
-    (void)names_string(b, VIEW("")); /* string 0 */
-    (void)names_scope(b, 0, VIEW("root"), NAMES_NONE);
-    int status = b->status;
-    if (status) names_close(b);
-    return status;
-}
-
-void names_close(names *b)
-{
-    bytes_free(&b->strings);
-    bytes_free(&b->entries);
-    bytes_free(&b->scopes);
-    bytes_free(&b->aliases);
-    bytes_free(&b->stars);
-    bytes_free(&b->bases);
-    bytes_free(&b->patches);
-    memory_free(b->string_slots);
-    memory_free(b->entry_slots);
-    b->string_slots = b->entry_slots = NULL;
-}
-
 static bool append(names *b, bytes *to, const void *from, size_t n)
 {
     if (!b->status) b->status = bytes_append(to, from, n);
@@ -78,7 +44,8 @@ static uint64_t string_hash(const names *b, uint32_t at)
     return hash_bytes(text.ptr, text.len, 0);
 }
 
-uint32_t names_string(names *b, view text)
+/* NAMES_NONE when it failed. */
+static uint32_t string_of(names *b, view text)
 {
     if (b->status) return NAMES_NONE;
     if (text.len > NAMES_WORD_MAX) text.len = NAMES_WORD_MAX;
@@ -115,7 +82,8 @@ name_entry *names_entry_at(const names *b, uint32_t entry)
 
 uint32_t names_scope(names *b, uint32_t flags, view label, uint32_t parent)
 {
-    name_scope made = {.label = names_string(b, label), .parent = parent, .flags = (uint8_t)flags};
+    if (b->stub) flags |= SCOPE_TYPES;
+    name_scope made = {.label = string_of(b, label), .parent = parent, .flags = (uint8_t)flags};
     if (!append(b, &b->scopes, &made, sizeof made)) return NAMES_NONE;
     return b->n_scopes++;
 }
@@ -181,7 +149,7 @@ static uint32_t new_entry(names *b, uint32_t scope, uint32_t name)
 
 void names_add(names *b, uint32_t scope, view name, name_kind kind, uint32_t target)
 {
-    uint32_t string = names_string(b, name);
+    uint32_t string = string_of(b, name);
     if (b->status || scope == NAMES_NONE) return;
     uint32_t at = find_entry(b, scope, string);
     bool is_new = at == NAMES_NONE;
@@ -196,6 +164,42 @@ void names_add(names *b, uint32_t scope, view name, name_kind kind, uint32_t tar
     if (!is_new && e->pass != b->pass) return; /* the earlier file says more */
     e->kind = is_new || same ? (uint8_t)kind : NAME_VALUE;
     e->target = is_new || same ? target : 0;
+}
+
+/* ---- the whole ---- */
+
+int names_open(names *b)
+{
+    *b = (names){.strings = {.max = NAMES_BYTES_MAX},
+                 .entries = {.max = (size_t)NAMES_MAX * sizeof(name_entry)},
+                 .scopes = {.max = (size_t)NAMES_MAX * sizeof(name_scope)},
+                 .aliases = {.max = NAMES_BYTES_MAX},
+                 .stars = {.max = NAMES_BYTES_MAX},
+                 .bases = {.max = NAMES_BYTES_MAX},
+                 .patches = {.max = NAMES_BYTES_MAX}};
+    b->n_string_slots = b->n_entry_slots = SLOTS_MIN;
+    b->string_slots = memory_zalloc(SLOTS_MIN, sizeof *b->string_slots);
+    b->entry_slots = memory_zalloc(SLOTS_MIN, sizeof *b->entry_slots);
+    if (!b->string_slots || !b->entry_slots) b->status = CERIUM_ERR_MEMORY;
+    (void)string_of(b, VIEW("")); /* string 0 */
+    (void)names_scope(b, 0, VIEW("root"), NAMES_NONE);
+    int status = b->status;
+    if (status) names_close(b);
+    return status;
+}
+
+void names_close(names *b)
+{
+    bytes_free(&b->strings);
+    bytes_free(&b->entries);
+    bytes_free(&b->scopes);
+    bytes_free(&b->aliases);
+    bytes_free(&b->stars);
+    bytes_free(&b->bases);
+    bytes_free(&b->patches);
+    memory_free(b->string_slots);
+    memory_free(b->entry_slots);
+    b->string_slots = b->entry_slots = NULL;
 }
 
 /* ---- what is found out later ---- */
@@ -222,7 +226,7 @@ static void add_alias(names *b, uint32_t scope, view name, alias a)
 
 void names_import(names *b, uint32_t scope, view name, view path, view member)
 {
-    alias a = {.path = names_string(b, path), .member = names_string(b, member)};
+    alias a = {.path = string_of(b, path), .member = string_of(b, member)};
     /* The same thing imported twice is one. */
     uint32_t old = names_find(b, scope, name);
     if (old != NAMES_NONE && names_entry_at(b, old)->kind == NAME_ALIAS) {
@@ -235,18 +239,18 @@ void names_import(names *b, uint32_t scope, view name, view path, view member)
 void names_alias(names *b, uint32_t scope, view name, uint32_t in, view expression)
 {
     add_alias(b, scope, name, (alias){.in = in, .path = NAMES_NONE,
-                                      .member = names_string(b, expression)});
+                                      .member = string_of(b, expression)});
 }
 
 void names_star(names *b, uint32_t scope, view path)
 {
-    star s = {scope, names_string(b, path)};
+    star s = {scope, string_of(b, path)};
     append(b, &b->stars, &s, sizeof s);
 }
 
 void names_base(names *b, uint32_t scope, uint32_t in, view expression)
 {
-    name_base s = {.scope = scope, .in = in, .expression = names_string(b, expression)};
+    name_base s = {.scope = scope, .in = in, .expression = string_of(b, expression)};
     append(b, &b->bases, &s, sizeof s);
 }
 
@@ -258,7 +262,7 @@ void names_base_scope(names *b, uint32_t scope, uint32_t base, bool soft)
 
 void names_patch(names *b, uint32_t in, view expression, view name)
 {
-    patch p = {in, names_string(b, expression), names_string(b, name)};
+    patch p = {in, string_of(b, expression), string_of(b, name)};
     append(b, &b->patches, &p, sizeof p);
 }
 
@@ -415,7 +419,7 @@ static void resolve_bases(names *b)
     }
 }
 
-/* What a module is imported whole as: where its files differ in that it is what all of them have. */
+/* What a module is imported whole as; where its files differ in that: what all of them have. */
 static void unite_default(names *b, uint32_t scope, const name_base *list, size_t n)
 {
     uint32_t found[NAMES_DEPTH_MAX], n_found = 0;
@@ -461,7 +465,7 @@ static void trust_types(names *b)
     name_base *list = (name_base *)b->bases.ptr;
     size_t n = b->bases.len / sizeof *list;
     for (size_t i = 0; i < n; i++) {
-        bool typed = list[i].found &&
+        bool typed = list[i].found && names_scope_at(b, list[i].base)->flags & SCOPE_MODULE &&
                      (names_scope_at(b, list[i].base)->flags & (SCOPE_TYPES | SCOPE_OPEN)) ==
                          SCOPE_TYPES;
         if (typed && names_scope_at(b, list[i].scope)->flags & SCOPE_MODULE)

@@ -28,6 +28,7 @@ typedef enum {
     SCOPE_PACKAGE = 16,
     SCOPE_ALL = 32,    /* it says itself what a star takes: only these */
     SCOPE_TYPES = 64,  /* declarations: what they have is all */
+    SCOPE_NATIVE = 128, /* of the interpreter's own library */
 } scope_flags;
 
 typedef enum {
@@ -60,6 +61,7 @@ typedef struct {
     uint32_t *string_slots, *entry_slots; /* open addressing; [n_string_slots], ... */
     uint32_t n_string_slots, n_entry_slots;
     uint32_t n_strings, n_entries, n_scopes;
+    bool stub;      /* what is read are declarations: scopes are SCOPE_TYPES */
     uint8_t pass;   /* which file of a module is read: names of an earlier one stay */
     int status;
 } names;
@@ -67,7 +69,6 @@ typedef struct {
 CERIUM_CHECKED int names_open(names *b);
 void names_close(names *b);
 
-uint32_t names_string(names *b, view text); /* NAMES_NONE when it failed */
 view names_text(const names *b, uint32_t string);
 name_scope *names_scope_at(const names *b, uint32_t scope);
 name_entry *names_entry_at(const names *b, uint32_t entry);

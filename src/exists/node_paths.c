@@ -79,7 +79,8 @@ static bool find_file(const char *base, bool types, char *out)
                                         "/index.mjs", "/index.cjs", NULL};
     static const char *const declared[] = {".d.ts", ".d.mts", ".d.cts", ".ts", "/index.d.ts",
                                            "/index.d.mts", NULL};
-    static const char *const ends[][2] = {{".js", ".d.ts"}, {".ts", ".d.ts"}, {".mjs", ".d.mts"}, {".cjs", ".d.cts"}};
+    static const char *const ends[][2] = {
+        {".js", ".d.ts"}, {".ts", ".d.ts"}, {".mjs", ".d.mts"}, {".cjs", ".d.cts"}};
     char cut[4096];
     for (size_t i = 0; types && i < ARRAY_LEN(ends); i++) {
         if (!ends_with(base, ends[i][0]) || is_types(base)) continue;
@@ -165,7 +166,8 @@ static void add_pattern(const exports *e, const char *target, unsigned how)
             if (snprintf(path, sizeof path, "%s%s", below, name) >= (int)sizeof path) continue;
             if (snprintf(file, sizeof file, "%s/%s", above, path) >= (int)sizeof file) continue;
             if (!strchr(name, '.') && folder_kind_of(file) == FOLDERS_FOLDER) {
-                if (strcmp(name, "node_modules") != 0 && snprintf(file, sizeof file, "%s/", path) > 0)
+                snprintf(file, sizeof file, "%s/", path);
+                if (strcmp(name, "node_modules") != 0)
                     status = bytes_append(&todo, file, strlen(file) + 1);
                 continue;
             }
@@ -364,8 +366,8 @@ static bool find_bare(search *s, view specifier, char *out)
     bool top = !strncmp(folder, s->root, root) && !strstr(folder + root + 14, "/node_modules/");
     if (top) return true;
     /* A package below another one has a name that nobody else uses. */
-    if (snprintf(spec, sizeof spec, "%s%.*s", folder, (int)(specifier.len - n), specifier.ptr + n) >=
-        (int)sizeof spec)
+    view rest = {specifier.ptr + n, specifier.len - n};
+    if (snprintf(spec, sizeof spec, "%s%.*s", folder, (int)rest.len, rest.ptr) >= (int)sizeof spec)
         return false;
     if (snprintf(out, NAMES_WORD_MAX, "j%s", folder) >= (int)NAMES_WORD_MAX) return false;
     if (names_find(s->f->b, 0, view_of(out)) == NAMES_NONE) read_package(s, folder, folder);

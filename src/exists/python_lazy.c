@@ -11,6 +11,7 @@ typedef struct {
     uint32_t module, begin, end; /* tokens of the body */
     view name;                   /* of the parameter */
     uint16_t indent;             /* of its statements */
+    bool odd;                    /* something was not understood */
     bool narrowed;               /* from here on the name is one of those that were tested */
 } lazy;
 
@@ -44,7 +45,7 @@ static uint32_t literal_of(const lazy *z, view name)
     const code_file *s = z->s;
     for (uint32_t i = 0; i + 3 < s->n; i++) {
         const token *t = &s->t[i];
-        if (!t->first || t->indent || !view_equal(token_text(s->text, t), name)) continue;
+        if (!t->first || !view_equal(token_text(s->text, t), name)) continue;
         uint32_t k = i + 1;
         if (code_sign(s, k, ':'))
             while (k < s->n && s->t[k].kind != TOKEN_LINE && !code_sign(s, k, '=')) k++;
@@ -83,38 +84,40 @@ static uint32_t read_test(lazy *z, uint32_t i, bool raises)
     return local ? i + 1 : code_behind(s, i, s->n);
 }
 
-/* Uses of the name in [i, end), at the body's own depth. */
-static bool read_uses(lazy *z, uint32_t i, uint32_t end, bool raises, bool *tests)
+/* One use of the name at i; false: of that nobody can tell. */
+static bool read_use(lazy *z, uint32_t i, bool raises, bool *tests)
 {
     const code_file *s = z->s;
-    for (; i < end; i++) {
-        if (!is_name(z, i) || z->narrowed) continue;
-        if (code_sign(s, i + 1, SIGN_COMPARE)) {
-            if (!code_kind(s, i + 2, TOKEN_STRING)) return false;
-            if (!raises) add(z, i + 2);
-            *tests = true;
-        } else if (i && code_sign(s, i - 1, SIGN_COMPARE) && i > 1 &&
-                   code_kind(s, i - 2, TOKEN_STRING)) {
-            if (!raises) add(z, i - 2);
-            *tests = true;
-        } else if (code_is(s, i + 1, "in") ||
-                   (code_is(s, i + 1, "not") && code_is(s, i + 2, "in"))) {
-            if (!read_test(z, i + 1, raises)) return false;
-            *tests = true;
-        } else if (i > 1 && code_sign(s, i - 1, '[') && code_kind(s, i - 2, TOKEN_NAME)) {
-            uint32_t at = literal_of(z, code_word(s, i - 2));
-            if (!at) return false;
-            add_literal(z, at);
-        } else if (i > 3 && code_sign(s, i - 1, '(') && code_is(s, i - 2, "get")) {
-            uint32_t at = literal_of(z, code_word(s, i - 4));
-            if (!at) return false;
-            add_literal(z, at);
-        } else return false;
+    if (code_sign(s, i + 1, SIGN_COMPARE)) {
+        if (!code_kind(s, i + 2, TOKEN_STRING)) return false;
+        if (!raises) add(z, i + 2);
+        return *tests = true;
     }
-    return true;
+    if (i > 1 && code_sign(s, i - 1, SIGN_COMPARE) && code_kind(s, i - 2, TOKEN_STRING)) {
+        if (!raises) add(z, i - 2);
+        return *tests = true;
+    }
+    if (code_is(s, i + 1, "in") || (code_is(s, i + 1, "not") && code_is(s, i + 2, "in"))) {
+        *tests = true;
+        return read_test(z, i + 1, raises) != 0;
+    }
+    bool index = i > 1 && code_sign(s, i - 1, '[') && code_kind(s, i - 2, TOKEN_NAME);
+    bool get = i > 3 && code_sign(s, i - 1, '(') && code_is(s, i - 2, "get");
+    uint32_t at = index ? literal_of(z, code_word(s, i - 2))
+                  : get ? literal_of(z, code_word(s, i - 4))
+                        : 0;
+    if (at) add_literal(z, at);
+    return at != 0;
 }
 
-static bool read_body(lazy *z)
+/* Uses of the name in [i, end), at the body's own depth. */
+static void read_uses(lazy *z, uint32_t i, uint32_t end, bool raises, bool *tests)
+{
+    for (; i < end; i++)
+        if (is_name(z, i) && !z->narrowed) z->odd |= !read_use(z, i, raises, tests);
+}
+
+static void read_body(lazy *z)
 {
     const code_file *s = z->s;
     bool tests = false;
@@ -128,26 +131,22 @@ static bool read_body(lazy *z)
         }
         bool own = s->t[i].first && s->t[i].indent == z->indent;
         bool branch = code_is(s, i, "if") || code_is(s, i, "elif");
-        if (code_is(s, i, "try") || code_is(s, i, "for") || code_is(s, i, "while"))
-            return false;
-        if (own && code_is(s, i, "else") && !tests) return false;
+        z->odd |= code_is(s, i, "try") || code_is(s, i, "for") || code_is(s, i, "while") ||
+                  (own && code_is(s, i, "else") && !tests) || (own && branch && !colon);
         if (own && branch) {
             bool tested = false;
-            if (!colon) return false;
-            bool raises = then_raises(z, colon);
-            if (!read_uses(z, i, colon, raises, &tested)) return false;
+            read_uses(z, i, colon, colon && then_raises(z, colon), &tested);
             tests = tested;
         } else if (own && !code_is(s, i, "raise") && !code_is(s, i, "import") &&
                    !code_is(s, i, "from")) {
             bool tested = false;
-            if (!read_uses(z, i, stop, false, &tested)) return false;
+            read_uses(z, i, stop, false, &tested);
         } else if (!own && !tests && !z->narrowed && !code_is(s, i, "raise")) {
             bool tested = false;
-            if (!read_uses(z, i, stop, false, &tested)) return false;
+            read_uses(z, i, stop, false, &tested);
         }
         i = stop + 1;
     }
-    return true;
 }
 
 bool python_lazy(const code_file *s, uint32_t module, uint32_t i, uint32_t end)
@@ -164,5 +163,6 @@ bool python_lazy(const code_file *s, uint32_t module, uint32_t i, uint32_t end)
         if (s->t[z.end].first && s->t[z.end].indent <= s->t[first].indent &&
             s->t[z.end].kind != TOKEN_LINE)
             break;
-    return read_body(&z);
+    read_body(&z);
+    return !z.odd;
 }

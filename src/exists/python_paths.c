@@ -60,7 +60,10 @@ static bool read_one(search *s, const char *folder, const char *name, const char
     else if (s->library) read_beside(s, module, shown, package, (view){s->text.ptr, s->text.len});
     else {
         b->pass = pass;
+        b->stub = !strcmp(end, ".pyi");
+        if (b->stub) names_scope_at(b, module)->flags |= SCOPE_TYPES;
         python_read(b, module, shown, package, (view){s->text.ptr, s->text.len});
+        b->stub = false;
     }
     return true;
 }

@@ -167,7 +167,7 @@ static bool add_all(reading *r, uint32_t i, uint32_t end)
                 at = names_find(b, r->module, code_word(&r->s, i));
             }
             if (at != NAMES_NONE) names_entry_at(b, at)->starred = true;
-        } else if (t->kind == TOKEN_NAME || !strchr("[](),\n", t->sign ? t->sign : '?')) whole = false;
+        } else if (t->kind != TOKEN_SIGN || !strchr("[](),", t->sign)) whole = false;
     }
     return whole;
 }
@@ -234,13 +234,23 @@ static void note_dynamic(reading *r, uint32_t i, uint32_t end)
 {
     bool inside = is_in_function(r);
     for (uint32_t k = i; k < end; k++) {
-        if (r->s.t[k].kind != TOKEN_NAME || (k > i && code_sign(&r->s, k - 1, '.'))) continue;
-        bool names_ = code_is(&r->s, k, "globals") ||
-                      (!inside && (code_is(&r->s, k, "locals") || code_is(&r->s, k, "vars")));
+        if (r->s.t[k].kind != TOKEN_NAME) continue;
+        bool own = !k || !code_sign(&r->s, k - 1, '.');
+        bool names_ = (own && code_is(&r->s, k, "globals")) ||
+                      (own && !inside &&
+                       (code_is(&r->s, k, "locals") || code_is(&r->s, k, "vars")));
+        bool hooks = code_is(&r->s, k, "meta_path") || code_is(&r->s, k, "path_hooks");
+        if (hooks) names_open_scope(b_of(r), r->module);
         bool stores = names_ && code_sign(&r->s, k + 1, '(') && code_sign(&r->s, k + 2, ')') &&
                       (code_is(&r->s, k + 4, "update") || code_is(&r->s, k + 4, "setdefault"));
         for (uint32_t m = k + 3; names_ && code_sign(&r->s, k + 3, '[') && m < end; m++)
             stores |= code_sign(&r->s, m, '=');
+        /* It is kept, or given to somebody: names[x] = y */
+        bool given = names_ && code_is(&r->s, k, "globals") && code_sign(&r->s, k + 2, ')') && k &&
+                     (code_sign(&r->s, k - 1, '=') || code_sign(&r->s, k - 1, '(') ||
+                      code_sign(&r->s, k - 1, ',')) &&
+                     !code_sign(&r->s, k + 3, '[') && !code_sign(&r->s, k + 3, '.');
+        stores |= given;
         bool self = code_is(&r->s, k, "sys") && code_is(&r->s, k + 2, "modules") &&
                     code_is(&r->s, k + 4, "__name__");
         bool runs = !inside && (code_is(&r->s, k, "exec") || code_is(&r->s, k, "execfile")) &&
@@ -414,7 +424,7 @@ static uint32_t statement_end(const code_file *s, uint32_t i, bool head, uint32_
     for (; i < s->n; i++) {
         const token *t = &s->t[i];
         if (t->kind == TOKEN_LINE) return i;
-        lambda |= token_is(s->text, t, "lambda");
+        lambda |= !depth && token_is(s->text, t, "lambda");
         if (t->kind != TOKEN_SIGN) continue;
         if (strchr("([{", t->sign)) depth++;
         if (strchr(")]}", t->sign) && depth) depth--;

@@ -28,8 +28,6 @@ typedef struct {
 
 /* The module that the string at i names, into r->path. */
 bool script_path(scripts *r, uint32_t i);
-/* A local name is exported under a name. */
-void script_export(scripts *r, view name, view local);
 /* Static members of the class whose body begins at i, which is what the module exports. */
 void script_statics(scripts *r, uint32_t i);
 /* Does the class that is extended at i pass on what nobody can tell? */

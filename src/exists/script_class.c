@@ -1,5 +1,12 @@
-/* script_class.c - classes that a CommonJS module exports. */
+/* script_class.c - classes that a CommonJS module exports, and the modules that strings name. */
 #include "exists/script.h"
+
+/* The string at i as a path in the root. */
+bool script_path(scripts *r, uint32_t i)
+{
+    return code_kind(&r->s, i, TOKEN_STRING) && r->s.t[i].plain &&
+           r->find(r->user, code_word(&r->s, i), r->path);
+}
 
 /* Static members of the class whose body begins at i. */
 void script_statics(scripts *r, uint32_t i)

@@ -11,14 +11,7 @@ static bool sign(const scripts *r, uint32_t i, char c) { return code_sign(&r->s,
 
 static bool is_name(const scripts *r, uint32_t i) { return code_kind(&r->s, i, TOKEN_NAME); }
 
-/* The string at i as a path in the root. */
-bool script_path(scripts *r, uint32_t i)
-{
-    return code_kind(&r->s, i, TOKEN_STRING) && r->s.t[i].plain &&
-           r->find(r->user, word(r, i), r->path);
-}
-
-void script_export(scripts *r, view name, view local)
+static void export_name(scripts *r, view name, view local)
 {
     names_alias(r->s.b, r->module, name, r->locals, local);
 }
@@ -41,7 +34,7 @@ static uint32_t read_list(scripts *r, uint32_t i, bool exports)
         uint32_t scope = exports ? r->module : r->locals;
         if (from && known) names_import(b, scope, name, view_of(r->path), member);
         else if (from) names_add(b, scope, name, NAME_VALUE, 0);
-        else script_export(r, name, member);
+        else export_name(r, name, member);
         if (!exports && from && !known) continue;
     }
     return from ? stop + 2 : stop;
@@ -60,7 +53,8 @@ static uint32_t read_import(scripts *r, uint32_t i)
         view name = word(r, i);
         bool known = is(r, i + 2, "require") && script_path(r, i + 4);
         if (known) names_import(b, r->locals, name, view_of(r->path), VIEW(""));
-        else if (code_dotted(&r->s, i + 2, r->s.n, &r->words) && r->words.len && !is(r, i + 2, "require"))
+        else if (!is(r, i + 2, "require") && code_dotted(&r->s, i + 2, r->s.n, &r->words) &&
+                 r->words.len)
             names_alias(b, r->locals, name, r->locals, (view){r->words.ptr, r->words.len});
         return i + 3;
     }
@@ -102,12 +96,12 @@ static uint32_t read_default(scripts *r, uint32_t i)
     bool defines = is(r, i, "function") || is(r, i, "class") || is(r, i, "interface") ||
                    is(r, i, "enum");
     if (defines && is_name(r, i + 1)) {
-        script_export(r, VIEW("default"), word(r, i + 1));
+        export_name(r, VIEW("default"), word(r, i + 1));
         return i; /* the definition is read next */
     }
     uint32_t end = code_dotted(&r->s, i, r->s.n, &r->words);
     bool alone = r->words.len && (end >= r->s.n || sign(r, end, ';') || r->s.t[end].first);
-    if (alone) script_export(r, VIEW("default"), (view){r->words.ptr, r->words.len});
+    if (alone) export_name(r, VIEW("default"), (view){r->words.ptr, r->words.len});
     else names_add(b, r->module, VIEW("default"), NAME_VALUE, 0);
     return defines ? i : end > i ? end : i + 1;
 }
@@ -134,7 +128,7 @@ static uint32_t read_export(scripts *r, uint32_t i, bool *exported)
         r->has_list = true;
         if (what.len) names_base(b, r->module, r->locals, what);
         else names_open_scope(b, r->module);
-        if (what.len) script_export(r, VIEW("default"), what);
+        if (what.len) export_name(r, VIEW("default"), what);
         else names_add(b, r->module, VIEW("default"), NAME_VALUE, 0);
         return end;
     }
@@ -150,7 +144,7 @@ static void define(scripts *r, view name, name_kind kind, uint32_t target, bool 
     names *b = r->s.b;
     uint32_t into = r->n_bodies ? r->bodies[r->n_bodies - 1].scope : r->locals;
     names_add(b, into, name, kind, target);
-    if (exported && !r->n_bodies) script_export(r, name, name);
+    if (exported && !r->n_bodies) export_name(r, name, name);
     else if (!r->n_bodies && r->types && !r->is_global) r->n_ambient++;
 }
 
@@ -160,7 +154,7 @@ static uint32_t scope_named(scripts *r, view name, bool is_namespace, bool expor
     uint32_t into = r->n_bodies ? r->bodies[r->n_bodies - 1].scope : r->locals;
     uint32_t old = names_find(b, into, name);
     if (old != NAMES_NONE && names_entry_at(b, old)->kind == NAME_SCOPE) {
-        if (exported && !r->n_bodies) script_export(r, name, name);
+        if (exported && !r->n_bodies) export_name(r, name, name);
         return names_entry_at(b, old)->target;
     }
     uint32_t made = names_scope(b, SCOPE_CLASS, name, into);
@@ -262,20 +256,22 @@ static uint32_t read_variables(scripts *r, uint32_t i, bool exported)
             view name = word(r, i);
             uint32_t at = i + 1, end = 0;
             bool typed = sign(r, at, ':'), gets = sign(r, at, '=');
-            if (typed) end = code_dotted(&r->s, at + 1 + is(r, at + 1, "typeof"), r->s.n, &r->words);
+            uint32_t type = at + 1 + is(r, at + 1, "typeof");
+            if (typed) end = code_dotted(&r->s, type, r->s.n, &r->words);
             else if (gets && !is(r, at + 1, "new"))
                 end = code_dotted(&r->s, at + 1, r->s.n, &r->words);
             bool alone = end && r->words.len &&
                          (end >= r->s.n || sign(r, end, ';') || sign(r, end, ',') ||
                           r->s.t[end].first || (typed && sign(r, end, '=')));
             uint32_t into = r->n_bodies ? r->bodies[r->n_bodies - 1].scope : r->locals;
-            if (gets && is(r, at + 1, "require") && script_path(r, at + 3) && sign(r, at + 4, ')')) {
+            bool requires = gets && is(r, at + 1, "require") && sign(r, at + 4, ')');
+            if (requires && script_path(r, at + 3)) {
                 bool member = sign(r, at + 5, '.') && is_name(r, at + 6);
                 names_import(b, into, name, view_of(r->path), member ? word(r, at + 6) : VIEW(""));
-                if (exported) script_export(r, name, name);
+                if (exported) export_name(r, name, name);
             } else if (alone) {
                 names_alias(b, into, name, into, (view){r->words.ptr, r->words.len});
-                if (exported && !r->n_bodies) script_export(r, name, name);
+                if (exported && !r->n_bodies) export_name(r, name, name);
             } else define(r, name, NAME_VALUE, 0, exported);
             i = at;
         } else break;
@@ -283,7 +279,8 @@ static uint32_t read_variables(scripts *r, uint32_t i, bool exported)
         for (; i < r->s.n; i++) { /* to the next one, or the end */
             if (r->s.t[i].kind != TOKEN_SIGN) {
                 bool ends = !depth && r->s.t[i].first && r->s.t[i].kind == TOKEN_NAME &&
-                            !(r->s.t[i - 1].kind == TOKEN_SIGN && !strchr(")]}", r->s.t[i - 1].sign));
+                            (r->s.t[i - 1].kind != TOKEN_SIGN ||
+                             strchr(")]}", r->s.t[i - 1].sign));
                 if (ends) return i;
                 continue;
             }
@@ -342,7 +339,7 @@ static uint32_t read_definition(scripts *r, uint32_t i, bool exported)
             uint32_t old = names_find(r->s.b, into, word(r, at));
             bool scope = old != NAMES_NONE && names_entry_at(r->s.b, old)->kind == NAME_SCOPE;
             if (!scope) define(r, word(r, at), NAME_CALL, r->locals, exported);
-            else if (exported && !r->n_bodies) script_export(r, word(r, at), word(r, at));
+            else if (exported && !r->n_bodies) export_name(r, word(r, at), word(r, at));
         }
         at = skip_angles(r, at + 1);
         if (sign(r, at, '(')) at = code_behind(&r->s, at, r->s.n);
@@ -391,7 +388,7 @@ static void export_ambient(scripts *r)
     for (uint32_t i = names_scope_at(b, r->locals)->first; i && !b->status;) {
         const name_entry e = *names_entry_at(b, i - 1);
         view name = names_text(b, e.name);
-        if (names_find(b, r->module, name) == NAMES_NONE) script_export(r, name, name);
+        if (names_find(b, r->module, name) == NAMES_NONE) export_name(r, name, name);
         i = e.next;
     }
 }

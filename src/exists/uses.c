@@ -3,18 +3,6 @@
 
 #include "base/hash.h"
 
-bool uses_reads(guard_language language)
-{
-    return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT ||
-           language == GUARD_TYPESCRIPT || language == GUARD_TSX;
-}
-
-void uses_begin(uses_state *s)
-{
-    memset(s, 0, sizeof *s);
-    s->was_indent = -1;
-}
-
 uint32_t uses_behind(const uses_call *c, uint32_t i)
 {
     uint32_t depth = 0;
@@ -73,7 +61,7 @@ static uint64_t patch_hash(uint32_t scope, view name)
     return hash_bytes(name.ptr, name.len, (uint64_t)scope + 2);
 }
 
-void uses_patch(uses_call *c, uint32_t scope, view name)
+static void add_patch(uses_call *c, uint32_t scope, view name)
 {
     uses_state *s = c->s;
     s->patched[s->n_patched++ % USES_PATCHED_MAX] = patch_hash(scope, name);
@@ -160,7 +148,9 @@ static bool is_everywhere(const uses_call *c, view name)
         "prototype", "name", "length", "call", "apply", "bind", "toString", "constructor",
         "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "valueOf",
         "default", "arguments", "caller"};
-    if (c->letter == 'p') return is_dunder(name) || view_equal(name, VIEW("mro"));
+    if (c->letter == 'p')
+        return is_dunder(name) || view_equal(name, VIEW("mro")) ||
+               view_equal(name, VIEW("register")); /* of abstract classes */
     if (is_dunder(name)) return true;
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (view_equal(name, view_of(words[i]))) return true;
@@ -243,8 +233,11 @@ void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target)
         index_answer a = uses_find(c, target, word, &next);
         if (a == INDEX_UNKNOWN) return;
         if (a == INDEX_NOT) {
-            bool known = may_be_type(c, target, word);
-            if (is_stored(c, i, at + 2) || asks(c, i, at + 2)) uses_patch(c, target, word);
+            /* What has no public name may be of another build, or of declarations. */
+            bool known = may_be_type(c, target, word) ||
+                         (word.ptr[0] == '_' && c->letter == 'p' &&
+                          index_flags(c->x, target) & (SCOPE_NATIVE | SCOPE_TYPES));
+            if (is_stored(c, i, at + 2) || asks(c, i, at + 2)) add_patch(c, target, word);
             else if (!known)
                 uses_report(c, EXISTS_ATTRIBUTE, target, i, at + 2, index_label(c->x, target),
                              word);
@@ -258,97 +251,4 @@ void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target)
     if (!uses_sign(c, at + 1, '(') || c->letter != 'p') return;
     if (kind == NAME_CALL) check_keywords(c, at + 1, target, label);
     else if (kind == NAME_SCOPE) check_class(c, at + 1, target);
-}
-
-/* ---- lines ---- */
-
-static uint32_t n_lines(view text)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
-    return n;
-}
-
-/* A statement of a script that goes on below: import { */
-static bool goes_on(const uses_call *c)
-{
-    uint32_t depth = 0;
-    bool takes = uses_is(c, 0, "import") || uses_is(c, 0, "export") ||
-                 ((uses_is(c, 0, "const") || uses_is(c, 0, "let") || uses_is(c, 0, "var")) &&
-                  uses_sign(c, 1, '{'));
-    if (!takes || !(uses_sign(c, 1, '{') || uses_is(c, 0, "import"))) return false;
-    for (uint32_t i = 0; i < c->n; i++) {
-        if (uses_sign(c, i, '{')) depth++;
-        if (uses_sign(c, i, '}') && depth) depth--;
-    }
-    if (depth) return true;
-    /* import { a } from 'x': its end is a string */
-    bool closed = false;
-    for (uint32_t i = 0; i < c->n; i++)
-        closed |= c->t[i].kind == TOKEN_STRING || uses_sign(c, i, ';') || uses_sign(c, i, '(') ||
-                  uses_sign(c, i, '=');
-    return uses_is(c, 0, "import") && c->n > 1 && !closed;
-}
-
-static uint32_t read_text(uses_call *c, view text, bool may_wait)
-{
-    token tokens[USES_TOKENS_MAX];
-    uses_state *s = c->s;
-    tokens_carry before = s->carry;
-    bool script = c->letter == 'j';
-    c->text = text;
-    c->t = tokens;
-    c->n = (uint32_t)tokens_read(&s->carry, script ? TOKENS_SCRIPT : TOKENS_PYTHON, text, tokens,
-                                 USES_TOKENS_MAX);
-    if (script && may_wait && text.len < USES_TEXT_BYTES && goes_on(c)) {
-        if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);
-        s->n_text = (uint16_t)text.len;
-        s->carry = before;
-        return 0;
-    }
-    s->n_text = 0;
-    if (script) uses_script(c);
-    else uses_python(c);
-    return c->n_out;
-}
-
-uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
-                    exists_finding *out)
-{
-    uses_call c = {.x = x, .s = s, .language = language, .out = out, .try_indent = -1,
-                    .letter = language == GUARD_PYTHON ? 'p' : 'j'};
-    uint32_t was = s->n_text, from = s->line, n;
-    s->line += n_lines(line);
-    if (!uses_reads(language)) return 0;
-    if (was && was + line.len <= USES_TEXT_BYTES) {
-        memcpy(s->text + was, line.ptr, line.len);
-        n = read_text(&c, (view){s->text, was + line.len}, true);
-        for (uint32_t i = 0; i < n; i++) { /* bytes of this line */
-            bool before = out[i].begin < was;
-            out[i].late |= before;
-            out[i].begin = before ? 0 : out[i].begin - was;
-            out[i].end = out[i].end < was ? 0 : out[i].end - was;
-        }
-        return n;
-    }
-    if (was) { /* too long: what was there is read as it is */
-        n = read_text(&c, (view){s->text, was}, false);
-        for (uint32_t i = 0; i < n; i++) out[i].late = true;
-    }
-    s->text_line = from;
-    uint32_t first = c.n_out;
-    (void)first;
-    return read_text(&c, line, true);
-}
-
-uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out)
-{
-    uses_call c = {.x = x, .s = s, .out = out};
-    (void)x;
-    for (uint32_t i = 0; i < s->n_pending && c.n_out < USES_FINDINGS_MAX; i++) {
-        s->pending[i].f.late = true;
-        out[c.n_out++] = s->pending[i].f;
-    }
-    s->n_pending = 0;
-    return c.n_out;
 }

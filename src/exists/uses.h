@@ -51,7 +51,6 @@ typedef struct {
     uint8_t kind;
     bool guards;       /* what is not there in it is expected */
     bool leaves;       /* its last statement goes away */
-    bool types_only;   /* only checkers of types read it */
 } uses_block;
 
 typedef struct {
@@ -89,7 +88,6 @@ typedef struct {
     uint32_t n;
     int32_t indent;    /* of the statement; of a script the depth */
     bool guards;       /* it stands where what is not there is expected */
-    bool types_only;   /* only checkers of types read it */
     int32_t try_indent; /* of the try that it stands in, or -1 */
     exists_finding *out; /* [USES_FINDINGS_MAX] */
     uint32_t n_out;
@@ -110,7 +108,10 @@ uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out);
 void uses_python(uses_call *c);
 void uses_script(uses_call *c);
 
-static inline view uses_word(const uses_call *c, uint32_t i) { return token_text(c->text, &c->t[i]); }
+static inline view uses_word(const uses_call *c, uint32_t i)
+{
+    return token_text(c->text, &c->t[i]);
+}
 static inline bool uses_is(const uses_call *c, uint32_t i, const char *word)
 {
     return i < c->n && token_is(c->text, &c->t[i], word);
@@ -130,7 +131,6 @@ void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
 /* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
 void uses_hide(uses_call *c, view name, int32_t until);
 const uses_bound *uses_bound_of(const uses_call *c, view name);
-void uses_patch(uses_call *c, uint32_t scope, view name);
 /* The chain .a.b.c behind token i, which is `from`. */
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);
 /* Is the name in the scope?  out as index_find(); a package's modules are its names. */

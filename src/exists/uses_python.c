@@ -36,7 +36,7 @@ static void push_block(uses_call *c, uint8_t kind, bool guards)
         s->guarded = true; /* too deep to tell */
         return;
     }
-    s->blocks[s->n_blocks++] = (uses_block){c->indent, kind, guards, false, false};
+    s->blocks[s->n_blocks++] = (uses_block){c->indent, kind, guards, false};
 }
 
 /* A block ends: where it went away under a condition, what comes is for the others. */
@@ -63,11 +63,9 @@ static void look_around(uses_call *c)
 {
     const uses_state *s = c->s;
     c->guards = s->guarded;
-    c->types_only = false;
     c->try_indent = -1;
     for (uint32_t i = 0; i < s->n_blocks; i++) {
         c->guards |= s->blocks[i].guards;
-        c->types_only |= s->blocks[i].types_only;
         if (s->blocks[i].kind == BLOCK_TRY) c->try_indent = s->blocks[i].indent;
         if (s->blocks[i].kind == BLOCK_FUNCTION) c->try_indent = -1;
     }
@@ -79,7 +77,8 @@ static bool is_guard(const uses_call *c, uint32_t i, uint32_t end)
     static const char *const words[] = {"platform", "version_info", "hexversion", "PY2", "PY3",
                                         "find_spec", "hasattr", "getattr", "implementation",
                                         "importlib", "PYPY", "version", "system", "modules",
-                                        "suppress", "python_implementation", "IS_PYPY", "raises"};
+                                        "suppress", "python_implementation", "IS_PYPY", "raises",
+                                        "assert_raises", "assertRaises", "warns"};
     static const char *const begins[] = {"HAS_", "HAVE_", "_HAS_", "_HAVE_", "IS_", "_IS_", "WITH_",
                                          "USE_", "has_", "have_", "is_windows", "is_win", "_has_",
                                          "WIN", "_WIN", "PY3", "PY_", "_PY", "NUMPY", "numpy_",
@@ -136,7 +135,8 @@ static bool is_of_host(view name)
         "digitalio", "_typeshed", "idaapi", "idc", "idautils", "ghidra", "lldb", "gdb", "vim",
         "weechat", "FreeCAD", "adsk", "arcpy", "rhinoscriptsyntax", "Rhino", "clr", "System",
         "java", "javax", "org", "conftest", "__main__", "dbutils", "_pytest", "pip", "setuptools",
-        "pkg_resources", "distutils", "wheel", "google", "jnius", "android", "rubicon", "ida_hexrays"};
+        "pkg_resources", "distutils", "wheel", "google", "jnius", "android", "rubicon",
+        "ida_hexrays"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (view_is(name, words[i])) return true;
     return false;
@@ -208,7 +208,10 @@ static uint32_t dotted_end(const uses_call *c, uint32_t i, uint32_t end)
     return i;
 }
 
-static void forget(uses_call *c, view name) { uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN); }
+static void forget(uses_call *c, view name)
+{
+    uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN);
+}
 
 /* import a.b as c, d */
 static void read_import(uses_call *c, uint32_t i, uint32_t end)
@@ -248,7 +251,8 @@ static void read_from(uses_call *c, uint32_t i, uint32_t end)
         uint32_t at = i;
         if (uses_is(c, i + 1, "as") && uses_name(c, i + 2)) name = uses_word(c, i += 2);
         bool dunder = view_starts(member, VIEW("__")) ||
-                      (c->types_only && view_starts(member, VIEW("_")));
+                      (view_starts(member, VIEW("_")) && a == INDEX_THERE &&
+                       index_flags(c->x, scope) & SCOPE_NATIVE);
         index_answer got = a == INDEX_THERE ? uses_find(c, scope, member, &found) : INDEX_UNKNOWN;
         if (got == INDEX_NOT && !dunder)
             uses_report(c, EXISTS_SYMBOL, scope, at, at, label, member);
@@ -346,7 +350,7 @@ static uint32_t statement_end(const uses_call *c, uint32_t i, bool head, uint32_
     for (; i < c->n; i++) {
         const token *t = &c->t[i];
         if (t->kind == TOKEN_LINE) return i;
-        lambda |= uses_is(c, i, "lambda");
+        lambda |= !depth && uses_is(c, i, "lambda");
         if (t->kind != TOKEN_SIGN) continue;
         if (strchr("([{", t->sign)) depth++;
         if (strchr(")]}", t->sign) && depth) depth--;
@@ -406,8 +410,6 @@ static void read_head(uses_call *c, uint32_t i, uint32_t end)
     read_uses(c, i + 1, end);
     c->guards = was;
     push_block(c, BLOCK_BRANCH, guards);
-    for (uint32_t k = i; k < end; k++)
-        if (uses_is(c, k, "TYPE_CHECKING")) s->blocks[s->n_blocks - 1].types_only = true;
 }
 
 static void note_leaving(uses_call *c, uint32_t i, uint32_t end)

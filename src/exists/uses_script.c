@@ -19,7 +19,8 @@ static bool is_string(const uses_call *c, uint32_t i)
 /* Specifiers that a program, a bundler or a configuration gives their meaning. */
 static bool is_of_host(view s)
 {
-    static const char *const words[] = {"vscode", "electron", "k6", "atom", "bun", "deno", "obsidian",
+    static const char *const words[] = {"vscode", "electron", "k6", "atom", "bun", "deno",
+                                        "obsidian",
                                         "server-only", "client-only", "astro", "figma", "photoshop",
                                         "uxp", "zx", "cypress", "fsevents", "electron/main",
                                         "electron/renderer", "webpack", "vite"};
@@ -212,7 +213,8 @@ static void hide_parameters(uses_call *c)
         if (arrow && uses_sign(c, stop, ':')) { /* a type may stand between; else a ternary */
             arrow = false;
             for (uint32_t m = stop; m < c->n && !uses_sign(c, m, ';') && !arrow; m++)
-                arrow = uses_sign(c, m, SIGN_ARROW) || (uses_sign(c, m, '{') && k && uses_name(c, k - 1));
+                arrow = uses_sign(c, m, SIGN_ARROW) ||
+                        (uses_sign(c, m, '{') && k && uses_name(c, k - 1));
         }
         if (arrow || function || method) hide_group(c, k, depth);
     }
@@ -302,7 +304,7 @@ static void open_block(uses_call *c, bool guards)
     c->indent++;
     if (!guards) return;
     if (s->n_blocks == USES_BLOCKS_MAX) s->guarded = true;
-    else s->blocks[s->n_blocks++] = (uses_block){c->indent, 0, true, false, false};
+    else s->blocks[s->n_blocks++] = (uses_block){c->indent, 0, true, false};
 }
 
 static void close_block(uses_call *c)

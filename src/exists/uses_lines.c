@@ -1,0 +1,103 @@
+/* uses_lines.c - lines of a text, given to the reader of its language. */
+#include "exists/uses.h"
+
+bool uses_reads(guard_language language)
+{
+    return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT ||
+           language == GUARD_TYPESCRIPT || language == GUARD_TSX;
+}
+
+void uses_begin(uses_state *s)
+{
+    memset(s, 0, sizeof *s);
+    s->was_indent = -1;
+}
+
+static uint32_t n_lines(view text)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
+    return n;
+}
+
+/* A statement of a script that goes on below: import { */
+static bool goes_on(const uses_call *c)
+{
+    uint32_t depth = 0;
+    bool takes = uses_is(c, 0, "import") || uses_is(c, 0, "export") ||
+                 ((uses_is(c, 0, "const") || uses_is(c, 0, "let") || uses_is(c, 0, "var")) &&
+                  uses_sign(c, 1, '{'));
+    if (!takes || !(uses_sign(c, 1, '{') || uses_is(c, 0, "import"))) return false;
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (uses_sign(c, i, '{')) depth++;
+        if (uses_sign(c, i, '}') && depth) depth--;
+    }
+    if (depth) return true;
+    /* import { a } from 'x': its end is a string */
+    bool closed = false;
+    for (uint32_t i = 0; i < c->n; i++)
+        closed |= c->t[i].kind == TOKEN_STRING || uses_sign(c, i, ';') || uses_sign(c, i, '(') ||
+                  uses_sign(c, i, '=');
+    return uses_is(c, 0, "import") && c->n > 1 && !closed;
+}
+
+static uint32_t read_text(uses_call *c, view text, bool may_wait)
+{
+    token tokens[USES_TOKENS_MAX];
+    uses_state *s = c->s;
+    tokens_carry before = s->carry;
+    bool script = c->letter == 'j';
+    c->text = text;
+    c->t = tokens;
+    c->n = (uint32_t)tokens_read(&s->carry, script ? TOKENS_SCRIPT : TOKENS_PYTHON, text, tokens,
+                                 USES_TOKENS_MAX);
+    if (script && may_wait && text.len < USES_TEXT_BYTES && goes_on(c)) {
+        if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);
+        s->n_text = (uint16_t)text.len;
+        s->carry = before;
+        return 0;
+    }
+    s->n_text = 0;
+    if (script) uses_script(c);
+    else uses_python(c);
+    return c->n_out;
+}
+
+uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
+                    exists_finding *out)
+{
+    uses_call c = {.x = x, .s = s, .language = language, .out = out, .try_indent = -1,
+                    .letter = language == GUARD_PYTHON ? 'p' : 'j'};
+    uint32_t was = s->n_text, from = s->line, n;
+    s->line += n_lines(line);
+    if (!uses_reads(language)) return 0;
+    if (was && was + line.len <= USES_TEXT_BYTES) {
+        memcpy(s->text + was, line.ptr, line.len);
+        n = read_text(&c, (view){s->text, was + line.len}, true);
+        for (uint32_t i = 0; i < n; i++) { /* bytes of this line */
+            bool before = out[i].begin < was;
+            out[i].late |= before;
+            out[i].begin = before ? 0 : out[i].begin - was;
+            out[i].end = out[i].end < was ? 0 : out[i].end - was;
+        }
+        return n;
+    }
+    if (was) { /* too long: what was there is read as it is */
+        n = read_text(&c, (view){s->text, was}, false);
+        for (uint32_t i = 0; i < n; i++) out[i].late = true;
+    }
+    s->text_line = from;
+    return read_text(&c, line, true);
+}
+
+uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out)
+{
+    uses_call c = {.x = x, .s = s, .out = out};
+    (void)x;
+    for (uint32_t i = 0; i < s->n_pending && c.n_out < USES_FINDINGS_MAX; i++) {
+        s->pending[i].f.late = true;
+        out[c.n_out++] = s->pending[i].f;
+    }
+    s->n_pending = 0;
+    return c.n_out;
+}
