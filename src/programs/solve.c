@@ -55,10 +55,12 @@ static const option_spec own[] = {
     {"function", "NAME", "write the body of this function anew", TAKES_TEXT(solve, function)},
     {"variants", "N", "try at most N (default 256)",
      TAKES_U32(solve, n_variants, 1, SOLVE_VARIANTS_MAX), .letter = 'N'},
-    {"survivors", "K", "go on until K different ones pass, and show the one that most of them "
-     "agree with on other inputs, then the smallest change (default 1: the first)",
-     TAKES_U32(solve, n_survivors, 1, SOLVE_SURVIVORS_MAX)},
-    {"all", NULL, "try all of them: as --survivors with no end", TAKES_FLAG(solve, all)},
+    {"first", NULL, "show the first that passes", TAKES_FLAG(solve, first)},
+    {"survivors", "K", "go on until K different ones pass; without it, as far again as to the "
+     "first, for at most 8. The one is shown that most of them agree with on other inputs, then "
+     "the smallest change", TAKES_U32(solve, n_survivors, 1, SOLVE_SURVIVORS_MAX),
+     GIVEN(solve, survivors_given)},
+    {"all", NULL, "try all of them, and compare up to 64 that pass", TAKES_FLAG(solve, all)},
     {"makers", "LIST", "mutate (edits of a few tokens, without a model), model, or both with a "
      "comma, the default", TAKES_CALL(take_makers)},
     {"tokens", "N", "of a variant at most (default: 48 for a line, 256 for more)",
@@ -99,13 +101,13 @@ static const option_spec own[] = {
 const command_table solve_command = {
     .name = "solve",
     .usage = "[OPTIONS] FILE[:LINE[-LINE]|:LINE:COL] TESTS",
-    .about = "Try many variants of a place in FILE, test each in a sandbox, and show the first "
-             "that passes as a unified diff. A line, or several, are written anew; at a column "
+    .about = "Try many variants of a place in FILE, test each in a sandbox, and show one that "
+             "passes as a unified diff. A line, or several, are written anew; at a column "
              "something is inserted; without a place every line is a candidate. TESTS is one of "
              "--test-file, --example, --doctest, --pytest and --test. The file stays as it is "
              "without --apply.\n\n"
-             "Variants are numbered. The one with the lowest number wins, not the first in time, "
-             "so the same seed gives the same result on every machine, unless --budget ends it. "
+             "Variants are numbered, and their numbers decide, not which is first in time: the "
+             "same seed gives the same result on every machine, unless --budget ends it. "
              "What is shown passed twice, the second time in a new sandbox.\n\n"
              "The tests are run on the file as it is first: they must be able to run, and must "
              "fail. When no variant passes, the exit status is 1, and nothing is printed on "
@@ -252,7 +254,7 @@ static void close_all(solve *s)
 
 int program_solve(int argc, char **argv)
 {
-    static solve s = {.n_variants = 256, .n_survivors = 1, .temperature = -1,
+    static solve s = {.n_variants = 256, .n_survivors = 8, .temperature = -1,
                       .makers = {[MAKER_MUTATE] = true, [MAKER_MODEL] = true},
                       .winner = SOLVE_NONE};
     cerium_error err;
@@ -263,6 +265,7 @@ int program_solve(int argc, char **argv)
                            argv[optind]);
     if (s.function && s.place.line) return usage_error("solve", "--function is a place, too");
     if (s.all) s.n_survivors = SOLVE_SURVIVORS_MAX;
+    if (s.first) s.n_survivors = 1;
     int status = run(&s, &err);
     bool found = !status && s.winner != SOLVE_NONE, applied = false;
     if (!status) status = solve_keep(&s, &err);

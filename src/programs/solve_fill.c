@@ -6,8 +6,9 @@
 
 enum {
     PIECES_MAX = 96,  /* expressions of the file, names among them */
-    NEAR_NAMES = 7,   /* that go into forms of two */
-    NEAR_PIECES = 12,
+    NEAREST = 4,      /* names that come first */
+    NEAR_NAMES = 9,   /* pieces that go into forms of two, */
+    NEAR_PIECES = 16, /* of one */
     LINES_MAX = 48,
 };
 
@@ -46,21 +47,37 @@ static void add_piece(filler *f, view piece)
     if (f->n_pieces < PIECES_MAX && small) f->pieces[f->n_pieces++] = piece;
 }
 
+/* An operand, and what of it is one: a.b, a.b[c]. */
+static void add_operand(filler *f, uint32_t i)
+{
+    const mutator *m = f->m;
+    uint32_t end = mutate_operand_end(m, i);
+    for (uint32_t at = i + 1; at < end;) {
+        bool member = mutate_is(m, at, ".") || mutate_is(m, at, "->");
+        bool opens = mutate_is(m, at, "(") || mutate_is(m, at, "[");
+        if (!member && !opens) break;
+        at = member ? at + 2 : mutate_behind_bracket(m, at);
+        if (at <= end) add_piece(f, mutate_span(m, i, at));
+    }
+    if (end > i + 1) add_piece(f, mutate_span(m, i, end));
+}
+
 /* Names, and then operands with their calls and subscripts, those near the place first. */
 static void read_pieces(filler *f)
 {
     const mutator *m = f->m;
-    for (uint32_t i = 0; i < m->n_names && i < PIECES_MAX / 2; i++) add_piece(f, m->names[i]);
+    for (uint32_t i = 0; i < m->n_names && i < NEAREST; i++) add_piece(f, m->names[i]);
     uint32_t near = 0;
     while (near < m->n && m->tokens[near].begin < f->at.begin) near++;
     for (uint32_t step = 0; step < 2 * m->n; step++) {
         /* One behind the place, one before it, and so on. */
         uint32_t far = step / 2, i = step % 2 ? near + far : near - far - 1;
         if ((step % 2 ? i >= m->n : far >= near)) continue;
-        uint32_t end = mutate_operand_end(m, i);
         bool inner = i > 0 && (mutate_is(m, i - 1, ".") || mutate_is(m, i - 1, "->"));
-        if (end > i + 1 && !inner) add_piece(f, mutate_span(m, i, end));
+        if (!inner) add_operand(f, i);
+        if (f->n_pieces == PIECES_MAX / 2) break;
     }
+    for (uint32_t i = NEAREST; i < m->n_names; i++) add_piece(f, m->names[i]);
 }
 
 /* Statements that stand in the file: lines, and what is behind a head on the same line. */
@@ -93,7 +110,7 @@ static const char *const forms_of_one[][12] = {
                 "sizeof(A)", "*A++"},
 };
 static const char *const statements_of_one[][10] = {
-    [WIRE_PYTHON] = {"return A", "return", "A += 1", "A -= 1", "A = []", "A = 0", "continue",
+    [WIRE_PYTHON] = {"return A", "del A", "A += 1", "A -= 1", "A = []", "A = 0", "continue",
                      "break", "A.clear()", "A.pop()"},
     [WIRE_JAVASCRIPT] = {"return A;", "return;", "A++;", "A--;", "A += 1;", "continue;", "break;",
                          "A = 0;", "A();", "A.clear();"},

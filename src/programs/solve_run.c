@@ -6,7 +6,7 @@
 #include "programs/terminal.h"
 #include "protocol/diff.h"
 
-enum { TICK_MS = 100, SLOTS_DEFAULT_MAX = 8 };
+enum { TICK_MS = 100, SLOTS_DEFAULT_MAX = 8, LOOK_ON = 128 };
 
 static thread_bell bell; /* Ctrl-C */
 
@@ -70,6 +70,13 @@ static int look_at_pass(solve *s, uint32_t index, cerium_error *err)
     return s->o.json ? solve_show_pass(s, index, err) : CERIUM_OK;
 }
 
+/* Behind the first that passes, as many are looked at as were before it, and some: what passes weak
+ * tests by chance is then seen beside what is right. */
+static uint32_t enough(const solve *s)
+{
+    return s->survivors_given || s->all ? UINT32_MAX : 2 * s->survivors[0] + LOOK_ON;
+}
+
 /* Everything below the frontier is known: so the order in which verdicts come decides nothing. */
 static int advance(loop *l, cerium_error *err)
 {
@@ -81,7 +88,7 @@ static int advance(loop *l, cerium_error *err)
         if (verdict == WIRE_PASS && !v->dropped && v->same_as == SOLVE_NONE)
             RETURN_IF(look_at_pass(s, l->frontier, err));
         l->frontier++;
-        l->over = s->n_found >= s->n_survivors;
+        l->over = s->n_found >= s->n_survivors || (s->n_found && l->frontier >= enough(s));
     }
     return CERIUM_OK;
 }
@@ -171,7 +178,7 @@ int solve_run(solve *s, cerium_error *err)
     if (!status && s->makers[MAKER_MUTATE])
         status = solve_mutate(&s->set, s->spans, s->n_spans, n_mutations(s), err);
     if (!status) status = run_all(&l, err);
-    bool more = !l.over && !s->stopped && s->makers[MAKER_MODEL] && s->set.n < s->n_variants;
+    bool more = !l.over && !s->stopped && (!s->n_found || s->survivors_given || s->all) && s->makers[MAKER_MODEL] && s->set.n < s->n_variants;
     if (!status && more) status = use_model(&l, err);
     progress_clear();
     maker_close(&s->model);

@@ -14,7 +14,7 @@ typedef struct {
     /* what was asked for */
     const char *function, *root, *keep;
     uint32_t n_variants, n_survivors, n_slots, n_tokens, processes, level;
-    bool all, apply, quiet, show_nearest, makers[MAKERS];
+    bool all, first, survivors_given, apply, quiet, show_nearest, makers[MAKERS];
     float temperature;         /* below 0: by the index */
     double budget_s, wall_s, cpu_s;
     uint64_t memory_bytes, output_bytes;
