@@ -117,7 +117,7 @@ const command_table solve_command = {
     .own = own,
     .n_own = ARRAY_LEN(own),
     .examples = "cerium solve examples/mean.py:9 --doctest\n"
-                "cerium solve src/parse.c --test 'make check' --makers mutate --apply",
+                "cerium solve examples/mean.py --example 'mean([]) == 0' --makers mutate",
 };
 
 static wire_language language_of(const char *path)

@@ -29,7 +29,7 @@ static int behaviour_of(solve *s, view program, uint64_t *out, cerium_error *err
     return CERIUM_OK;
 }
 
-/* Tokens that go and come. */
+/* Tokens that go or come, whichever are more: one in place of another is one. */
 static size_t change_of(const solve *s, uint32_t index)
 {
     const solve_variant *v = &s->set.all[index];
@@ -44,11 +44,11 @@ static size_t change_of(const solve *s, uint32_t index)
         tail++;
     const view parts[] = {{was + same, n_was - tail}, {v->text + same, n_now - tail}};
     solve_token t;
-    size_t n = 0;
+    size_t n[2] = {0};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         for (size_t at = 0; solve_token_next(parts[i], s->language, &at, &t);)
-            n += t.kind != TOKEN_BLANK;
-    return n;
+            n[i] += t.kind != TOKEN_BLANK;
+    return n[0] > n[1] ? n[0] : n[1];
 }
 
 static int by_rank(const void *a, const void *b)

@@ -178,7 +178,9 @@ int solve_run(solve *s, cerium_error *err)
     if (!status && s->makers[MAKER_MUTATE])
         status = solve_mutate(&s->set, s->spans, s->n_spans, n_mutations(s), err);
     if (!status) status = run_all(&l, err);
-    bool more = !l.over && !s->stopped && (!s->n_found || s->survivors_given || s->all) && s->makers[MAKER_MODEL] && s->set.n < s->n_variants;
+    bool found = s->n_found && !s->survivors_given && !s->all;
+    bool more = !l.over && !s->stopped && !found && s->makers[MAKER_MODEL] &&
+                s->set.n < s->n_variants;
     if (!status && more) status = use_model(&l, err);
     progress_clear();
     maker_close(&s->model);

@@ -403,7 +403,7 @@ static void test_cases(void)
     close_slots(&s);
 }
 
-/* Processor time ends a loop, of a child, too; not sleep, which the wall limit ends. */
+/* Which limit ends what: processor time a loop, of a child, too; the wall limit sleep. */
 static void test_clocks(void)
 {
     static const struct {
@@ -413,6 +413,12 @@ static void test_clocks(void)
                  {"python", "import os\nif os.fork() == 0:\n    while True: pass\nos.wait()\n",
                   "1\n", WIRE_CPU},
                  {"python", "import time\ntime.sleep(99)\n", "1\n", WIRE_TIMEOUT},
+                 {"python", "while True: print('x' * 65536)\n", "1\n", WIRE_OUTPUT},
+                 {"python", "import os\nwhile True: os.write(3, b'.' * 4096)\n", "1\n",
+                  WIRE_OUTPUT},
+                 {"python", "import os, time\nfor i in range(20):\n    if os.fork() == 0:\n"
+                  "        x = b'x' * (60 << 20)\n        time.sleep(99)\ntime.sleep(99)\n", "1\n",
+                  WIRE_MEMORY},
                  {"c", "int f(void) { for (;;); }\n", "int main(void) { return f(); }\n",
                   WIRE_CPU}};
     slots s = {0};
@@ -421,10 +427,10 @@ static void test_clocks(void)
     for (size_t i = 0; i < ARRAY_LEN(loops); i++) {
         sandbox_job job = job_of(loops[i].language, view_of(loops[i].program),
                                  view_of(loops[i].tests));
-        job.limits.cpu_ms = 200;
+        job.limits.cpu_ms = loops[i].want == WIRE_CPU ? 200 : 60000;
         job.limits.cpu_s = 60;
         job.limits.wall_ms = loops[i].want == WIRE_TIMEOUT ? 1000 : 60000;
-        wire_verdict v = run_in(i == 3 ? s.other : s.python, &job, &r);
+        wire_verdict v = run_in(job.language == WIRE_C ? s.other : s.python, &job, &r);
         TEST_CHECK_THAT(v == loops[i].want, "loop %zu: %s", i, sandbox_verdict_name(v));
         TEST_CHECK_THAT(v != WIRE_CPU || r.wall_ns < 50000000000u, "loop %zu", i);
     }

@@ -158,7 +158,7 @@ def other_values(value):
 
 
 class Turned(ast.NodeTransformer):
-    """The tests with one literal turned into another, and assertions that only say what they see."""
+    """The tests with one literal turned into another, and assertions that say what they see."""
 
     def __init__(self, which, turn):
         self.which, self.turn, self.n, self.changed = which, turn, -1, False
