@@ -28,7 +28,9 @@ class Balancer:
         self.process = subprocess.Popen(self.command(path), stdout=self.log, stderr=self.log)
 
         def listens():
-            assert self.process.poll() is None, "%s ended: %s" % (self.name, open(self.log.name).read())
+            if self.process.poll() is not None:
+                with open(self.log.name, errors="replace") as f:
+                    raise AssertionError("%s ended: %s" % (self.name, f.read()))
             with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", self.port), 5).close()
                 return True

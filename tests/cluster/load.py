@@ -11,7 +11,8 @@ WORDS = "the parser reads a line and the table keeps what it means for each name
 
 
 def text_of(session, turn, n_words=40):
-    return " ".join("%s%d" % (WORDS[(session + turn + i) % len(WORDS)], session) for i in range(n_words))
+    return " ".join("%s%d" % (WORDS[(session + turn + i) % len(WORDS)], session)
+                    for i in range(n_words))
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""network.py - three hosts and one for the balancer, on one machine: network namespaces on a bridge.
+"""network.py - three hosts and one for the balancer on one machine: namespaces on a bridge.
 
 To be run by `unshare -mn`: what is mounted and connected here is gone with the process."""
 
