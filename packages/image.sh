@@ -27,11 +27,15 @@ cp "$stage/usr/share/doc/cerium/LICENSE" "$root/usr/share/doc/cerium/"
 # Libraries, with whose they are.
 "$here/libraries.sh" "$root/usr/bin/cerium" >"$work/libraries"
 while read -r name file; do
-    case $name in /*) to=$root$name ;; *) to=$root/usr/lib/$(basename "$(dirname "$file")")/$name ;; esac
+    case $name in
+    /*) to=$root$name ;;
+    *) to=$root/usr/lib/$(basename "$(dirname "$file")")/$name ;;
+    esac
     mkdir -p "$(dirname "$to")"
     cp -L "$file" "$to"
     # Debian's lists have the names from before /lib was a link.
-    printf '%s\n/%s\n' "$(realpath "$file")" "$(realpath "$file" | sed 's|^/usr/||')" >>"$work/files"
+    real=$(realpath "$file")
+    printf '%s\n%s\n' "$real" "${real#/usr}" >>"$work/files"
 done <"$work/libraries"
 xargs dpkg -S <"$work/files" 2>/dev/null | cut -d : -f 1 | sort -u >"$work/owners" || true
 echo ca-certificates >>"$work/owners"
@@ -86,12 +90,18 @@ second=1000000000
 cat >"$work/config" <<END
 {"created":"$created","architecture":"$arch","os":"linux",
 "config":{"User":"65532:65532","WorkingDir":"/var/lib/cerium",
-"Env":["PATH=/usr/bin","HOME=/var/lib/cerium","CERIUM_MODELS=/var/lib/cerium/models","SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"],
+"Env":["PATH=/usr/bin","HOME=/var/lib/cerium","CERIUM_MODELS=/var/lib/cerium/models",
+"SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"],
 "Entrypoint":["/usr/bin/cerium"],
 "Cmd":["serve","--host","0.0.0.0","--metrics-listen","0.0.0.0:9383","--lame-duck","5"],
-"ExposedPorts":{"8383/tcp":{},"9383/tcp":{}},"Volumes":{"/var/lib/cerium":{}},"StopSignal":"SIGTERM",
-"Healthcheck":{"Test":["CMD","/usr/bin/cerium","health","http://127.0.0.1:9383"],"Interval":$((5 * second)),"Timeout":$((4 * second)),"StartPeriod":$((120 * second)),"Retries":3},
-"Labels":{"org.opencontainers.image.title":"cerium","org.opencontainers.image.version":"$version","org.opencontainers.image.licenses":"Apache-2.0","org.opencontainers.image.base.name":"$base"}},
+"ExposedPorts":{"8383/tcp":{},"9383/tcp":{}},
+"Volumes":{"/var/lib/cerium":{}},"StopSignal":"SIGTERM",
+"Healthcheck":{"Test":["CMD","/usr/bin/cerium","health","http://127.0.0.1:9383"],
+"Interval":$((5 * second)),"Timeout":$((4 * second)),
+"StartPeriod":$((120 * second)),"Retries":3},
+"Labels":{"org.opencontainers.image.title":"cerium",
+"org.opencontainers.image.version":"$version","org.opencontainers.image.licenses":"Apache-2.0",
+"org.opencontainers.image.base.name":"$base"}},
 "rootfs":{"type":"layers","diff_ids":["sha256:$diff_id"]},
 "history":[{"created":"$created","created_by":"packages/image.sh"}]}
 END
@@ -99,20 +109,26 @@ add "$work/config"
 config_digest=$digest config_size=$size
 cat >"$work/manifest" <<END
 {"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json",
-"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:$config_digest","size":$config_size},
-"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:$layer_digest","size":$layer_size}]}
+"config":{"mediaType":"application/vnd.oci.image.config.v1+json",
+"digest":"sha256:$config_digest","size":$config_size},
+"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip",
+"digest":"sha256:$layer_digest","size":$layer_size}]}
 END
 add "$work/manifest"
 echo '{"imageLayoutVersion":"1.0.0"}' >"$out/oci-layout"
 cat >"$out/index.json" <<END
 {"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json",
-"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:$digest","size":$size,
-"platform":{"architecture":"$arch","os":"linux"},"annotations":{"org.opencontainers.image.ref.name":"$version"}}]}
+"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json",
+"digest":"sha256:$digest","size":$size,
+"platform":{"architecture":"$arch","os":"linux"},
+"annotations":{"org.opencontainers.image.ref.name":"$version"}}]}
 END
 # What older versions of `docker load` read.
 cat >"$out/manifest.json" <<END
-[{"Config":"blobs/sha256/$config_digest","RepoTags":["cerium:$version","cerium:latest"],"Layers":["blobs/sha256/$layer_digest"]}]
+[{"Config":"blobs/sha256/$config_digest","RepoTags":["cerium:$version","cerium:latest"],
+"Layers":["blobs/sha256/$layer_digest"]}]
 END
 tar -C "$out" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
     --format=gnu -cf "$out.tar" blobs index.json manifest.json oci-layout
-echo "image: sha256:$digest, $((bytes_unpacked / 1000000)) MB unpacked, $((layer_size / 1000000)) MB packed"
+echo "image: sha256:$digest, $((bytes_unpacked / 1000000)) MB unpacked," \
+    "$((layer_size / 1000000)) MB packed"

@@ -12,7 +12,8 @@ umask 022
 rm -rf "$stage"
 mkdir -p "$stage"
 # What is built is there already: built again, it could be another build.
-env MAKEFLAGS= make --no-print-directory -s -o all install-program O="$O" DESTDIR="$stage" PREFIX=/usr
+env MAKEFLAGS= make --no-print-directory -s -o all install-program O="$O" \
+    DESTDIR="$stage" PREFIX=/usr
 # The build's number is made of the folder that it was built in, too.
 strip --remove-section=.comment --remove-section=.note.gnu.build-id "$stage/usr/bin/cerium"
 

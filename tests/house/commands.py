@@ -28,6 +28,7 @@ SKIPPED = [
 ]
 SECONDS = 300  # for a command that must end; never a measure of speed
 WEAK = "import os\ndef show(folder):\n    os.system('ls -l ' + folder)\n"
+KEYS = "key-of-these-tests\n"
 INI = "[server]\nstore = store.db\n[tier pro]\n"
 passed = failed = 0
 
@@ -89,7 +90,7 @@ def run(text, folder):
     env = {**os.environ, "PATH": os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"],
            "HOME": folder, "CERIUM_CACHE": "off"}
     if " serve" in text:
-        text = "timeout -s TERM 5 %s --port 0" % text
+        text = "timeout -s TERM 5 %s --port 0" % text.replace(":9383", ":0")
     done = subprocess.run(["bash", "-c", text], cwd=folder, env=env, capture_output=True,
                           text=True, errors="replace", timeout=SECONDS,
                           stdin=subprocess.DEVNULL)
@@ -129,6 +130,8 @@ def main():
         shutil.copytree("examples", os.path.join(folder, "examples"))
         with open(os.path.join(folder, "shop.py"), "w") as f:
             f.write(WEAK)
+        with open(os.path.join(folder, "keys"), "w") as f:
+            f.write(KEYS)
         with open(os.path.join(folder, "cerium.ini"), "w") as f:
             f.write(INI)
         subprocess.run(["git", "init", "-q", folder], check=False)

@@ -13,7 +13,7 @@ from wire import SCRIPT, Ended, Report, Server, Wire, ask, request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 from harness import CERIUM, HANG_S, MODEL, free_port, wait_for  # noqa: E402
-from rawsocket import Closed, RawSocket  # noqa: E402
+from rawsocket import Closed, RawSocket, frame  # noqa: E402
 
 KEY = "key-of-this-test"
 BEARER = b"Authorization: Bearer " + KEY.encode() + b"\r\n"
@@ -201,6 +201,23 @@ def check_leaving(report):
         with report.check("a third signal ends it", s):
             s.process.send_signal(signal.SIGTERM)
             assert s.process.wait(HANG_S) == 0
+    with Server(replay=SCRIPT, args=["--drain", "600"]) as s:
+        sockets = [RawSocket(s.port) for _ in range(2)]
+        for w in sockets:
+            w.send_json({"type": "response.create", **LONG})
+            assert w.read_json()["type"]
+        s.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "event=draining" in s.log())
+        with report.check("what is asked on a WebSocket then is sent elsewhere", s):
+            w = sockets[0]
+            w.send(frame(json.dumps({"type": "response.cancel"})) +
+                   frame(json.dumps({"type": "response.create", **HELLO})))
+            try:
+                while True:
+                    event = w.read_json()
+                    assert event["type"] != "error", event
+            except Closed as end:
+                assert end.code == 1001, end
     with Server(replay=SCRIPT, args=["--lame-duck", "1"]) as s:
         with report.check("without another signal it goes on by itself", s):
             assert s.stop() == 0
