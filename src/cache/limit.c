@@ -29,6 +29,7 @@ void kv_limit_keep(kv_pool *pool)
         if (!group->window) continue;
         while (kv_pages_used(group) > group->pages_limit && evict_page(group)) continue;
     }
+    kv_states_keep_limit(pool);
 }
 
 /* What is free, in as few pieces as there are: neighbours share pages of the system.  Only what was
@@ -60,6 +61,7 @@ void kv_pool_limit(kv_pool *pool, uint64_t most)
     uint64_t all = 0;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t g = 0; g < pool->n_groups; g++) all += pool->groups[g].pages_bytes;
+    all += (uint64_t)pool->states.n * pool->states.bytes;
     const double share = most && most < all ? (double)most / (double)all : 1;
     const uint32_t before = pool->blocks_limit;
     pool->blocks_limit = part(pool->n_blocks, share, kv_blocks_for(pool->context_tokens));
@@ -67,6 +69,7 @@ void kv_pool_limit(kv_pool *pool, uint64_t most)
         kv_group *group = &pool->groups[g];
         group->pages_limit = part(group->n_pages, share, group->pages_min);
     }
+    kv_states_limit(pool, share);
     if (pool->blocks_limit < before) {
         kv_limit_keep(pool);
         for (uint32_t g = 0; g < pool->n_groups; g++) {

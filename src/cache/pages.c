@@ -43,7 +43,7 @@ static double group_share(const kv_group *group, uint32_t all)
  * each of them needs to be taken up again.  Returns their bytes. */
 static double share_of_states(kv_pool *pool, const kv_layout *layout, double size)
 {
-    enum { PART = 4, STATES_MIN = 6, OF_ONE = 5, OF_ONE_MAX = 16 };
+    enum { PART = 4, OF_ONE = 5, OF_ONE_MAX = 16 };
     pool->states.bytes = layout->state_bytes;
     if (!layout->state_bytes) return 0;
     const double most = (double)layout->sequences_max * OF_ONE_MAX;
@@ -52,8 +52,8 @@ static double share_of_states(kv_pool *pool, const kv_layout *layout, double siz
     if (layout->bytes == 0 && n < all) n = all;
     if (layout->bytes_max && n * (double)layout->state_bytes > (double)layout->bytes_max / 2)
         n = (double)layout->bytes_max / 2 / (double)layout->state_bytes;
-    if (n < STATES_MIN) n = STATES_MIN;
-    pool->states.n = (uint32_t)n;
+    if (n < KV_STATES_MIN) n = KV_STATES_MIN;
+    pool->states.n = pool->states.limit = (uint32_t)n;
     return (double)pool->states.n * (double)layout->state_bytes;
 }
 

@@ -92,13 +92,14 @@ typedef struct {
     size_t bytes;           /* of one; 0 = there are none */
     uint8_t *memory;        /* [n][bytes] */
     kv_state *all;          /* [n] */
+    uint32_t limit;         /* that may be in use */
     uint32_t n, n_free;
     uint32_t *free;         /* [n_free]: a stack */
     uint32_t first;         /* of those before the end of the first block; KV_NONE */
     double priority_floor;
 } kv_states;
 
-enum { KV_KEEPS_MAX = 8 };
+enum { KV_KEEPS_MAX = 8, KV_STATES_MIN = 6 /* what one sequence needs to go on */ };
 
 struct kv_pool {
     pthread_mutex_t lock; /* everything below, and every sequence; the last one to be taken */
@@ -247,6 +248,9 @@ void kv_states_leave(kv_pool *pool, uint32_t block);
 /* Of the number and size that are in the pool. */
 CERIUM_CHECKED int kv_states_open(kv_pool *pool);
 void kv_states_close(kv_pool *pool);
+/* Fewer may be in use: a part of those that there is room for; and what is beyond goes. */
+void kv_states_limit(kv_pool *pool, double share);
+void kv_states_keep_limit(kv_pool *pool);
 void kv_states_measure(const kv_pool *pool, kv_use *use);
 bool kv_states_agree(const kv_pool *pool);
 static inline float *kv_state_at(const kv_pool *pool, uint32_t state)

@@ -40,11 +40,18 @@ void kv_states_measure(const kv_pool *pool, kv_use *use)
 {
     const kv_states *s = &pool->states;
     if (!s->bytes) return;
-    use->states_max = s->n;
+    use->states_max = s->limit;
     for (uint32_t i = 0; i < s->n; i++)
         use->states_idle += s->all[i].is_found && s->all[i].holders == 0;
     use->states_held = s->n - s->n_free - use->states_idle;
     use->held_bytes += use->states_held * s->bytes;
+}
+
+static void free_state(kv_pool *pool, uint32_t state)
+{
+    kv_states *s = &pool->states;
+    s->free[s->n_free++] = state;
+    if (s->n - s->n_free >= s->limit) memory_drop(s->memory + state * s->bytes, s->bytes);
 }
 
 /* ---- who finds it ---- */
@@ -77,7 +84,7 @@ static void unlink_state(kv_pool *pool, uint32_t state)
     while (*at != state) at = &pool->states.all[*at].next;
     *at = x->next;
     x->is_found = false;
-    if (x->holders == 0) pool->states.free[pool->states.n_free++] = state;
+    if (x->holders == 0) free_state(pool, state);
 }
 
 void kv_states_leave(kv_pool *pool, uint32_t block)
@@ -152,26 +159,51 @@ void kv_state_let_go(kv_pool *pool, uint32_t state)
         if (x->is_found)
             unlink_state(pool, state);
         else
-            pool->states.free[pool->states.n_free++] = state;
+            free_state(pool, state);
         return;
     }
     uint32_t n_uses = x->n_uses < USES_MAX ? x->n_uses : USES_MAX;
     x->priority = pool->states.priority_floor + (double)cost_of(pool, x) * n_uses;
 }
 
+/* Give up the one that is worth least; false: all are held. */
+static bool evict(kv_pool *pool)
+{
+    kv_states *s = &pool->states;
+    uint32_t first = KV_NONE;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (!s->all[i].is_found || s->all[i].holders > 0) continue;
+        if (first == KV_NONE || s->all[i].priority < s->all[first].priority) first = i;
+    }
+    if (first == KV_NONE) return false;
+    s->priority_floor = s->all[first].priority;
+    unlink_state(pool, first);
+    return true;
+}
+
+static uint32_t used(const kv_states *s) { return s->n - s->n_free; }
+
+void kv_states_keep_limit(kv_pool *pool)
+{
+    while (used(&pool->states) > pool->states.limit && evict(pool)) continue;
+}
+
+void kv_states_limit(kv_pool *pool, double share)
+{
+    kv_states *s = &pool->states;
+    if (!s->bytes) return;
+    const uint32_t before = s->limit, some = (uint32_t)(s->n * share);
+    s->limit = some > KV_STATES_MIN ? some : KV_STATES_MIN;
+    kv_states_keep_limit(pool);
+    for (uint32_t i = 0; i < s->n_free && s->limit < before; i++)
+        memory_drop(s->memory + s->free[i] * s->bytes, s->bytes);
+}
+
 uint32_t kv_state_take(kv_pool *pool)
 {
     kv_states *s = &pool->states;
-    if (s->n_free == 0) {
-        uint32_t first = KV_NONE;
-        for (uint32_t i = 0; i < s->n; i++) {
-            if (!s->all[i].is_found || s->all[i].holders > 0) continue;
-            if (first == KV_NONE || s->all[i].priority < s->all[first].priority) first = i;
-        }
-        if (first == KV_NONE) return KV_NONE;
-        s->priority_floor = s->all[first].priority;
-        unlink_state(pool, first);
-    }
+    while (s->n_free == 0 || used(s) >= s->limit)
+        if (!evict(pool)) return KV_NONE;
     uint32_t state = s->free[--s->n_free];
     s->all[state] = (kv_state){.holders = 1};
     return state;

@@ -4,6 +4,7 @@ goes for it, and what of a conversation is another model's."""
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -212,6 +213,13 @@ def check_failures(report, files, folder):
 
 # ---- memory ----
 
+def alone(server, name):
+    """An answer, with nothing before it that runs still: what runs, or ran last, does not go."""
+    wait_for(lambda: not any(one["is_processing"] for one in server.json("GET", "/slots")), 20)
+    server.chat(name)
+    wait_for(lambda: not any(one["is_processing"] for one in server.json("GET", "/slots")), 20)
+
+
 def check_bound(report, files):
     with Several([("a", files[0]), ("b", files[1])]) as server:
         wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
@@ -222,14 +230,13 @@ def check_bound(report, files):
     with Several([("a", files[0]), ("b", files[1])], ["--models-memory", str(two)]) as server:
         with report.check("the least recently used goes", server):
             wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
-            server.chat("a")
+            alone(server, "a")
             assert server.loaded() == {"cerium-line", "a"}
             server.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1})
-            server.chat("b")
+            alone(server, "b")
             assert server.loaded() == {"cerium-line", "b"}
-            server.chat("cerium-line")
-            server.chat("b")
-            server.chat("a")
+            for name in ("cerium-line", "b", "a"):
+                alone(server, name)
             assert server.loaded() == {"b", "a"} or server.loaded() == {"a"}, server.loaded()
         with report.check("what they count is within the bound", server):
             there = sum(bytes_of(server, name) for name in server.loaded())
@@ -357,6 +364,43 @@ def begin(server, model, stream=True):
     return s
 
 
+LOADED = rb'"loading":\{"model":"big","done_bytes":\d+,"total_bytes":\d+\}'
+SIGNS = [
+    ("/v1/chat/completions", {"messages": TALK, "max_tokens": 2}, rb": loading big, \d+ %\n\n"),
+    ("/v1/completions", {"prompt": "x", "max_tokens": 2}, rb": loading big, \d+ %\n\n"),
+    ("/v1/responses", {"input": "x", "max_output_tokens": 16},
+     rb"event: keepalive\ndata: [^\n]*" + LOADED),
+    ("/v1/messages", {"messages": TALK, "max_tokens": 2}, rb"event: ping\ndata: [^\n]*" + LOADED),
+    ("/api/chat", {"messages": TALK, "options": {"num_predict": 2}},
+     rb'"content":""[^\n]*' + LOADED + rb"[^\n]*\n"),
+    ("/completion", {"prompt": "x", "n_predict": 2}, rb": loading big, \d+ %\n\n"),
+]
+
+
+def check_signs(report, big):
+    """A load that takes as long as several ticks of the server has to be heard of; how long it took
+    the server says itself."""
+    with Several([("big", big)], ["--context", "512"]) as server:
+        for _ in range(3):
+            at = server.log_end()
+            with concurrent.futures.ThreadPoolExecutor(len(SIGNS)) as pool:
+                answers = list(pool.map(lambda one: server.request(
+                    "POST", one[0], {"model": "big", "stream": True, **one[1]}, None, 300), SIGNS))
+            with open(server.log_path) as f:
+                f.seek(at)
+                took = re.search(r"id=big state=loaded bytes=\d+ seconds=([\d.]+)", f.read())
+            if took and float(took[1]) >= 4:
+                break
+            server.json("POST", "/models/unload", {"model": "big"})
+            wait_for(lambda: "big" not in server.loaded(), 60)
+        else:
+            report.skip("signs of life while a model is loaded", "it loads in under four seconds")
+            return
+        with report.check("who waits for a model hears how far it is, as his API has it", server):
+            for (path, _, sign), (status, _, data) in zip(SIGNS, answers):
+                assert status == 200 and re.search(sign, data), (path, status, data[:600])
+
+
 def check_loading(report, big):
     with Several([("big", big)], ["--keep-alive", "1", "--context", "512"]) as server:
         with report.check("while one loads, others answer, and it says how far it is", server):
@@ -369,6 +413,7 @@ def check_loading(report, big):
                 while b"[DONE]" not in (data := s.recv(1 << 16)):
                     assert data, "the stream ended"
             assert server.loads("big") == 1
+    check_signs(report, big)
     with Several([("big", big)], ["--context", "512"]) as server:
         with report.check("peers that left while it loaded", server):
             for stream in (True, False):

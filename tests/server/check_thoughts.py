@@ -174,6 +174,32 @@ def check_wrong(report, server):
             server.json("POST", "/v1/messages", body, want=400)["error"]["message"]
 
 
+OTHER = {
+    "qwen3.5": ("%s\n</think>\n\nThe answer.", "\n</think>"),
+    "mistral-v7": ("[THINK]%s[/THINK]The answer.", "[/THINK]"),
+    "harmony": ("<|channel|>analysis<|message|>%s<|end|><|start|>assistant<|channel|>final"
+                "<|message|>The answer.", "<|end|>"),
+}
+
+
+def check_other_forms(report):
+    """The words that end a thought are those of the form."""
+    for form, (said, end) in OTHER.items():
+        script = [line(said % WORDS, repeat=True)]
+        with Server(replay=script, args=["--chat-form", form, "--guard", "off"]) as server:
+            with report.check("a budget in the form " + form, server):
+                whole, said, n_whole, _, _ = chat(server, "x", False)
+                assert whole.strip() == WORDS and said == "The answer.", (whole, said)
+                for n in (60, 9):
+                    thought, said, used, why, _ = chat(server, "x", False, reasoning_budget=n)
+                    assert said == "The answer." and why == "stop", (said, why)
+                    assert thought and WORDS.startswith(thought.strip()), thought
+                    assert len(thought) < len(whole) and end not in thought
+                    assert used <= n + 40, (n, used)  # marks may be many tokens here
+                thought, said, _, _, _ = chat(server, "x", False, reasoning_budget=9, tools=TOOLS)
+                assert said == "The answer." and WORDS.startswith(thought.strip()), (thought, said)
+
+
 def check_real(report, guard):
     """The model itself, in a form whose prompt opens a thought."""
     args = ["--chat-form", "qwen3.5", "--guard", guard]
@@ -211,6 +237,7 @@ def main():
             check_more(report, server, what)
             check_wrong(report, server)
         check_real(report, guard)
+    check_other_forms(report)
     report.end()
 
 

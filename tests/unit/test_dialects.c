@@ -559,6 +559,90 @@ static void test_cuts(void)
     }
 }
 
+/* What a client hears that waits for its model, or "" of it that is no event. */
+static void hear_signs(void *user, const char *name, const char *json, size_t len)
+{
+    char *out = user;
+    if (json) snprintf(out, 512, "%s %.*s", name ? name : "-", (int)len, json);
+    else snprintf(out, 512, ": %s", name ? name : "");
+}
+
+static void test_loading(void)
+{
+    static const char load[] = "\"loading\":{\"model\":\"big\",\"done_bytes\":25,"
+                               "\"total_bytes\":100}";
+    static const struct {
+        protocol_api api;
+        const char *body, *begins, *has;
+    } cases[] = {
+        {PROTOCOL_RESPONSES, "{\"input\":\"x\"}", "keepalive {\"type\":\"keepalive\"", load},
+        {PROTOCOL_CHAT, "{\"messages\":[" USER("\"x\"") "]}", ": loading big, 25 %", ""},
+        {PROTOCOL_COMPLETIONS, "{\"prompt\":\"x\"}", ": loading big, 25 %", ""},
+        {PROTOCOL_COMPLETION, "{\"prompt\":\"x\"}", ": loading big, 25 %", ""},
+        {PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\"}", ": loading big, 25 %", ""},
+        {PROTOCOL_MESSAGES, MESSAGES(USER("\"x\"")), "ping {\"type\":\"ping\"", load},
+        {PROTOCOL_OLLAMA_CHAT, "{\"messages\":[" USER("\"x\"") "]}", "- {\"model\":", load},
+        {PROTOCOL_OLLAMA_GENERATE, "{\"prompt\":\"x\"}", "- {\"model\":", load},
+    };
+    protocol_progress p = {.prompt_tokens = 9, .loading = "big", .loaded_bytes = 25,
+                           .load_bytes = 100};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char told[512] = "";
+        protocol_writer *w = NULL;
+        protocol_request *r = parse(cases[i].api, cases[i].body);
+        const protocol_answer how = {.request = r, .id = "msg_01", .model = "big",
+                                     .chat_form = "qwen3", .emit = hear_signs, .user = told};
+        CHECK(r && !protocol_writer_open(&w, &how) && !protocol_writer_begin(w));
+        p.loading = "big";
+        CHECK(!protocol_writer_beat(w, &p));
+        TEST_CHECK_THAT(view_starts(view_of(told), view_of(cases[i].begins)), "%s", told);
+        TEST_CHECK_THAT(strstr(told, cases[i].has), "%s", told);
+        p.loading = NULL;
+        CHECK(!protocol_writer_beat(w, &p));
+        TEST_CHECK_THAT(!strstr(told, "loading"), "%s", told);
+        protocol_writer_free(&w);
+        protocol_request_free(&r);
+    }
+}
+
+/* Which words say how long a thought may be, and what of them is refused. */
+static void test_budgets(void)
+{
+    static const struct {
+        protocol_api api;
+        const char *body;
+        uint32_t most;
+    } cases[] = {
+#define TALK(rest) "{\"messages\":[" USER("\"x\"") "]" rest "}"
+        {PROTOCOL_CHAT, TALK(""), UINT32_MAX},
+        {PROTOCOL_CHAT, TALK(",\"thinking_budget_tokens\":7"), 7},
+        {PROTOCOL_CHAT, TALK(",\"reasoning_budget\":0"), 0},
+        {PROTOCOL_CHAT, TALK(",\"reasoning_budget\":-1"), UINT32_MAX},
+        {PROTOCOL_CHAT, TALK(",\"thinking_token_budget\":5,\"reasoning\":{\"max_tokens\":3}"), 3},
+        {PROTOCOL_CHAT, TALK(",\"chat_template_kwargs\":{\"thinking_budget\":4}"), 4},
+        {PROTOCOL_CHAT, TALK(",\"thinking\":{\"type\":\"enabled\",\"budget_tokens\":6}"), 6},
+        {PROTOCOL_CHAT, TALK(",\"thinking\":null,\"reasoning\":null"), UINT32_MAX},
+        {PROTOCOL_OLLAMA_CHAT, TALK(",\"thinking_budget\":2"), 2},
+        {PROTOCOL_RESPONSES, "{\"input\":\"x\",\"reasoning\":{\"max_tokens\":8}}", 8},
+        {PROTOCOL_COMPLETIONS, "{\"prompt\":\"x\",\"thinking_budget\":8}", UINT32_MAX},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        protocol_request *r = parse(cases[i].api, cases[i].body);
+        TEST_CHECK_THAT(r && r->thought_tokens_max == cases[i].most, "%s: %u", cases[i].body,
+                        r ? r->thought_tokens_max : 0);
+        TEST_CHECK(!r || cases[i].most || r->think == PROTOCOL_THINK_OFF);
+        protocol_request_free(&r);
+    }
+    refused(PROTOCOL_CHAT, TALK(",\"reasoning_budget\":\"x\""), "reasoning_budget");
+    refused(PROTOCOL_CHAT, TALK(",\"reasoning\":{\"max_tokens\":[]}"), "reasoning.max_tokens");
+    refused(PROTOCOL_CHAT, TALK(",\"chat_template_kwargs\":{\"thinking_budget\":{}}"),
+            "chat_template_kwargs.thinking_budget");
+    refused(PROTOCOL_OLLAMA_CHAT, TALK(",\"think\":7"), "think");
+    refused(PROTOCOL_OLLAMA_CHAT, TALK(",\"options\":{\"num_predict\":\"x\"}"),
+            "options.num_predict");
+#undef TALK
+}
+
 int main(void)
 {
     TEST_RUN(test_messages);
@@ -575,5 +659,7 @@ int main(void)
     TEST_RUN(test_steers);
     TEST_RUN(test_successor);
     TEST_RUN(test_cuts);
+    TEST_RUN(test_loading);
+    TEST_RUN(test_budgets);
     return unit_report("dialects");
 }
