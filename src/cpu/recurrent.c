@@ -11,8 +11,7 @@ enum { LANES = 64 }; /* of a value head that go through all rows together: 32 KB
 
 static uint32_t lanes_of(const step_recurrence *r)
 {
-    if (r->value_dim <= LANES) return r->value_dim;
-    return r->value_dim % LANES ? KERNEL_PANEL_ROWS : LANES;
+    return smaller(r->value_dim, LANES); /* src/model refuses what is more and no multiple */
 }
 
 static uint32_t n_slices(const step_recurrence *r) { return r->value_dim / lanes_of(r); }

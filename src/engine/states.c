@@ -13,6 +13,9 @@ enum {
     REACH_BACK = 8192,      /* so far before the end are the last messages looked for */
 };
 
+_Static_assert((int)CPU_DRAFTS_MAX == (int)(ENGINE_LOGITS_MAX - ENGINE_STREAMS_MAX),
+               "every draft of a pass may be replayed");
+
 static bool begins_message(const cerium_session *s, uint32_t at)
 {
     const tokenizer *t = s->engine->tokens;

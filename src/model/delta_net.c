@@ -4,7 +4,8 @@
 
 #include "model/build.h"
 
-enum { STATE_HEADS_MAX = 1024, STATE_DIM_MAX = 512, TAPS_MAX = 8 };
+/* Units of work are heads, or their slices of 64 values, of many rows or layers. */
+enum { STATE_HEADS_MAX = 128, STATE_DIM_MAX = 512, SLICE = 64, TAPS_MAX = 8 };
 
 void build_recurrence(builder *b)
 {
@@ -16,10 +17,10 @@ void build_recurrence(builder *b)
     uint32_t inner = build_u32(b, "ssm.inner_size", 1, STATE_HEADS_MAX * STATE_DIM_MAX);
     if (b->status) return;
     r->value_dim = inner / r->n_value_heads;
-    if (inner % r->n_value_heads || r->value_dim % KERNEL_PANEL_ROWS ||
-        r->value_dim > STATE_DIM_MAX || r->value_dim == 0)
-        build_fail(b, "%u state heads of %u values: a head must have a multiple of %d, at most %d",
-                   r->n_value_heads, inner, KERNEL_PANEL_ROWS, STATE_DIM_MAX);
+    if (inner % r->n_value_heads || r->value_dim == 0 || r->value_dim % KERNEL_PANEL_ROWS ||
+        r->value_dim > STATE_DIM_MAX || (r->value_dim > SLICE && r->value_dim % SLICE))
+        build_fail(b, "%u state heads of %u values together: a head must have 16, 32, 48 or a "
+                   "multiple of %d, at most %d", r->n_value_heads, inner, SLICE, STATE_DIM_MAX);
     else if (r->n_value_heads % r->n_key_heads)
         build_fail(b, "%u state heads cannot share %u keys", r->n_value_heads, r->n_key_heads);
 }

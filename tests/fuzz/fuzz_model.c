@@ -19,6 +19,7 @@ static bool is_small(const model *m)
     const step_shape *s = &model_program(m)->shape;
     const uint64_t head_values = (uint64_t)s->n_heads * s->head_dim;
     return model_panel_key(m).bytes <= PANELS_MAX && s->n_layers <= 16 && s->n_embd <= WIDTH_MAX &&
+           cpu_state_floats(model_program(m)) <= 64 * WIDTH_MAX &&
            head_values <= 4 * WIDTH_MAX && s->n_vocab <= VOCAB_MAX && s->n_experts <= 64 &&
            (uint64_t)s->n_experts_used * s->n_ff_expert <= 64 * WIDTH_MAX;
 }
@@ -36,6 +37,10 @@ static int run(const model *m, kv_pool *pool, cpu_executor *executor, cerium_err
                             .position = i,
                             .sequence = sequence,
                             .logits = logits[i]};
+    if (!status && cpu_state_floats(program)) {
+        rows[1].next_state = kv_sequence_next_state(sequence);
+        rows[2].state = rows[1].next_state;
+    }
     if (!status) status = cpu_executor_run(executor, rows, 2, &go_on);
     if (!status) status = cpu_executor_run(executor, rows + 2, 1, &go_on);
     kv_sequence_close(&sequence);
@@ -60,7 +65,9 @@ static void run_model(model *m)
                               .windows = windows,
                               .context_tokens = 64,
                               .batch_tokens = ROWS,
-                              .sequences_max = 1};
+                              .sequences_max = 1,
+                              .state_bytes = size_round_up(cpu_state_floats(program) *
+                                                           sizeof(float), MEMORY_ALIGN)};
     int status = CERIUM_OK;
     for (uint32_t i = 0; !status && i < model_n_repack_items(m); i++) status = model_repack(m, i);
     if (!status) status = kv_pool_open(&pool, &layout, &err);
