@@ -122,9 +122,9 @@ static void put_string(writer *w, view text)
 /* A step for every few of them: a template may want as many as a number can say. */
 static void put_spaces(writer *w, int64_t n)
 {
-    static const char spaces[64] = "                                                                ";
-    for (; n > 0 && jinja_step(w->r, 1); n -= (int64_t)sizeof spaces)
-        put(w, (view){spaces, n < (int64_t)sizeof spaces ? (size_t)n : sizeof spaces});
+    static const view some = VIEW("                                ");
+    for (; n > 0 && jinja_step(w->r, 1); n -= (int64_t)some.len)
+        put(w, (view){some.ptr, n < (int64_t)some.len ? (size_t)n : some.len});
 }
 
 static void put_line(writer *w, size_t level)
