@@ -104,12 +104,25 @@ static jinja_value filter_indent(jinja_run *r, jinja_value v, const jinja_args *
     return jinja_sink_take(r, &sink);
 }
 
+/* A number of characters, far from what a sum of two could not hold. */
+static int64_t width_arg(jinja_run *r, const jinja_args *args, size_t i, const char *name,
+                         int64_t otherwise)
+{
+    const jinja_value v = jinja_arg(args, i, name, jinja_int(otherwise));
+    const int64_t most = INT64_C(1) << 40;
+    if (jinja_is(v, KIND_BOOL)) return v.truth;
+    if (!jinja_is(v, KIND_INT)) fail(r, args, "a width is a whole number, not", v);
+    else if (v.integer > most) return most;
+    else if (v.integer > -most) return v.integer;
+    return -most;
+}
+
 static jinja_value filter_truncate(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    int64_t length = jinja_arg(args, 0, "length", jinja_int(255)).integer;
+    int64_t length = width_arg(r, args, 0, "length", 255);
     bool kills = jinja_truth(jinja_arg(args, 1, "killwords", jinja_bool(false)));
     jinja_value end = jinja_string(r, jinja_arg(args, 2, "end", jinja_literal("...")));
-    int64_t leeway = jinja_arg(args, 3, "leeway", jinja_int(5)).integer;
+    int64_t leeway = width_arg(r, args, 3, "leeway", 5);
     v = jinja_string(r, v);
     int64_t n = jinja_length(v), keep = length - jinja_length(end);
     if (n <= length + leeway || keep < 0) return v;
@@ -137,7 +150,7 @@ static jinja_value filter_wordcount(jinja_run *r, jinja_value v, const jinja_arg
 
 static jinja_value filter_center(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    int64_t width = jinja_arg(args, 0, "width", jinja_int(80)).integer, n;
+    int64_t width = width_arg(r, args, 0, "width", 80), n;
     jinja_sink sink = {0};
     v = jinja_string(r, v);
     n = width - jinja_length(v);

@@ -119,14 +119,21 @@ static void put_string(writer *w, view text)
     put(w, VIEW("\""));
 }
 
+/* A step for every few of them: a template may want as many as a number can say. */
+static void put_spaces(writer *w, int64_t n)
+{
+    static const view some = VIEW("                                ");
+    for (; n > 0 && jinja_step(w->r, 1); n -= (int64_t)some.len)
+        put(w, (view){some.ptr, n < (int64_t)some.len ? (size_t)n : some.len});
+}
+
 static void put_line(writer *w, size_t level)
 {
     if (w->style->indent < 0) return;
     put(w, VIEW("\n"));
     for (size_t i = 0; i < level && jinja_step(w->r, 1); i++) {
         put(w, w->style->indent_text);
-        for (int64_t n = w->style->indent_text.len ? 0 : w->style->indent; n > 0; n--)
-            put(w, VIEW(" "));
+        if (!w->style->indent_text.len) put_spaces(w, w->style->indent);
     }
 }
 

@@ -415,6 +415,9 @@ static bool slice_bounds(const jinja_value bounds[3], int64_t n, int64_t out[3])
 {
     int64_t step = jinja_is(bounds[2], KIND_INT) ? bounds[2].integer : 1;
     if (!step) return false;
+    /* A step as large as the numbers there are would pass the end. */
+    if (step > n) step = n + 1;
+    if (step < -n) step = -n - 1;
     int64_t least = step < 0 ? -1 : 0, most = step < 0 ? n - 1 : n;
     for (int i = 0; i < 2; i++) {
         bool last = (i == 0) == (step < 0); /* what is left away is this end */
@@ -458,9 +461,6 @@ jinja_value jinja_slice(jinja_run *r, jinja_value v, const jinja_value bounds[3]
     if (r->status) return jinja_undefined(VIEW(""));
     if (jinja_is(v, KIND_STRING)) return slice_text(r, v, at);
     jinja_value out = jinja_list(r);
-    /* A step as large as the numbers there are would pass the end. */
-    if (at[2] > n) at[2] = n + 1;
-    if (at[2] < -n) at[2] = -n - 1;
     for (int64_t i = at[0]; (at[2] > 0 ? i < at[1] : i > at[1]) && jinja_step(r, 1); i += at[2])
         jinja_append(r, out, jinja_items_of(v)->items[i]);
     if (!r->status) out.kind = v.kind;

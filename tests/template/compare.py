@@ -1,5 +1,6 @@
 """compare.py LINES FOLDER [DIGESTS] - every template of FOLDER in every conversation, by cerium's
-interpreter (the program LINES) and by jinja2: how many are equal, byte for byte."""
+interpreter (the program LINES) and by jinja2: how many are equal, byte for byte, and how long a
+hundred messages with tools take (the least of several times)."""
 import glob
 import json
 import os
@@ -22,19 +23,22 @@ def main():
     lines, folder = sys.argv[1:3]
     process = subprocess.Popen([lines], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def ask(template, context):
-        process.stdin.write(json.dumps({"template": template, "context": context}).encode() + b"\n")
+    def ask(template, context, repeat):
+        process.stdin.write(json.dumps({"template": template, "context": context,
+                                        "repeat": repeat}).encode() + b"\n")
         process.stdin.flush()
         return json.loads(process.stdout.readline())
 
-    whole, n_rendered, n_failed = 0, 0, 0
+    whole, n_rendered, n_failed, times = 0, 0, 0, []
     paths = sorted(glob.glob(os.path.join(folder, "*.jinja")))
     for path in paths:
         source = open(path, encoding="utf-8", newline="").read()
         wrong = []
         for name, context in conversations.conversations():
             want, failed = oracle.render(source, context)
-            got = ask(source, context)
+            got = ask(source, context, 5 * (name == "hundred"))
+            if "ns" in got and "text" in got:
+                times.append((got["ns"] / 1e6, os.path.basename(path)))
             n_rendered += failed is None
             n_failed += failed is not None
             if not same(want, failed, got):
@@ -53,6 +57,10 @@ def main():
                                                               text[max(0, at - 40):at + 40]))
     print("%d of %d templates are equal in %d renderings (%d more fail in both)"
           % (whole, len(paths), n_rendered, n_failed))
+    times.sort()
+    if times:
+        print("a hundred messages with tools: %.2f ms in the median of %d templates, at most %.2f "
+              "(%s)" % (times[len(times) // 2][0], len(times), *times[-1]))
     return 0 if whole == len(paths) and paths else 1
 
 

