@@ -98,7 +98,8 @@ bool repair_write_bound(const repair *r, const repair_depths *d, writing *w)
     repair bound = *r;
     bound.pointer = c && memchr(before.ptr, '*', before.len);
     repair_put(w, before);
-    if (repair_is_script(l) && repair_word_at(r->line, begin, "await")) repair_put_text(w, "await ");
+    bool waits = repair_is_script(l) && repair_word_at(r->line, begin, "await");
+    if (waits) repair_put_text(w, "await ");
     if (!repair_put_expression(w, &bound, false)) return false;
     repair_put(w, repair_part(r->line, end, r->line.len));
     return true;

@@ -165,8 +165,8 @@ def compilers():
     found = {}
     for language, name, check in (
             ("java", "javac", None), ("go", "go", compile_go),
-            ("c", "cc", command("cc", ["-fsyntax-only", "-Werror=implicit", "-Werror=int-conversion"],
-                                "c")),
+            ("c", "cc", command("cc", ["-fsyntax-only", "-Werror=implicit",
+                                       "-Werror=int-conversion"], "c")),
             ("cpp", "c++", command("c++", ["-fsyntax-only"], "cc"))):
         if shutil.which(name):
             found[language] = check
