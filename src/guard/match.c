@@ -271,8 +271,9 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
  * known is the program's own there. */
 static bool is_identifier(const rule *u, const value *v)
 {
-    static const char *const words[] = {"from", "into", "update", "table", "join", "exists", "index",
-                                        "view", "schema", "database", "by", "column", "on", "only"};
+    static const char *const words[] = {"from", "into", "update", "table", "join", "exists",
+                                        "index", "view", "schema", "database", "by", "column",
+                                        "on", "only"};
     view text = v->text;
     if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN) return false;
     while (text.len && strchr("\"`[", text.ptr[text.len - 1])) text.len--;
@@ -289,7 +290,8 @@ static bool is_identifier(const rule *u, const value *v)
 
 static bool is_dirty_enough(const rule *u, const value *v)
 {
-    bool dirty = v->level > TAINT_CONST && !(v->clean >> u->weak & 1) && !is_identifier(u, v);
+    bool cleaned = v->clean >> u->weak & 1;
+    bool dirty = v->level > TAINT_CONST && !cleaned && !is_identifier(u, v);
     bool format = (v->flags & VALUE_FORMAT) != 0;
     switch (u->level) {
     case LEVEL_ANY: return true;

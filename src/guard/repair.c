@@ -175,7 +175,8 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
     }
     if (begin > r->from || end < begin) return false;
     repair left = *r;
-    left.leaves = repair_word_at(r->line, begin, "return") || repair_word_at(r->line, begin, "throw");
+    left.leaves = repair_word_at(r->line, begin, "return") ||
+                  repair_word_at(r->line, begin, "throw");
     if (l != GUARD_PYTHON && in_function(r, begin)) return false;
     if (is_head(r, begin)) return false; /* what follows belongs to it */
     repair_put(w, repair_part(r->line, 0, begin));
