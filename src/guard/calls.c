@@ -410,7 +410,9 @@ static value result_of(judge *j, const use *u)
     if (v.level > TAINT_CONST && !clean && !loose && sounds_clean(u->callee.raw)) v.clean = ~0u;
     v.name = u->callee.name;
     v.raw = u->callee.raw;
-    return judge_named(j, v);
+    v = judge_named(j, v);
+    v.clean |= clean; /* a path of the environment is from outside, and not from an attacker */
+    return v;
 }
 
 /* require("fs/promises") is fs.promises. */

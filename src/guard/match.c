@@ -1,6 +1,9 @@
 /* match.c - rules against what the judge saw. */
 #include "guard/judge.h"
 
+#include <ctype.h>
+#include <strings.h>
+
 #include "guard/buffers.h"
 
 typedef struct {
@@ -264,9 +267,31 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
     return one_holds(j, c, a);
 }
 
+/* Where SQL has the name of a table or a column, nothing can be bound: a value of which nothing is
+ * known is the program's own there. */
+static bool is_identifier(const rule *u, const value *v)
+{
+    static const char *const words[] = {"from", "into", "update", "table", "join", "exists",
+                                        "index", "view", "schema", "database", "by", "column",
+                                        "on", "only"};
+    view text = v->text;
+    if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN) return false;
+    while (text.len && strchr("\"`[", text.ptr[text.len - 1])) text.len--;
+    if (!text.len || !isspace((unsigned char)text.ptr[text.len - 1])) return false;
+    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t n = strlen(words[i]);
+        if (text.len > n && !strncasecmp(text.ptr + text.len - n, words[i], n) &&
+            isspace((unsigned char)text.ptr[text.len - n - 1]))
+            return true;
+    }
+    return false;
+}
+
 static bool is_dirty_enough(const rule *u, const value *v)
 {
-    bool dirty = v->level > TAINT_CONST && !(v->clean >> u->weak & 1);
+    bool cleaned = v->clean >> u->weak & 1;
+    bool dirty = v->level > TAINT_CONST && !cleaned && !is_identifier(u, v);
     bool format = (v->flags & VALUE_FORMAT) != 0;
     switch (u->level) {
     case LEVEL_ANY: return true;
@@ -379,6 +404,8 @@ void match_reference(judge *j, int32_t n, const value *v)
 {
     use u = {.node = n, .receiver_node = -1, .callee = *v};
     if (j->tree.list[n].end <= j->from || !j->index->of[j->tree.language][RULE_REFERENCE].n) return;
+    int32_t parent = j->tree.list[n].parent; /* what is compared with is not used */
+    if (parent >= 0 && j->tree.list[parent].role == NODE_COMPARE) return;
     match_use(j, RULE_REFERENCE, &u);
 }
 

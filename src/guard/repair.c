@@ -9,118 +9,7 @@
 #include <ctype.h>
 
 #include "guard/repair_line.h"
-
-enum { MESSAGE_BYTES = 160 };
-
-typedef struct {
-    char text[REPAIR_BYTES];
-    size_t n;
-    bool fits;
-} writing;
-
-/* The line, without its newline; what is weak in it. */
-typedef struct {
-    const guard_finding *f;
-    view line, newline;
-    size_t indent, from, to;
-    bool outside; /* of every function, by how it stands there */
-} repair;
-
-static void put(writing *w, view text)
-{
-    if (text.len > sizeof w->text - w->n) {
-        w->fits = false;
-        return;
-    }
-    if (text.len) memcpy(w->text + w->n, text.ptr, text.len);
-    w->n += text.len;
-}
-
-static void put_text(writing *w, const char *text) { put(w, view_of(text)); }
-
-static view part(view text, size_t from, size_t to)
-{
-    return from < to ? (view){text.ptr + from, to - from} : (view){NULL, 0};
-}
-
-static bool is_script(guard_language l)
-{
-    return l == GUARD_JAVASCRIPT || l == GUARD_TYPESCRIPT || l == GUARD_TSX;
-}
-
-/* ---- the words of a refusal ---- */
-
-/* What was wrong, without signs that mean something in some text. */
-static void put_reason(writing *w, const guard_finding *f)
-{
-    char text[MESSAGE_BYTES];
-    snprintf(text, sizeof text, "CWE-%u: %s", f->cwe, f->message);
-    for (const char *c = text; *c; c++)
-        if (!strchr("\"'`\\{}$#%<>*!", *c)) put(w, (view){c, 1});
-}
-
-static void put_quoted(writing *w, const repair *r, char quote)
-{
-    if (r->f->quote == quote) quote = quote == '"' ? '\'' : '"';
-    put(w, (view){&quote, 1});
-    put_reason(w, r->f);
-    put(w, (view){&quote, 1});
-}
-
-/* ends: with the sign that ends a statement, where the language has one. */
-static bool put_statement(writing *w, const repair *r, bool ends)
-{
-    const char *before, *behind = ends ? ");" : ")";
-    char quote = '"';
-    switch (r->f->language) {
-    case GUARD_PYTHON: before = "raise NotImplementedError(", behind = ")"; break;
-    case GUARD_RUBY: before = "raise NotImplementedError, ", behind = ""; break;
-    case GUARD_JAVASCRIPT:
-    case GUARD_TYPESCRIPT:
-    case GUARD_TSX: before = "throw new Error("; break;
-    case GUARD_JAVA: before = "throw new UnsupportedOperationException("; break;
-    case GUARD_GO: before = "panic(", behind = ")"; break;
-    case GUARD_PHP: before = "throw new \\RuntimeException(", quote = '\''; break;
-    case GUARD_SHELL: before = "{ echo ", behind = " >&2; exit 1; }", quote = '\''; break;
-    case GUARD_C:
-    case GUARD_CPP:
-        if (r->outside) {
-            put_text(w, "#error \"");
-            put_reason(w, r->f);
-            put_text(w, "\"");
-            return true;
-        }
-        put_text(w, ends ? "abort(); /* " : "abort() /* ");
-        put_reason(w, r->f);
-        put_text(w, " */");
-        return true;
-    default: return false;
-    }
-    put_text(w, before);
-    put_quoted(w, r, quote);
-    put_text(w, behind);
-    return true;
-}
-
-/* A function that refuses stands for any value, and for what is called with what follows. */
-static bool put_expression(writing *w, const repair *r, bool called)
-{
-    guard_language l = r->f->language;
-    bool c = l == GUARD_C || l == GUARD_CPP;
-    if (is_script(l)) put_text(w, "(() => { ");
-    else if (l == GUARD_PHP) put_text(w, "(function () { ");
-    else if (l == GUARD_RUBY) put_text(w, "raise(NotImplementedError, ");
-    else if (!c || called) return false;
-    if (c) put_text(w, "(abort(), 0)");
-    else if (l == GUARD_RUBY) {
-        put_quoted(w, r, '"');
-        put_text(w, ")");
-    } else {
-        (void)put_statement(w, r, true);
-        put_text(w, called ? " })" : " })()");
-    }
-    return !called || l != GUARD_RUBY;
-}
+#include "guard/repair_parts.h"
 
 /* ---- the innermost statement ---- */
 
@@ -216,7 +105,7 @@ static size_t end_of_statement(const repair *r, const repair_depths *d, size_t b
 /* A function without a name of its own around what is weak refuses when it is called, not here. */
 static bool in_function(const repair *r, size_t begin)
 {
-    view text = part(r->line, begin, r->from);
+    view text = repair_part(r->line, begin, r->from);
     static const char *const words[] = {"=>", "function", "fn(", "func("};
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(words) && text.len; i++)
@@ -258,11 +147,11 @@ static bool write_declaration(const repair *r, writing *w)
     size_t at = repair_skip_blanks(r->line, repair_word_at(r->line, 0, "const") ? 5 : 3);
     size_t end = at;
     while (end < r->line.len && !strchr(" \t=", r->line.ptr[end])) end++;
-    put_text(w, "var ");
-    put(w, part(r->line, at, end));
-    put_text(w, " = func() string { ");
-    (void)put_statement(w, r, true);
-    put_text(w, " }()");
+    repair_put_text(w, "var ");
+    repair_put(w, repair_part(r->line, at, end));
+    repair_put_text(w, " = func() string { ");
+    (void)repair_put_statement(w, r, true);
+    repair_put_text(w, " }()");
     return end > at && r->line.ptr[at] != '(';
 }
 
@@ -285,14 +174,17 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
         end = end_of_statement(r, d, begin);
     }
     if (begin > r->from || end < begin) return false;
+    repair left = *r;
+    left.leaves = repair_word_at(r->line, begin, "return") ||
+                  repair_word_at(r->line, begin, "throw");
     if (l != GUARD_PYTHON && in_function(r, begin)) return false;
     if (is_head(r, begin)) return false; /* what follows belongs to it */
-    put(w, part(r->line, 0, begin));
+    repair_put(w, repair_part(r->line, 0, begin));
     /* A statement may go on in the next line: ".then()". */
     bool open = end == r->line.len && end > begin && !strchr(";}", r->line.ptr[end - 1]);
-    if (!put_statement(w, r, !open)) return false;
-    if (l == GUARD_GO && end > begin && r->line.ptr[end - 1] == ';') put_text(w, ";");
-    put(w, part(r->line, end, r->line.len));
+    if (!repair_put_statement(w, &left, !open)) return false;
+    if (l == GUARD_GO && end > begin && r->line.ptr[end - 1] == ';') repair_put_text(w, ";");
+    repair_put(w, repair_part(r->line, end, r->line.len));
     return true;
 }
 
@@ -307,16 +199,16 @@ static bool write_call(const repair *r, const repair_depths *d, writing *w)
     rest = open + 1;
     for (size_t i = open + 1; i < d->n; i++)
         if (r->line.ptr[i] == ',' && !d->at[i].text && d->at[i].n == d->at[open].n) rest = i + 1;
-    put(w, part(r->line, 0, r->from));
-    if (!put_expression(w, r, true)) return false;
-    put_text(w, "(");
-    put(w, part(r->line, repair_skip_blanks(r->line, rest), r->line.len));
+    repair_put(w, repair_part(r->line, 0, r->from));
+    if (!repair_put_expression(w, r, true)) return false;
+    repair_put_text(w, "(");
+    repair_put(w, repair_part(r->line, repair_skip_blanks(r->line, rest), r->line.len));
     return true;
 }
 
 static bool write_expression(const repair *r, const repair_depths *d, writing *w)
 {
-    view weak = part(r->line, r->from, r->to);
+    view weak = repair_part(r->line, r->from, r->to);
     size_t to = r->to, first = 0;
     repair_brackets b = repair_read_brackets(r->f->language, weak);
     if (b.n) return write_call(r, d, w);
@@ -324,13 +216,13 @@ static bool write_expression(const repair *r, const repair_depths *d, writing *w
         while (first < weak.len && weak.ptr[first] != '(') first++;
         if (first < weak.len) to = repair_behind_bracket(d, r->from + first);
     }
-    put(w, part(r->line, 0, r->from));
-    bool attribute = is_script(r->f->language) && memmem(weak.ptr, weak.len, "={", 2);
+    repair_put(w, repair_part(r->line, 0, r->from));
+    bool attribute = repair_is_script(r->f->language) && memmem(weak.ptr, weak.len, "={", 2);
     if (attribute) { /* of JSX: what is spread refuses */
-        put_text(w, "{...");
-        (void)put_expression(w, r, false);
-        put_text(w, "}");
-        put(w, part(r->line, to, r->line.len));
+        repair_put_text(w, "{...");
+        (void)repair_put_expression(w, r, false);
+        repair_put_text(w, "}");
+        repair_put(w, repair_part(r->line, to, r->line.len));
         return true;
     }
     /* Of "key: value" the value. */
@@ -338,9 +230,9 @@ static bool write_expression(const repair *r, const repair_depths *d, writing *w
     bool pair = colon && colon > weak.ptr && colon + 1 < weak.ptr + weak.len && colon[1] == ' ';
     for (const char *c = weak.ptr; pair && c < colon; c++)
         pair = isalnum((unsigned char)*c) || strchr("_'\"$-", *c);
-    if (pair) put(w, (view){weak.ptr, (size_t)(colon + 2 - weak.ptr)});
-    if (!put_expression(w, r, false)) return false;
-    put(w, part(r->line, to, r->line.len));
+    if (pair) repair_put(w, (view){weak.ptr, (size_t)(colon + 2 - weak.ptr)});
+    if (!repair_put_expression(w, r, false)) return false;
+    repair_put(w, repair_part(r->line, to, r->line.len));
     return true;
 }
 
@@ -348,9 +240,9 @@ static bool write_expression(const repair *r, const repair_depths *d, writing *w
 
 static void put_unit(const repair *r, writing *w)
 {
-    view indent = part(r->line, 0, r->indent);
-    put(w, indent);
-    put_text(w, indent.len && memchr(indent.ptr, '\t', indent.len) ? "\t"
+    view indent = repair_part(r->line, 0, r->indent);
+    repair_put(w, indent);
+    repair_put_text(w, indent.len && memchr(indent.ptr, '\t', indent.len) ? "\t"
                 : indent.len % 4 == 2                              ? "  "
                                                                    : "    ");
 }
@@ -365,16 +257,16 @@ static bool write_header_python(const repair *r, writing *w)
     for (size_t i = 0; i < ARRAY_LEN(blocks) && !head; i++)
         if (repair_word_at(r->line, r->indent, blocks[i])) head = "if True:";
     if (head) {
-        put(w, part(r->line, 0, r->indent));
-        (void)put_statement(w, r, true);
-        put_text(w, "\n");
-        put(w, part(r->line, 0, r->indent));
-        put_text(w, head);
+        repair_put(w, repair_part(r->line, 0, r->indent));
+        (void)repair_put_statement(w, r, true);
+        repair_put_text(w, "\n");
+        repair_put(w, repair_part(r->line, 0, r->indent));
+        repair_put_text(w, head);
     } else if (repair_word_at(r->line, r->indent, "elif")) {
-        put(w, part(r->line, 0, r->indent));
-        put_text(w, "elif True:\n");
+        repair_put(w, repair_part(r->line, 0, r->indent));
+        repair_put_text(w, "elif True:\n");
         put_unit(r, w);
-        (void)put_statement(w, r, true);
+        (void)repair_put_statement(w, r, true);
         return true;
     }
     return head != NULL;
@@ -402,17 +294,17 @@ static bool write_header(const repair *r, writing *w)
         view head = view_of(go ? forms[i].go ? forms[i].go : "" : forms[i].braces);
         if (!repair_word_at(r->line, at, forms[i].word) || !head.len) continue;
         if (!opens) { /* the block is below: it is refused before */
-            put(w, part(r->line, 0, at));
-            (void)put_statement(w, r, true);
-            put_text(w, "\n");
-            put(w, part(r->line, 0, r->indent));
-            put(w, part(head, 0, head.len - 2));
+            repair_put(w, repair_part(r->line, 0, at));
+            (void)repair_put_statement(w, r, true);
+            repair_put_text(w, "\n");
+            repair_put(w, repair_part(r->line, 0, r->indent));
+            repair_put(w, repair_part(head, 0, head.len - 2));
             return at == r->indent;
         }
-        put(w, part(r->line, 0, at));
-        put(w, head);
-        put_text(w, " ");
-        return put_statement(w, r, true);
+        repair_put(w, repair_part(r->line, 0, at));
+        repair_put(w, head);
+        repair_put_text(w, " ");
+        return repair_put_statement(w, r, true);
     }
     return false;
 }
@@ -424,19 +316,21 @@ static bool write_body(const repair *r, const repair_depths *d, writing *w)
     if (r->f->language == GUARD_PYTHON || r->f->language == GUARD_SHELL) return false;
     if (first < r->line.len && strchr("})", r->line.ptr[first])) {
         put_unit(r, w);
-        (void)put_statement(w, r, true);
-        put_text(w, "\n");
-        put(w, r->line);
+        (void)repair_put_statement(w, r, true);
+        repair_put_text(w, "\n");
+        repair_put(w, r->line);
         return true;
     }
     while (open < d->n && (r->line.ptr[open] != '{' || d->at[open].inner != '{')) open++;
     while (close > open && r->line.ptr[close - 1] != '}') close--;
     if (open >= close || open >= d->n) return false;
-    put(w, part(r->line, 0, open + 1));
-    put_text(w, " ");
-    if (!put_statement(w, r, true)) return false;
-    put_text(w, " ");
-    put(w, part(r->line, close - 1, r->line.len));
+    repair whole = *r;
+    whole.leaves = true;
+    repair_put(w, repair_part(r->line, 0, open + 1));
+    repair_put_text(w, " ");
+    if (!repair_put_statement(w, &whole, true)) return false;
+    repair_put_text(w, " ");
+    repair_put(w, repair_part(r->line, close - 1, r->line.len));
     return true;
 }
 
@@ -451,9 +345,9 @@ static bool write_value(const repair *r, writing *w)
     while (from < to && strchr(" \t'\"`", r->line.ptr[from])) from++;
     while (to > from && strchr(" \t'\"`,;", r->line.ptr[to - 1])) to--;
     if (from >= to) return false;
-    put(w, part(r->line, 0, from));
-    put_text(w, "WITHHELD");
-    put(w, part(r->line, to, r->line.len));
+    repair_put(w, repair_part(r->line, 0, from));
+    repair_put_text(w, "WITHHELD");
+    repair_put(w, repair_part(r->line, to, r->line.len));
     return true;
 }
 
@@ -461,9 +355,9 @@ static bool write_value(const repair *r, writing *w)
 
 static void put_needs(const repair *r, writing *w, const char *needs)
 {
-    put(w, part(r->line, 0, r->indent));
-    put_text(w, needs);
-    put_text(w, "\n");
+    repair_put(w, repair_part(r->line, 0, r->indent));
+    repair_put_text(w, needs);
+    repair_put_text(w, "\n");
 }
 
 /* The last literal that is weak, quotes included. */
@@ -513,7 +407,7 @@ static bool put_name(const repair *r, size_t at, writing *w)
         name[n++] = c == '-' ? '_' : (char)toupper((unsigned char)c);
     }
     bool fits = n && !isdigit((unsigned char)name[0]) && (bound || names_secret(name, n));
-    put(w, fits ? (view){name, n} : VIEW("SECRET"));
+    repair_put(w, fits ? (view){name, n} : VIEW("SECRET"));
     return true;
 }
 
@@ -540,11 +434,11 @@ static bool write_environment(const repair *r, writing *w)
                    r->f->language == GUARD_CPP;
     if (!r->f->has_environment && (imports || r->outside)) return false;
     if (!r->f->has_environment && r->f->language == GUARD_PYTHON) put_needs(r, w, "import os");
-    put(w, part(r->line, 0, from));
-    put_text(w, before);
+    repair_put(w, repair_part(r->line, 0, from));
+    repair_put_text(w, before);
     if (!put_name(r, from, w)) return false;
-    put_text(w, behind);
-    put(w, part(r->line, to, r->line.len));
+    repair_put_text(w, behind);
+    repair_put(w, repair_part(r->line, to, r->line.len));
     return true;
 }
 
@@ -552,9 +446,9 @@ static bool write_fix(const repair *r, writing *w)
 {
     if (!*r->f->fix) return write_environment(r, w);
     if (r->f->needs) put_needs(r, w, r->f->needs);
-    put(w, part(r->line, 0, r->from));
-    put_text(w, r->f->fix);
-    put(w, part(r->line, r->to, r->line.len));
+    repair_put(w, repair_part(r->line, 0, r->from));
+    repair_put_text(w, r->f->fix);
+    repair_put(w, repair_part(r->line, r->to, r->line.len));
     return true;
 }
 
@@ -577,10 +471,10 @@ static size_t to_stream(const repair *r, const writing *w, char *out, size_t siz
 {
     writing lined = {.fits = true}, coded;
     for (size_t i = 0; i < w->n; i++) {
-        put(&lined, (view){w->text + i, 1});
+        repair_put(&lined, (view){w->text + i, 1});
         if (w->text[i] != '\n' || i + 1 == w->n) continue;
-        put(&lined, (view){r->f->margin, r->f->n_margin});
-        if (r->f->added) put(&lined, VIEW("+"));
+        repair_put(&lined, (view){r->f->margin, r->f->n_margin});
+        if (r->f->added) repair_put(&lined, VIEW("+"));
     }
     for (uint32_t i = 0; i < r->f->escapes && lined.fits; i++) {
         coded.n = escape_once(lined.text, lined.n, coded.text, sizeof coded.text);
@@ -599,6 +493,7 @@ static bool write_form(const repair *r, repair_form form, writing *w)
     repair_read_depths(&d, r->f->language, r->line);
     switch (form) {
     case REPAIR_FIX: return write_fix(r, w);
+    case REPAIR_BOUND: return repair_write_bound(r, &d, w);
     case REPAIR_STATEMENT: return write_statement(r, &d, w);
     case REPAIR_EXPRESSION: return write_expression(r, &d, w);
     case REPAIR_HEADER: return write_header(r, w);
@@ -615,7 +510,7 @@ size_t guard_repair(const guard_finding *f, repair_form form, char *out, size_t 
     writing w = {.fits = true};
     if (!f->held.len || f->goes_on || f->from >= f->to) return 0;
     while (r.line.len && strchr("\r\n", r.line.ptr[r.line.len - 1])) r.line.len--;
-    r.newline = part(f->held, r.line.len, f->held.len);
+    r.newline = repair_part(f->held, r.line.len, f->held.len);
     if (r.to > r.line.len) r.to = r.line.len;
     while (r.indent < r.line.len && strchr(" \t", r.line.ptr[r.indent])) r.indent++;
     bool c = f->language == GUARD_C || f->language == GUARD_CPP;
@@ -625,6 +520,6 @@ size_t guard_repair(const guard_finding *f, repair_form form, char *out, size_t 
     repair_brackets is = repair_read_brackets(f->language, (view){w.text, w.n});
     bool refused = form == REPAIR_HEADER && f->language == GUARD_PYTHON && was.opens && !is.opens;
     if (!repair_same_brackets(&was, &is) && !refused) return 0;
-    put(&w, r.newline);
+    repair_put(&w, r.newline);
     return w.fits ? to_stream(&r, &w, out, size) : 0;
 }

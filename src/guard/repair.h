@@ -8,12 +8,13 @@
  * is not weak is the one that is put in: guard_repair() does not know what stands around it. */
 typedef enum {
     REPAIR_FIX = 0,        /* the rule's safe form, with the line's own names */
-    REPAIR_STATEMENT = 1,  /* the statement refuses: raise, throw, panic, abort */
-    REPAIR_EXPRESSION = 2, /* what is weak refuses, and its line stays */
-    REPAIR_HEADER = 3,     /* the block that the line opens refuses */
-    REPAIR_BODY = 4,       /* the function that is weak refuses */
-    REPAIR_VALUE = 5,      /* of text that is no code the value is taken out */
-    REPAIR_FORMS = 6,
+    REPAIR_BOUND = 1,      /* what is given to a name refuses, or what a call is given */
+    REPAIR_STATEMENT = 2,  /* the statement refuses: raise, throw, panic, abort */
+    REPAIR_EXPRESSION = 3, /* what is weak refuses, and its line stays */
+    REPAIR_HEADER = 4,     /* the block that the line opens refuses */
+    REPAIR_BODY = 5,       /* the function that is weak refuses */
+    REPAIR_VALUE = 6,      /* of text that is no code the value is taken out */
+    REPAIR_FORMS = 7,
 } repair_form;
 
 enum { REPAIR_BYTES = 4 * GUARD_LINE_BYTES_MAX };

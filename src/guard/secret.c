@@ -46,8 +46,11 @@ static bool is_placeholder(view text)
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (contains(text, words[i])) return true;
     if (strchr("<[{$%", text.ptr[0]) && strchr(">]}%", text.ptr[text.len - 1])) return true;
+    /* One sign again and again, of up to four bytes. */
+    size_t sign = 1;
+    while (sign < 4 && sign < text.len && ((unsigned char)text.ptr[sign] & 0xC0) == 0x80) sign++;
     bool same = true;
-    for (size_t i = 1; i < text.len; i++) same &= text.ptr[i] == text.ptr[0];
+    for (size_t i = sign; i < text.len; i++) same &= text.ptr[i] == text.ptr[i - sign];
     return same;
 }
 
@@ -69,10 +72,24 @@ static counts count(view text)
     return c;
 }
 
+/* X-Csrf-Token: words with dashes, as headers have them. */
+static bool is_header(view text)
+{
+    bool dash = false;
+    for (size_t i = 0; i < text.len; i++) {
+        bool begins = !i || text.ptr[i - 1] == '-';
+        if (begins ? !isupper((unsigned char)text.ptr[i])
+                   : text.ptr[i] != '-' && !isalpha((unsigned char)text.ptr[i]))
+            return false;
+        dash |= text.ptr[i] == '-';
+    }
+    return dash;
+}
+
 /* Paths, addresses, names of things, formats: what stands beside credentials' names in code. */
 static bool is_label(view text, counts c)
 {
-    if (c.space) return true;
+    if (c.space || is_header(text)) return true;
     if (contains(text, "://") && !contains(text, "@")) return true;
     if (text.ptr[0] == '/' || text.ptr[0] == '.' || text.ptr[0] == '#') return true;
     if (memchr(text.ptr, '(', text.len) || memchr(text.ptr, '<', text.len)) return true;

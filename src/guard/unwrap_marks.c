@@ -159,7 +159,10 @@ bool mark_says_bad(view text)
 {
     static const char *const words[] = {"never", "do not", "don't", "avoid", "vulnerab", "insecure",
                                         "unsafe", "wrong", "the problem", "before:", "bad:",
-                                        "bad example", "exploit"};
+                                        "bad example", "exploit", "instead of", "currently",
+                                        "change this", "replace this", "you have:", "old code",
+                                        "existing code", "existing line", "current code",
+                                        "current version", "old version", "is now:"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         size_t n = strlen(words[i]);
         for (size_t at = 0; at + n <= text.len; at++)

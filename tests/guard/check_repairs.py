@@ -4,7 +4,8 @@ bench_repairs; the samples are those of the rules that must be found, each third
 fence, with CRLF, as a patch, and in the JSON of a call that writes a file, an apply_patch or a
 notebook; those of the files are read alone.  Nothing that is released is weak, all of it parses
 where the sample does, by the language's own parser where one is installed, and what carries it is
-whole.  Status 1 when not."""
+whole.  Those that say "compiles" are compiled before and behind, where a compiler is installed.
+Status 1 when not."""
 import ast
 import collections
 import glob
@@ -22,6 +23,9 @@ warnings.simplefilter("ignore")
 EXTENSIONS = {"python": "py", "javascript": "js", "typescript": "ts", "tsx": "tsx", "java": "java",
               "go": "go", "c": "c", "cpp": "cpp", "php": "php", "ruby": "rb"}
 ENDED_MAX = 0.03  # of the samples that are held may end the answer before the line
+
+
+COMPILED = set()
 
 
 def samples(files):
@@ -43,6 +47,7 @@ def samples(files):
                 if "weak" in r:
                     yield r["weak"], r["language"], r["prompt"] + r["weak"], ["alone"]
                 elif r["vulnerable"]:
+                    COMPILED.update([r["id"]] if r.get("compiles") else [])
                     yield r["id"], r["language"], r["code"].rstrip("\n") + "\n", ["alone"]
 
 
@@ -134,6 +139,42 @@ def parsers():
     return found
 
 
+def compile_java(texts, folder):
+    """One start of the compiler for all: the keys of those that it refuses."""
+    paths = {}
+    for i, (key, code) in enumerate(texts):
+        os.makedirs(os.path.join(folder, "p%d" % i))
+        path = os.path.join(folder, "p%d" % i, "A.java")
+        with open(path, "w") as f:
+            f.write("package p%d;\n%s" % (i, code))
+        paths[path] = key
+    run = subprocess.run(["javac", "-proc:none", "-Xmaxerrs", "1000", "-d", folder, *paths],
+                         capture_output=True, text=True, timeout=600)
+    return {key for path, key in paths.items() if path + ":" in run.stderr}
+
+
+def compile_go(code, folder):
+    path = os.path.join(folder, "main.go")
+    with open(path, "w") as f:
+        f.write(code)
+    return subprocess.run(["go", "build", "-o", os.devnull, path], capture_output=True, timeout=300,
+                          env=dict(os.environ, GO111MODULE="off", GOFLAGS="")).returncode == 0
+
+
+def compilers():
+    found = {}
+    for language, name, check in (
+            ("java", "javac", None), ("go", "go", compile_go),
+            ("c", "cc", command("cc", ["-fsyntax-only", "-Werror=implicit",
+                                       "-Werror=int-conversion"], "c")),
+            ("cpp", "c++", command("c++", ["-fsyntax-only"], "cc"))):
+        if shutil.which(name):
+            found[language] = check
+        else:
+            print("skipped: %s as its compiler takes it: no %s" % (language, name))
+    return found
+
+
 def main():
     program, model, *files = sys.argv[1:]
     wanted, lines = {}, []
@@ -151,7 +192,8 @@ def main():
                                      "language": language if form == "code" else "text"}))
     run = subprocess.run([program, model], input="\n".join(lines) + "\n", capture_output=True,
                          text=True, check=True)
-    counts, wrong, own = collections.Counter(), [], parsers()
+    counts, wrong, own, compiled = collections.Counter(), [], parsers(), compilers()
+    java = []
     with tempfile.TemporaryDirectory() as folder:
         for row in run.stdout.splitlines():
             r = json.loads(row)
@@ -176,6 +218,18 @@ def main():
             check = own.get(language) if carrier == "alone" else None
             if check and check(code, folder) and not check(said, folder):
                 wrong.append((r["id"], "its own parser refuses it", said))
+            named = language in compiled and r["id"].split(" ")[1] in COMPILED
+            takes = compiled[language] if named else None
+            counts["compiled"] += named
+            if named and not takes:
+                java += [(r["id"] + " before", code), (r["id"], said)]
+            elif named:
+                if not takes(code, folder):
+                    wrong.append((r["id"], "the sample itself does not compile", code))
+                elif not takes(said, folder):
+                    wrong.append((r["id"], "does not compile", said))
+        refused = compile_java(java, folder) if java else set()
+        wrong += [(key, "does not compile", text) for key, text in java if key in refused]
     for name, why, text in wrong[:20]:
         print("%s: %s:\n%s" % (name, why, text))
     for carrier in CARRIERS:
@@ -183,6 +237,7 @@ def main():
         print("%s: %d held, %d ended before the line" % (carrier, held, ended))
         if not held or ended > ENDED_MAX * held:
             wrong.append((carrier, "ended", ""))
+    print("compiled: %d" % counts["compiled"])
     print("repairs: %d wrong" % len(wrong))
     sys.exit(bool(wrong))
 

@@ -14,6 +14,7 @@ else
     else
         skip "the shared cases" "no $shared"
     fi
+    check "edits in every form" python3 tests/guard/check_edits.py ./cerium
     check "a long line" sh -c "python3 tests/guard/cases/make_long_line.py >'$work/long.py';
         ( ulimit -t 30; ./cerium scan '$work/long.py' >'$work/long.out'; [ \$? = 1 ] )"
 fi

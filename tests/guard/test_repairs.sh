@@ -10,6 +10,7 @@ elif ! python3 -c 'import yaml' 2>/dev/null; then
 else
     check "repairs of the rules' samples and of the project's own" \
         python3 tests/guard/check_repairs.py "$O/bench_repairs" models/cerium-line.gguf \
-        tests/guard/own.jsonl tests/guard/idioms.jsonl tests/guard/forced.jsonl
+        tests/guard/own.jsonl tests/guard/idioms.jsonl tests/guard/forced.jsonl \
+        tests/guard/compiled.jsonl
 fi
 report guard_repairs
