@@ -16,6 +16,7 @@
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   fetch those of the watchdog's grammars that are missing (every make does)
 # make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
+# make vscode     the VS Code extension, build/cerium-vscode.vsix (npm fetches its language client)
 # make man        the man page, from the tables of the commands
 # make install    program, libraries, header, man page and model into PREFIX (/usr/local), DESTDIR
 # make package    image, .deb, chart, archive and installers into build/package, and checks of them
@@ -218,6 +219,7 @@ kernelcheck: $O/kernelcheck ; @$<
 arm64-built: ; @$(MAKE) --no-print-directory BUILD=release CC=$(ARM64_CC) LDFLAGS=-static $(ARM64_KC)
 kernelcheck-arm64: arm64-built ; @qemu-aarch64 $(ARM64_KC)
 replay: $(FUZZ:%=$O/replay_%) ; @tools/run_tests.sh $(REPLAYS)
+vscode: ; @tools/make_vsix.sh
 man: all ; @tools/make_man.sh ./cerium >man/cerium.1.new && mv man/cerium.1.new man/cerium.1
 man-check: ; mandoc -T lint -W warning man/cerium.1
 
@@ -299,5 +301,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
-        install-program package grammars documents bench-guard bench-quant hostile
+        install-program package vscode grammars documents bench-guard bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

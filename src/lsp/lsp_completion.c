@@ -242,7 +242,6 @@ static lsp_item item_of(const lsp_server *s, const lsp_document *d, const lsp_pr
                         lsp_fit fit, size_t at, uint64_t now)
 {
     const lsp_question *q = &d->question;
-    lsp_place place = place_of(d, at, q->invoked);
     const lsp_item_limits limits = {
         .lines_max = s->settings.lines_max,
         .logprob_min = q->invoked ? -INFINITY : logprob_min(s),
@@ -250,7 +249,7 @@ static lsp_item item_of(const lsp_server *s, const lsp_document *d, const lsp_pr
     size_t from, to;
     lsp_text_line(&d->text, lsp_text_line_at(&d->text, at), &from, &to);
     view before = {d->text.text.ptr ? d->text.text.ptr + from : "", at > from ? at - from : 0};
-    return lsp_item_of(p, fit, &place, before, &limits);
+    return lsp_item_of(p, fit, &q->place, before, &limits);
 }
 
 /* Answers the question if it can be by now. */
@@ -352,6 +351,7 @@ void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint
     d->hot_until_ns = now + HOT_MS * LSP_MS;
     d->caret = at;
     const lsp_place place = place_of(d, at, q->invoked);
+    q->place = place;
     if (place.silence) lsp_log(s, "%s: nothing: %s", d->path, lsp_silence_name(place.silence));
     bool reads = read_selected(s, d, context, q);
     if (!reads || place.silence || is_silenced(s, d, now)) {

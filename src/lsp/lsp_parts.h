@@ -34,6 +34,7 @@ typedef struct {
     size_t at;  /* of the text */
     uint64_t asked_ns, not_before_ns;
     bool invoked, selected;
+    lsp_place place; /* of `at`; a change of the text ends the question */
     size_t from; /* selected: the item's range is [from, at), and it begins with */
     bytes text;
     bool waited; /* its times are over: text alone answers it now */

@@ -25,6 +25,7 @@ SKIPPED = [
     (r"--workspace ~", "it needs a folder of the user's"),
     (r"^cerium convert Qwen", "it needs a model that is not in the repository"),
     (r"^cerium wafer validate", "tests/programs/test_wafer.sh runs it"),
+    (r"^cerium lsp", "an editor speaks to it: tests/lsp runs it"),
 ]
 SECONDS = 300  # for a command that must end; never a measure of speed
 WEAK = "import os\ndef show(folder):\n    os.system('ls -l ' + folder)\n"
