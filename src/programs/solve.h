@@ -14,7 +14,7 @@ enum {
     SOLVE_WHY_BYTES = 200,
 };
 
-typedef enum { MAKER_MUTATE = 0, MAKER_MODEL = 1, MAKER_REPAIR = 2, MAKERS = 3 } solve_maker;
+typedef enum { MAKER_MUTATE = 0, MAKER_MODEL = 1, MAKERS = 2 } solve_maker;
 const char *solve_maker_name(solve_maker maker);
 
 /* Bytes of the file's text. */

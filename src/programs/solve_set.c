@@ -1,7 +1,7 @@
 /* solve_set.c - variants by index, and which of them are the same program. */
 #include "programs/solve.h"
 
-static const char *const maker_names[] = {"mutate", "model", "repair"};
+static const char *const maker_names[] = {"mutate", "model"};
 _Static_assert(ARRAY_LEN(maker_names) == MAKERS, "every maker has a name");
 
 const char *solve_maker_name(solve_maker maker)

@@ -69,6 +69,13 @@ check "hidden tests that nothing passes" run \
 { echo 'from add import add'; cat tests.py; } >tests_with.py
 [ -x /usr/bin/python3 ] && check "a command" run \
     'mutate add.py:7 --test "/usr/bin/python3 tests_with.py" && solved'
+printf 'from add import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n' >test_add.py
+if ls /usr/lib/python3*/*-packages/pytest >/dev/null 2>&1; then
+    check "pytest" run 'mutate add.py:7 --pytest test_add.py && solved'
+    check "pytest that finds nothing" refuses 2 "cannot run" add.py:7 --pytest nowhere.py
+else
+    skip "pytest" "python3-pytest is not there"
+fi
 printf 'int add(int a, int b) { return a - b; }\n' >add.c
 printf 'int main(void) { return add(2, 3) != 5; }\n' >tests.c
 check "C" run 'mutate add.c:1 --test-file tests.c && grep -q "a + b" out'

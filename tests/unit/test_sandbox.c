@@ -432,7 +432,7 @@ static void test_clocks(void)
         job.limits.wall_ms = loops[i].want == WIRE_TIMEOUT ? 1000 : 60000;
         wire_verdict v = run_in(job.language == WIRE_C ? s.other : s.python, &job, &r);
         TEST_CHECK_THAT(v == loops[i].want, "loop %zu: %s", i, sandbox_verdict_name(v));
-        TEST_CHECK_THAT(v != WIRE_CPU || r.wall_ns < 50000000000u, "loop %zu", i);
+        TEST_CHECK_THAT(r.wall_ns < 50000000000u, "loop %zu", i);
     }
     close_slots(&s);
 }

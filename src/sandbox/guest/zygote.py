@@ -134,15 +134,24 @@ def run_doctest(module, original):
 
 def run_pytest(job, program, name, arguments):
     import shlex
-    import pytest
-    lib.exec_unpack(b"/tmp/task")
+    try:
+        import pytest
+    except ImportError:
+        note("!there is no pytest for /usr/bin/python3: install python3-pytest")
+        os._exit(BROKEN)
+    if not lib.exec_unpack(b"/tmp/task"):
+        note("!the folder does not fit into the sandbox")
+        os._exit(BROKEN)
     os.chdir("/tmp/task")
     with open(name, "wb") as f:
         f.write(program)
     sys.path.insert(0, "/tmp/task")
     status = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *shlex.split(arguments)])
+    sys.stdout.flush()
+    if status in (4, 5):  # its arguments are wrong, or it found no test
+        note("!pytest found no tests by these arguments")
+        os._exit(BROKEN)
     if status != 0:
-        sys.stdout.flush()
         os._exit(FAIL)
 
 
