@@ -5,7 +5,7 @@
 const fs = require("fs");
 const path = require("path");
 const vscode = require("vscode");
-const { LanguageClient, TransportKind } = require("vscode-languageclient/node");
+const { LanguageClient } = require("vscode-languageclient/node");
 const { NextEdits } = require("./next_edit.js");
 const { programOf, settingsOf, statusText } = require("./words.js");
 
@@ -42,7 +42,7 @@ function serverOptions() {
   const args = ["lsp"];
   if (settings().get("model")) args.push("-m", settings().get("model"));
   if (settings().get("server")) args.push("--server", settings().get("server"));
-  return found && { command: found, args, transport: TransportKind.stdio };
+  return found && { command: found, args };
 }
 
 // Nothing while something is selected, or several carets stand.
@@ -77,8 +77,13 @@ async function start() {
     state = now;
     showState();
   });
-  await client.start();
-  await askState();
+  try {
+    await client.start();
+    await askState();
+  } catch (e) {
+    state = { kind: "Error", busy: false, model: "", message: `${server.command}: ${e.message}` };
+    showState();
+  }
 }
 
 async function stop() {

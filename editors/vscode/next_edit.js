@@ -1,5 +1,5 @@
-// next_edit.js - the next edit, drawn in the text: what goes is struck out, what comes stands behind
-// it; Tab goes there and makes it, Escape or a click dismisses it.
+// next_edit.js - the next edit, drawn in the text: what goes is struck out, what comes stands
+// behind it; Tab goes there and makes it, Escape or a click dismisses it.
 "use strict";
 
 const REST_MS = 600; // behind a key before it is asked for

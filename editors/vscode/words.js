@@ -27,9 +27,12 @@ function programOf(named, searched, folders, isProgram, path) {
 /** {text, tooltip, bad} for the status bar. */
 function statusText(state, settings, language) {
   const off = !settings.enable || (settings.languages || {})[language] === false;
-  if (state.kind === "Error")
-    return { text: "$(warning) cerium", tooltip: state.message || "cerium does not run", bad: true };
-  if (state.busy) return { text: "$(loading~spin) cerium", tooltip: "the model is loaded", bad: false };
+  if (state.kind === "Error") {
+    const tooltip = state.message || "cerium does not run";
+    return { text: "$(warning) cerium", tooltip, bad: true };
+  }
+  if (state.busy)
+    return { text: "$(loading~spin) cerium", tooltip: "the model is being loaded", bad: false };
   const name = state.model || "cerium";
   return {
     text: off ? "$(circle-slash) cerium" : "$(check) cerium",

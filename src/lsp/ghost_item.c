@@ -60,7 +60,9 @@ static size_t fit_brackets(view text, view before, view behind, bool is_block, s
         if (!is_closer || (own && !had)) continue;
         while (at < behind.len && (behind.ptr[at] == ' ')) at++;
         if (at < behind.len && behind.ptr[at] == c) *replaces = ++at;
-        else if (own) continue;
+        else if (own && !(behind.len > at && memchr(behind.ptr + at, c, behind.len - at)))
+            continue;
+        else if (own) return i; /* what closes it stands further on */
         else if (!is_block || without_blanks((view){text.ptr + line, i - line}) || !line) return i;
     }
     return text.len;
@@ -92,6 +94,14 @@ static size_t sure_bytes(const lsp_proposal *p, size_t from, view text, double l
     return text.len;
 }
 
+/* Does the line end with it already? */
+static bool is_said(view behind, view text)
+{
+    behind.len = without_blanks(behind);
+    return text.len && behind.len >= text.len &&
+           !memcmp(behind.ptr + behind.len - text.len, text.ptr, text.len);
+}
+
 lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place, view before,
                      const lsp_item_limits *limits)
 {
@@ -121,6 +131,8 @@ lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place,
     rest.len = fit_brackets(rest, before, place->behind, is_shown || place->is_block,
                             &item.replaces);
     item.len = without_blanks(rest);
+    if (is_said(place->behind, (view){rest.ptr, item.len})) item.len = 0;
     if (item.replaces < fit.n_closers) item.len = 0;
+    if (!item.len) item.replaces = 0;
     return item;
 }

@@ -62,9 +62,7 @@ static void add_fix(const lsp_server *s, const lsp_document *d, const lsp_judged
     snprintf(title, sizeof title, "Write it safely: %s", *g->fix ? g->fix : g->idiom);
     for (char *c = title; *c; c++)
         if ((unsigned char)*c < ' ') *c = ' ';
-    size_t n = strlen(title); /* no half of a character */
-    while (n && ((unsigned char)title[n - 1] & 0xC0) == 0x80) n--;
-    if (n && (unsigned char)title[n - 1] >= 0xC0) title[n - 1] = 0;
+    lsp_whole_characters(title);
     if (f->n_line)
         edit = text_edit(s, d, (size_t)g->line_begin, (size_t)g->line_end,
                          (view){f->line, f->n_line});

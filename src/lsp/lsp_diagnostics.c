@@ -24,6 +24,7 @@ json_t *lsp_diagnostic_of(const lsp_server *s, const lsp_document *d, const lsp_
     char text[1024];
     snprintf(text, sizeof text, "%s (CWE-%u). Instead: %s", g->message, g->cwe,
              *g->fix ? g->fix : g->idiom);
+    lsp_whole_characters(text);
     size_t from = (size_t)g->begin, to = (size_t)g->end;
     if (to > d->text.text.len) to = d->text.text.len;
     if (from > to) from = to;

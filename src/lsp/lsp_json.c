@@ -61,6 +61,16 @@ json_t *lsp_workspace_edit(const lsp_server *s, const lsp_document *d, json_t *e
     return json_pack("{s:{s:o}}", "changes", d->uri, edits);
 }
 
+void lsp_whole_characters(char *text)
+{
+    size_t n = strlen(text), end = n;
+    while (n && end - n < 3 && ((unsigned char)text[n - 1] & 0xC0) == 0x80) n--;
+    if (!n || (unsigned char)text[n - 1] < 0xC0) return;
+    const unsigned char lead = (unsigned char)text[n - 1];
+    size_t whole = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    if (end - (n - 1) < whole) text[n - 1] = 0;
+}
+
 /* ---- documents ---- */
 
 lsp_document *lsp_document_by_uri(lsp_server *s, view uri)

@@ -110,15 +110,13 @@ static bool to_now(const next_edits *e, const made_place *made, size_t n, size_t
 
 /* ---- a rename ---- */
 
-/* Does the new name stand in the scope's code already? */
-static bool collides(view old, const binding *bound, view b, guard_language language)
+/* Does the new name stand in the file's code already? */
+static bool collides(view old, view b, guard_language language)
 {
     lsp_text t = {.text = {.ptr = (char *)(uintptr_t)old.ptr, .len = old.len}};
     code_word found[1];
     const edit_context any = {.n_left = 0};
-    size_t n = edit_places(&t, language, b, &any, found, 1);
-    (void)bound;
-    return n > 0;
+    return edit_places(&t, language, b, &any, found, 1) > 0;
 }
 
 static void find_renames(lsp_server *s, lsp_document *d, next_edits *e)
@@ -136,7 +134,7 @@ static void find_renames(lsp_server *s, lsp_document *d, next_edits *e)
     if (!status && at != SIZE_MAX && s->has_parser &&
         binding_find(bound, &s->parser, d->language, text, at, e->a.len) && !bound->is_imported &&
         (bound->is_definition || n_made >= 2) &&
-        !collides(text, bound, b_of(e), d->language))
+        !collides(text, b_of(e), d->language))
         for (uint32_t i = 0; i < bound->n; i++)
             if (to_now(e, made, n_made, bound->places[i].begin, &now))
                 add(e, now, now + e->a.len, bound->places[i].is_short);
@@ -277,6 +275,7 @@ void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t n
         snprintf(title, sizeof title, "%s to %.*s in %zu more place%s: %.*s",
                  e.rule.is_rename ? "Rename" : "Change", n_b, b.ptr, e.n, e.n == 1 ? "" : "s", n_a,
                  a.ptr);
+        lsp_whole_characters(title);
         json_array_append_new(list, json_pack("{s:s%, s:s, s:o}", "title", title, strlen(title),
                                               "kind", "refactor.rewrite", "edit",
                                               lsp_workspace_edit(s, d, edits)));

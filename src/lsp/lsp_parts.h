@@ -128,6 +128,8 @@ bool lsp_read_position(const lsp_server *s, const lsp_document *d, const json_t 
 bool lsp_read_range(const lsp_server *s, const lsp_document *d, const json_t *range, size_t *from,
                     size_t *to);
 view lsp_read_string(const json_t *object, const char *key);
+/* A text that was cut: what of a character is left at its end goes, too. */
+void lsp_whole_characters(char *text);
 /* Of params.textDocument.uri, or by others of their names; NULL: it is not open. */
 lsp_document *lsp_document_of(lsp_server *s, const json_t *params);
 lsp_document *lsp_document_by_key(lsp_server *s, uint64_t key);

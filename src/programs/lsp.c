@@ -20,7 +20,7 @@ enum {
 typedef struct {
     options o;
     const char *url, *replay;
-    bool verbose;
+    bool verbose, is_plain;
     guarding guarding;
     lsp_bell bell;
     lsp_judge *judge;
@@ -40,6 +40,8 @@ static const option_spec own[] = {
     {"server", "URL",
      "complete with a running `cerium serve`, as http://127.0.0.1:8383, and not in this process; "
      "its key is in CERIUM_API_KEY", TAKES_TEXT(session, url)},
+    {"stdio", NULL, "speak over standard input and output; it always does, and some editors say so",
+     TAKES_FLAG(session, is_plain)},
     {"replay", "FILE", "take the model's answers to edits from a file; all else is computed",
      TAKES_TEXT(session, replay)},
     {"verbose", NULL, "tell on standard error what is passed over, and why",

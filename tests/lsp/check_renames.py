@@ -51,7 +51,7 @@ class Editor:
         place = c.position(c.texts[uri], at + len(new))
         found = c.ask("textDocument/codeAction", {
             "textDocument": {"uri": uri}, "range": {"start": place, "end": place},
-            "context": {"diagnostics": []}}, 60)
+            "context": {"diagnostics": []}})
         now = c.texts[uri]
         starts = [0]
         for line in now.split("\n"):

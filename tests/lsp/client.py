@@ -43,7 +43,7 @@ class Client:
         self.buffer = rest[n:]
         return json.loads(rest[:n].decode())
 
-    def read(self, seconds=20):
+    def read(self, seconds=120):
         """The next message; None when none comes."""
         end = time.monotonic() + seconds
         while True:
@@ -89,7 +89,7 @@ class Client:
         self.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
         return id_
 
-    def wait(self, id_, seconds=20):
+    def wait(self, id_, seconds=120):
         """The answer to a request, as a whole message."""
         key = json.dumps(id_)
         while key not in self.answers:
@@ -97,13 +97,13 @@ class Client:
                 raise AssertionError(f"no answer to {id_}")
         return self.answers[key]
 
-    def ask(self, method, params, seconds=20):
+    def ask(self, method, params, seconds=120):
         answer = self.wait(self.request(method, params), seconds)
         if "error" in answer:
             raise AssertionError(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def wait_note(self, method, seconds=20):
+    def wait_note(self, method, seconds=120):
         """The next notification or request of that name that was not taken yet."""
         while True:
             for i, note in enumerate(self.notes):
@@ -158,7 +158,7 @@ class Client:
                           self.inline_params(uri, offset, kind, **context))
         return result["items"] if result else []
 
-    def ready(self, seconds=60):
+    def ready(self, seconds=300):
         """Wait until the model is loaded."""
         end = time.monotonic() + seconds
         while True:
@@ -184,7 +184,7 @@ class Client:
     def shutdown(self):
         self.ask("shutdown", None)
         self.notify("exit", None)
-        return self.process.wait(20)
+        return self.process.wait(120)
 
     def close(self):
         if self.process.poll() is None:

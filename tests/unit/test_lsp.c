@@ -263,6 +263,10 @@ static void test_items(void)
         {"f(g(", "a))", "))", false, 3, 2},
         {"f(", "a[1])", ")", false, 5, 1},
         {"print(", "\")\")", ")", false, 4, 1},              /* in a string it closes nothing */
+        {"def f(w", "):", ", h):", false, 0, 0},             /* what closes it stands there */
+        {"f(", ")", ")", false, 0, 0},
+        {"x = [", "1]", ", 2]", false, 1, 0},
+        {"x = ", "None", " None", false, 0, 0},              /* the line says it already */
         {"if x:", "\n    a()\n    b()\n    c()\n    d()", "", true, 24, 0}, /* three lines */
         {"{", "\n  a();\n}", "", true, 9, 0},                /* the block's own end */
     };
