@@ -224,6 +224,10 @@ def check_leaving(report):
             assert s.stop() == 0
             log = s.log()
             assert log.index("event=leaving") < log.index("event=draining"), log
+    with report.check("told to end the moment its port answers, it ends in order"):
+        for _ in range(12):
+            with Server(replay=SCRIPT) as s:
+                assert s.stop() == 0, s.process.returncode
     with Server(replay=SCRIPT) as s, report.check("without --lame-duck it drains at once", s):
         assert s.stop() == 0
         assert "event=leaving" not in s.log()
