@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,13 +42,28 @@ uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores)
     return n;
 }
 
+/* What asks the process to end is for the thread that our caller wants it on: one of ours would die
+ * of it, and the process with it, before he has a handler. */
+static int create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *user)
+{
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGHUP);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    int code = pthread_create(out, attr, run, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
 int thread_start(pthread_t *out, void *(*run)(void *user), void *user)
 {
     pthread_attr_t attr;
     int code = pthread_attr_init(&attr);
     if (code) return code;
     code = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
-    if (!code) code = pthread_create(out, &attr, run, user);
+    if (!code) code = create(out, &attr, run, user);
     pthread_attr_destroy(&attr);
     return code;
 }

@@ -1,6 +1,7 @@
 /* main.c - cerium: picks the subcommand. */
 #include "programs/programs.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 
 #include "base/base.h"
@@ -97,11 +98,13 @@ typedef struct {
     int argc;
     char **argv;
     int status;
+    sigset_t mask; /* of the thread that called */
 } program_call;
 
 static void *call_program(void *user)
 {
     program_call *call = user;
+    pthread_sigmask(SIG_SETMASK, &call->mask, NULL); /* it is the program's only thread */
     call->status = call->main(call->argc, call->argv);
     return NULL;
 }
@@ -112,6 +115,7 @@ static int run_program(program_call *call)
 {
     struct rlimit stack;
     pthread_t thread;
+    pthread_sigmask(SIG_SETMASK, NULL, &call->mask);
     bool is_small = !getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur < THREAD_STACK_BYTES;
     if (is_small && !thread_start(&thread, call_program, call))
         pthread_join(thread, NULL);
@@ -166,7 +170,7 @@ static int run(int argc, char **argv)
         return 0;
     }
     program_main *program = program_named(first);
-    return program ? run_program(&(program_call){program, argc - 1, argv + 1, 0})
+    return program ? run_program(&(program_call){.main = program, .argc = argc - 1, .argv = argv + 1})
                    : no_program(first);
 }
 

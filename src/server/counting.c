@@ -54,20 +54,55 @@ static void put_count(json_out *t, protocol_api api, size_t n)
     json_out_literal(t, "}");
 }
 
-static int count(counting *k)
+static void put_tokens(json_out *t, const prompt *made)
+{
+    json_out_literal(t, "{\"token_ids\":[");
+    for (size_t i = 0; i < made->n && !t->status; i++) {
+        if (i) json_out_literal(t, ",");
+        json_out_integer(t, made->tokens[i]);
+    }
+    json_out_literal(t, "]}");
+}
+
+/* Of Completions. */
+static int render_texts(counting *k, const prompt_room *room)
+{
+    prompt made;
+    json_out_literal(&k->out, "[");
+    for (size_t i = 0; i < k->request->n_prompts && !k->out.status; i++) {
+        RETURN_IF(prompts_text(k->m, room, k->request, i, &made, &k->error));
+        if (i) json_out_literal(&k->out, ",");
+        put_tokens(&k->out, &made);
+    }
+    json_out_literal(&k->out, "]");
+    return CERIUM_OK;
+}
+
+static int count_chat(counting *k, const prompt_room *room)
 {
     prompt made;
     const history_turn *turn = NULL;
-    prompt_room room = {.cap = (size_t)k->m->info.context_tokens_max + 1};
-    room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
-    int status = room.tokens ? turn_of(k, &turn) : protocol_error_memory(&k->error);
-    if (!status)
-        status = prompts_chat(k->m, &room, k->request, k->tenant, turn, &made, &k->error);
-    k->out.b.max = SERVER_OUT_BYTES_MAX / 2;
+    int status = turn_of(k, &turn);
+    if (!status) status = prompts_chat(k->m, room, k->request, k->tenant, turn, &made, &k->error);
     if (!status && k->what == COUNT_TEMPLATE) put_text(&k->out, k->m, &made);
     if (!status && k->what == COUNT_TOKENS) put_count(&k->out, k->request->api, made.n);
-    if (!status && k->out.status) status = protocol_error_memory(&k->error);
+    if (!status && k->what == COUNT_RENDER) put_tokens(&k->out, &made);
     history_release(&turn);
+    return status;
+}
+
+static int count(counting *k)
+{
+    prompt_room room = {.cap = (size_t)k->m->info.context_tokens_max + 1};
+    room.tokens = memory_alloc(room.cap * sizeof *room.tokens);
+    if (!room.tokens) return protocol_error_memory(&k->error);
+    k->out.b.max = SERVER_OUT_BYTES_MAX / 2;
+    int status = k->request->talks ? count_chat(k, &room) : render_texts(k, &room);
+    if (!status && k->out.status == CERIUM_ERR_CAPACITY)
+        status = protocol_error_set(&k->error, 413, "invalid_request_error", NULL, "",
+                                    "the tokens are too many for one answer");
+    else if (!status && k->out.status)
+        status = protocol_error_memory(&k->error);
     memory_free(room.tokens);
     return status;
 }

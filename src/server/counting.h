@@ -8,6 +8,8 @@
 typedef enum {
     COUNT_NONE = 0,  /* the request is answered */
     COUNT_TOKENS,    /* {"input_tokens": N}, and of OpenAI's APIs what kind of object that is */
+    COUNT_RENDER,    /* {"token_ids": [...]}, of Completions one for each prompt, as vLLM
+                        has it for routers that look for cached beginnings */
     COUNT_TEMPLATE,  /* {"prompt": "..."}, as llama.cpp's /apply-template has it */
 } count_what;
 

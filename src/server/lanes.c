@@ -90,11 +90,20 @@ static void fail_leaving(lane *l, const protocol_error *e)
     steering_fail(&l->steers, &at, true, "successor_creation_failed", why);
 }
 
+/* A client that is told that we are going asks again elsewhere; of an error it may despair. */
+static void tell_refusal(connection *c, const protocol_error *e, const char *stream_id)
+{
+    if (c->s->draining && e->http_status == 503 && !answers_of(c) && !c->closing)
+        socket_end(c, WEBSOCKET_GOING_AWAY, "the server is shutting down");
+    else
+        socket_error(c, e, stream_id);
+}
+
 static void refuse(const sink *k, const protocol_error *e)
 {
     lane *l = k->lane;
     if (l && l->steers.n_leaving) fail_leaving(l, e);
-    if (!l || !l->is_successor) socket_error(k->c, e, k->name);
+    if (!l || !l->is_successor) tell_refusal(k->c, e, k->name);
 }
 
 /* The first event of a request that took steers with it commits them. */
@@ -203,7 +212,7 @@ static void begin_pending(lane *l, pending *p)
     metrics_request(&c->s->metrics, METRICS_RESPONSES_SOCKET, e.http_status);
     log_event(LOG_INFO, "refused", "status=%d code=%s peer=%s", e.http_status,
               e.code ? e.code : "-", c->peer);
-    socket_error(c, &e, l->name);
+    tell_refusal(c, &e, l->name);
 }
 
 static void begin_next(lane *l)

@@ -31,6 +31,8 @@ static const route routes[] = {
     {"/infill", POST, false, METRICS_INFILL, service_infill},
     {"/responses/input_tokens", POST, false, METRICS_OTHER, service_responses_count},
     {"/chat/completions/input_tokens", POST, false, METRICS_OTHER, service_chat_count},
+    {"/chat/completions/render", POST, false, METRICS_OTHER, service_chat_render},
+    {"/completions/render", POST, false, METRICS_OTHER, service_completions_render},
     {"/messages", POST, false, METRICS_ANTHROPIC, service_messages},
     {"/messages/count_tokens", POST, false, METRICS_OTHER, service_messages_count},
     {"/completion", POST, false, METRICS_COMPLETION, service_completion},

@@ -31,6 +31,11 @@ void service_ollama_embed(connection *c) { intake_http(c, PROTOCOL_OLLAMA_EMBED,
 void service_responses_count(connection *c) { intake_http(c, PROTOCOL_RESPONSES, COUNT_TOKENS); }
 void service_chat_count(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_TOKENS); }
 void service_messages_count(connection *c) { intake_http(c, PROTOCOL_MESSAGES, COUNT_TOKENS); }
+void service_chat_render(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_RENDER); }
+void service_completions_render(connection *c)
+{
+    intake_http(c, PROTOCOL_COMPLETIONS, COUNT_RENDER);
+}
 void service_apply_template(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_TEMPLATE); }
 void service_hello(connection *c) { http_answer(c, &(http_head){.status = 200}, VIEW("{}")); }
 

@@ -18,6 +18,8 @@ void service_ollama_generate(connection *c);
 void service_responses_count(connection *c);
 void service_chat_count(connection *c);
 void service_messages_count(connection *c);
+void service_chat_render(connection *c);
+void service_completions_render(connection *c);
 void service_apply_template(connection *c);
 void service_hello(connection *c); /* 200, for those that look whether somebody is there */
 void service_tokenize(connection *c);

@@ -1,5 +1,4 @@
 /* socket_out.c - what is said on a WebSocket. */
-#include "server/answers.h"
 #include "server/connection.h"
 #include "server/lanes.h"
 
@@ -18,11 +17,6 @@ void socket_send(connection *c, view json)
 void socket_error(connection *c, const protocol_error *e, const char *stream_id)
 {
     bytes event = {.max = 16384};
-    /* A client that is told that we are going asks again elsewhere; of an error it may despair. */
-    if (c->s->draining && e->http_status == 503 && !answers_of(c) && !c->closing) {
-        socket_end(c, WEBSOCKET_GOING_AWAY, "the server is shutting down");
-        return;
-    }
     if (!protocol_error_event(&event, e, stream_id))
         socket_send(c, (view){event.ptr, event.len});
     else

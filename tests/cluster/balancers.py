@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import json
 import os
 import re
 import signal
@@ -9,7 +10,9 @@ import socket
 import subprocess
 import urllib.request
 
+from fake_kubernetes import Kubernetes
 from harness import ROOT, wait_for
+from network import HOSTS
 
 DEPLOY = os.path.join(ROOT, "examples", "deploy")
 
@@ -18,6 +21,7 @@ class Balancer:
     """A program with a file of examples/deploy; `in_turn` is the same without the hash."""
 
     port = 8080
+    blind_s = 0  # after a server was killed, until nothing goes there any more
 
     def __init__(self, folder):
         self.folder, self.process = folder, None
@@ -106,7 +110,6 @@ class Envoy(Balancer):
         return text.replace("lb_policy: RING_HASH", "lb_policy: ROUND_ROBIN")
 
     def is_up(self, name):
-        from network import HOSTS
         with contextlib.suppress(OSError):
             for line in get("http://127.0.0.1:9901/clusters").splitlines():
                 if line.startswith("cerium::%s:8383::health_flags::" % HOSTS[name]):
@@ -114,4 +117,61 @@ class Envoy(Balancer):
         return False
 
 
-KINDS = {"haproxy": HAProxy, "envoy": Envoy}
+class Picker(Envoy):
+    """Envoy, the endpoint picker, and what tells it of pods."""
+
+    name, recipe = "the picker", "envoy-picker.yaml"
+    blind_s = 2  # it goes on choosing a pod until its probe has failed
+
+    def __init__(self, folder):
+        self.kubernetes = Kubernetes(HOSTS)
+        config = os.path.join(folder, "kubeconfig")
+        with open(config, "w") as f:
+            json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+                       "clusters": [{"name": "c", "cluster": {
+                           "server": "http://127.0.0.1:%d" % self.kubernetes.port}}],
+                       "users": [{"name": "u", "user": {}}],
+                       "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}, f)
+        self.picker_log = open(os.path.join(folder, "picker.log"), "ab")
+        self.picker = subprocess.Popen([
+            os.path.join(ROOT, "build", "cluster", "epp"), "--pool-name", "cerium",
+            "--pool-namespace", "default", "--config-file", os.path.join(DEPLOY, "picker.yaml"),
+            "--model-server-metrics-port", "9383", "--secure-serving=false",
+            "--metrics-endpoint-auth=false", "--tracing=false", "--enable-pprof=false"],
+            env={**os.environ, "KUBECONFIG": config}, stdout=self.picker_log,
+            stderr=self.picker_log)
+        wait_for(lambda: self.n_ready() == 3)
+        super().__init__(folder)
+
+    def metric(self, name):
+        with contextlib.suppress(OSError):
+            for line in get("http://127.0.0.1:9090/metrics").splitlines():
+                if line.startswith(name + "{"):
+                    return float(line.split()[-1])
+        if self.picker.poll() is not None:
+            with open(self.picker_log.name, errors="replace") as f:
+                raise AssertionError("the picker ended: " + f.read()[-1500:])
+        return None
+
+    def n_ready(self):
+        return self.metric("inference_pool_ready_pods")
+
+    def without_hash(self, text):
+        with open(os.path.join(DEPLOY, Envoy.recipe)) as f:
+            return super().without_hash(f.read())
+
+    def is_up(self, name):
+        """Whether the picker knows of a change is seen by the number of its pods."""
+        is_ready = self.kubernetes.ready[name]
+        known = self.n_ready() == sum(self.kubernetes.ready.values())
+        return super().is_up(name) if is_ready and known else not known and not is_ready
+
+    def __exit__(self, *_):
+        self.stop()
+        self.picker.kill()
+        self.picker.wait()
+        self.picker_log.close()
+        self.kubernetes.close()
+
+
+KINDS = {"haproxy": HAProxy, "envoy": Envoy, "picker": Picker}

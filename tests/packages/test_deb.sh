@@ -70,7 +70,7 @@ else
     left() {
         (cd "$work/debian" && find etc usr var/lib -name '*cerium*' ! -path '*/dpkg/*' | grep .)
     }
-    check_fails "leaves nothing" "" left
-    umount "$work/debian/proc"
+    nothing_left() { ! left; }
+    check "leaves nothing" nothing_left
 fi
 report deb

@@ -73,6 +73,7 @@ for package in $(tools/install_packages.sh --list build); do
     case $package in
     gcc | make | libc6-dev | python3-pip) continue ;;
     pkg-config) name=pkgconf ;;
+    libseccomp-dev) name=libseccomp ;;
     libpcre2-dev) name=pcre2 ;; libsqlite3-dev) name=sqlite ;; libuv1-dev) name=libuv ;;
     node-llhttp) name=llhttp ;; libssl-dev) name=openssl ;; libinih-dev) name=inih ;;
     libcurl4-openssl-dev) name=curl ;; libyaml-dev) name=libyaml ;; libedit-dev) name=libedit ;;

@@ -4,6 +4,7 @@ scrapers may ask without a key, how it leaves without a lost request, and `ceriu
 import hashlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -223,6 +224,10 @@ def check_leaving(report):
             assert s.stop() == 0
             log = s.log()
             assert log.index("event=leaving") < log.index("event=draining"), log
+    with report.check("told to end the moment its port answers, it ends in order"):
+        for _ in range(12):
+            with Server(replay=SCRIPT) as s:
+                assert s.stop() == 0, s.process.returncode
     with Server(replay=SCRIPT) as s, report.check("without --lame-duck it drains at once", s):
         assert s.stop() == 0
         assert "event=leaving" not in s.log()
@@ -305,8 +310,55 @@ def check_health(report):
             server.wait(HANG_S)
 
 
+def check_render(report):
+    """The tokens of a prompt as routers ask for them are those of the real call."""
+    rng = random.Random(33)
+    words = "def return if (a, b): x = y + 1\n    é 漢 <|im_end|> \t for in range {}".split(" ")
+
+    def text():
+        return " ".join(rng.choice(words) for _ in range(rng.randrange(1, 60)))
+    with Server(replay=SCRIPT, key=KEY, args=["--chat-form", "chatml"]) as s:
+        def post(path, body, want=200):
+            answer = ask(s.port, "POST", path, body, BEARER)
+            assert answer.status == want, (path, answer.status, answer.body[:300])
+            return answer.json()
+        with report.check("render: a completion's tokens are those of its text", s):
+            for _ in range(100):
+                prompt = text()
+                ids = post("/v1/completions/render", {"prompt": prompt})[0]["token_ids"]
+                assert ids == post("/tokenize", {"content": prompt, "add_special": True})["tokens"]
+        with report.check("render: and as many as the call is charged for", s):
+            for _ in range(20):
+                body = {"prompt": text(), "max_tokens": 1}
+                ids = post("/v1/completions/render", body)[0]["token_ids"]
+                assert post("/v1/completions", body)["usage"]["prompt_tokens"] == len(ids)
+        with report.check("render: several prompts, and prompts of tokens", s):
+            several = post("/v1/completions/render", {"prompt": ["a b", "c"]})
+            one = [post("/v1/completions/render", {"prompt": p})[0] for p in ("a b", "c")]
+            assert several == one, several
+            assert post("/v1/completions/render", {"prompt": [5, 6, 7]}) == \
+                [{"token_ids": [5, 6, 7]}]
+        with report.check("render: a conversation's tokens are those of its template", s):
+            for n in range(40):
+                messages = [{"role": r, "content": text()} for r in
+                            ("system", "user", "assistant", "user")[n % 2:]]
+                body = {"model": "cerium-line", "messages": messages, "max_tokens": 1}
+                ids = post("/v1/chat/completions/render", body)["token_ids"]
+                assert post("/chat/completions/input_tokens", body)["input_tokens"] == len(ids)
+                if n < 10:
+                    used = post("/v1/chat/completions", body)["usage"]["prompt_tokens"]
+                    assert used == len(ids), (used, len(ids))
+        with report.check("render: what the call refuses, it refuses", s):
+            post("/v1/completions/render", {}, 400)
+            post("/v1/completions/render", {"prompt": [10 ** 9]}, 400)
+            post("/v1/completions/render", {"prompt": "word " * 20000}, 400)
+            post("/v1/chat/completions/render", {"messages": "no"}, 400)
+            assert ask(s.port, "POST", "/v1/completions/render", {"prompt": "a"}).status == 401
+
+
 PARTS = {"names": check_names, "probes": check_probes, "leaving": check_leaving,
-         "limits": check_limits, "hosts": check_hosts, "health": check_health}
+         "limits": check_limits, "hosts": check_hosts, "health": check_health,
+         "render": check_render}
 
 
 def main():
