@@ -144,16 +144,17 @@ static void test_hidden(void)
     close_all(pool, seq, 2);
 }
 
-/* Everything at once, with as few states and blocks as can be, and with plenty. */
+/* Everything at once, with as few states and blocks as can be, with plenty, and with a limit that
+ * comes and goes. */
 static void test_at_random(void)
 {
     enum { SEQUENCES = 5, STEPS = 4000, FAMILIES = 3 };
     static int32_t tokens[SEQUENCES][CONTEXT];
     static const uint64_t sizes[] = {1, 0};
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 6; round++) {
         kv_pool *pool = open_with_states(SEQUENCES, sizes[round % 2]);
         kv_sequence *seq[SEQUENCES];
-        windows = round < 2 ? no_windows : some_windows;
+        windows = round % 4 < 2 ? no_windows : some_windows;
         random_state = 11 + (uint32_t)round;
         for (uint32_t i = 0; i < SEQUENCES; i++) seq[i] = open_sequence(pool, i % 2);
         for (uint32_t step = 0; step < STEPS; step++) {
@@ -162,6 +163,8 @@ static void test_at_random(void)
             const uint32_t keeps[] = {random_u32() % n, random_u32() % n, n - 1};
             int32_t next[300];
             uint32_t found = kv_sequence_length(seq[i]);
+            if (round >= 4 && random_u32() % 8 == 0)
+                kv_pool_limit(pool, random_u32() % 4 ? 1 + random_u32() % (1 << 20) : 0);
             switch (random_u32() % 6) {
             case 0: kv_sequence_rest(seq[i]); break;
             case 1:
