@@ -6,7 +6,8 @@
 MODEL holds floats.  cerium writes it in each type; of that file a twin is made in which every
 matrix that changed its type is encoded by llama.cpp instead (ggml_quantize_chunk), so both have the
 same types everywhere.  Both are run by llama.cpp over the same windows and compared with MODEL:
-KL divergence, likeliest token the same.  --imatrix FILE: both encoders with it.  Prints Markdown.
+KL divergence, likeliest token the same.  Without --text only the weights are compared, and MODEL
+may be a few tensors of one.  --imatrix FILE: both encoders with it.  Prints Markdown.
 Needs what quality.py needs, and the package gguf.
 """
 import argparse
@@ -87,19 +88,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("model", metavar="MODEL.gguf")
     parser.add_argument("types", nargs="*", default=TYPES, metavar="TYPE")
-    parser.add_argument("--text", required=True, metavar="FILE")
+    parser.add_argument("--text", metavar="FILE")
     parser.add_argument("--imatrix", metavar="FILE")
     parser.add_argument("--cerium", default="./cerium")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--windows", type=int, default=4)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    source = [w.astype(np.float32) for w in windows(args, args.model)]
+    source = [w.astype(np.float32) for w in windows(args, args.model)] if args.text else []
     import llama_cpp
     lib, weights = llama_cpp.llama_cpp._lib, importance(args.imatrix)
     print(f"{flags(args)}; {len(source):,} tokens{', with an importance matrix' * bool(weights)}\n")
-    print("| type | error of weights, % | llama.cpp's | KL divergence | llama.cpp's | "
-          "likeliest token the same, % | llama.cpp's |\n|---|---|---|---|---|---|---|")
+    columns = ["type", "error of weights, %", "llama.cpp's"]
+    if args.text:
+        columns += ["KL divergence", "llama.cpp's", "likeliest token the same, %", "llama.cpp's"]
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     for kind in args.types:
         with tempfile.TemporaryDirectory() as work:
             ours, theirs = os.path.join(work, "ours.gguf"), os.path.join(work, "theirs.gguf")
@@ -109,9 +112,11 @@ def main():
             errors = make_twin(lib, args.model, ours, theirs, weights)
             power = sum(e[3] for e in errors)
             mine, other = (100 * (sum(e[i] for e in errors) / power) ** 0.5 for i in (1, 2))
-            have = [compare(args, f, source) for f in (ours, theirs)]
-            print(f"| {kind} | {mine:.3f} | {other:.3f} | {have[0][0]} | {have[1][0]} | "
-                  f"{have[0][1]} | {have[1][1]} |", flush=True)
+            row = [kind, f"{mine:.3f}", f"{other:.3f}"]
+            if args.text:
+                have = [compare(args, f, source) for f in (ours, theirs)]
+                row += [have[i][k] for k in (0, 1) for i in (0, 1)]
+            print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

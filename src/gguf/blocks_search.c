@@ -189,15 +189,37 @@ static line search_line(const float *x, const float *w, int n, int levels)
     return best;
 }
 
-static k_scales search_k(const float *x, const float *w, int levels)
+static line line_of(const k_scales *s, int scale, int min)
 {
-    float scale[8], min[8];
-    for (int run = 0; run < 8; run++) {
-        line l = search_line(x + run * 32, w + run * 32, 32, levels);
-        scale[run] = l.scale;
-        min[run] = l.min;
+    return (line){f16_to_f32(s->d) * (float)scale, f16_to_f32(s->dmin) * (float)min};
+}
+
+/* A run's scale and minimum rounded together do better than each to its nearest: the error that is
+ * left of all. */
+static float settle_runs(k_scales *s, const float *x, const float *w, int levels)
+{
+    static const int8_t steps[] = {0, -1, 1};
+    float all = 0.0f;
+    for (int run = 0; run < 8; run++, x += 32, w += 32) {
+        const int from[2] = {s->scale[run], s->min[run]};
+        float least = FLT_MAX;
+        for (int i = 0; i < 9; i++) {
+            const int scale = from[0] + steps[i / 3], min = from[1] + steps[i % 3];
+            if (scale < 0 || scale > 63 || min < 0 || min > 63) continue;
+            const float e = line_error(line_of(s, scale, min), x, w, 32, levels);
+            if (!(e < least)) continue;
+            least = e;
+            s->scale[run] = (uint8_t)scale;
+            s->min[run] = (uint8_t)min;
+        }
+        all += least;
     }
-    k_scales s = k_scales_round(scale, min);
+    return all;
+}
+
+/* The block's own scales by least squares, for the runs' as they are. */
+static k_scales fit_block(k_scales s, const float *x, const float *w, int levels)
+{
     line_sums sums = {0};
     for (int j = 0; j < 256; j++) {
         const int run = j / 32;
@@ -211,6 +233,27 @@ static k_scales search_k(const float *x, const float *w, int levels)
         s.dmin = f32_to_f16(l.min);
     }
     return s;
+}
+
+static k_scales search_k(const float *x, const float *w, int levels)
+{
+    enum { ROUNDS = 3 };
+    float scale[8], min[8];
+    for (int run = 0; run < 8; run++) {
+        line l = search_line(x + run * 32, w + run * 32, 32, levels);
+        scale[run] = l.scale;
+        min[run] = l.min;
+    }
+    k_scales best = k_scales_round(scale, min);
+    float error = settle_runs(&best, x, w, levels);
+    for (int round = 0; round < ROUNDS; round++) {
+        k_scales s = fit_block(best, x, w, levels);
+        const float e = settle_runs(&s, x, w, levels);
+        if (!(e < error)) break;
+        best = s;
+        error = e;
+    }
+    return best;
 }
 
 /* ---- Q4_0, Q5_0, Q4_1, Q5_1: where some columns matter more ---- */

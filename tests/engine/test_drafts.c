@@ -13,8 +13,7 @@ static cerium_engine *plain_engine, *engines[3]; /* with speculation: 1, 2 and 3
 static float *want_logits, *have_logits;
 static uint64_t n_drafted, n_accepted;
 
-static cerium_engine *open_with(const char *model, const char *speculation, uint32_t threads,
-                                const char *head)
+static cerium_engine *open_with(const char *model, const char *speculation, uint32_t threads)
 {
     cerium_engine_config config;
     cerium_engine *e = NULL;
@@ -25,7 +24,7 @@ static cerium_engine *open_with(const char *model, const char *speculation, uint
     config.speculation = speculation;
     config.batch_tokens_max = 128;
     config.context_tokens_max = CONTEXT_MAX;
-    config.head = head;
+    config.head = "full"; /* logits are compared, all of them */
     TEST_CHECK_THAT(cerium_engine_open(&e, &config, &err) == 0, "%s", err.message);
     return e;
 }
@@ -195,7 +194,7 @@ static cerium_engine *open_with_workspace(const char *model, uint32_t threads)
     cerium_engine_stats stats = {0};
     setenv("CERIUM_WORKSPACE", workspace, 1);
     setenv("CERIUM_CACHE", "off", 1);
-    cerium_engine *e = open_with(model, "always", threads, NULL);
+    cerium_engine *e = open_with(model, "always", threads);
     unsetenv("CERIUM_WORKSPACE");
     unsetenv("CERIUM_CACHE");
     while (stats.workspace_tokens == 0) {
@@ -366,13 +365,13 @@ static void test_recall_threads(void)
     cerium_session_close(&plain);
 }
 
-static void test_model(const char *model, const char *head)
+static void test_model(const char *model)
 {
-    plain_engine = open_with(model, "off", 2, head);
+    plain_engine = open_with(model, "off", 2);
     cerium_engine_describe(plain_engine, &info);
     want_logits = memory_alloc(info.n_vocab * sizeof *want_logits);
     have_logits = memory_alloc(info.n_vocab * sizeof *have_logits);
-    for (uint32_t k = 0; k < 3; k++) engines[k] = open_with(model, "always", 1 + k, head);
+    for (uint32_t k = 0; k < 3; k++) engines[k] = open_with(model, "always", 1 + k);
     n_drafted = n_accepted = 0;
     unit_test_failed = 0;
     test_workspace(model);
@@ -397,8 +396,8 @@ static void test_model(const char *model, const char *head)
 
 int main(void)
 {
-    test_model("tests/golden/fixtures/llama.gguf", NULL);
-    test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf", NULL); /* windows, experts */
-    test_model("tests/golden/fixtures/qwen35moe.gguf", NULL);     /* states */
+    test_model("tests/golden/fixtures/llama.gguf");
+    test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf"); /* windows, experts */
+    test_model("tests/golden/fixtures/qwen35moe.gguf");     /* states */
     return unit_report("drafts");
 }
