@@ -337,6 +337,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.engine = engine;
     v->config.guard = watchdog.guard;
     v->config.guard_worker = watchdog.worker;
+    v->config.names = watchdog.names;
     v->config.guard_policy = watchdog.policy;
     /* The port answers before `running` is set: a signal that comes between them waits. */
     sigset_t ends, before;
