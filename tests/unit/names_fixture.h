@@ -5,6 +5,8 @@
 
 #include "exists/index.h"
 
+#include "unit.h"
+
 static inline names_index *fixture_names(void)
 {
     static const char *const names_of_numpy[] = {"array", "arange", "asarray", "zeros", "float64"};
