@@ -201,7 +201,8 @@ static const option_spec own[] = {
      TAKES_TEXT(serving, config.demo)},
     {"log-prompts", NULL, "log what clients send", TAKES_FLAG(serving, config.log_prompts)},
     {"quiet", NULL, "log only warnings and errors", TAKES_FLAG(serving, config.quiet)},
-    {"workspace", .help = "draft from the source files of DIR, too, for clients without a key"},
+    {"workspace", .help = "draft from the source files of DIR, too, for clients without a key; "
+                          "names that code uses are looked up in what is installed there"},
 };
 /* clang-format on */
 const command_table serve_command = {
