@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
@@ -368,12 +369,15 @@ def check_names(report):
     stubborn["corrected"] = ["print(made.totle(2))\n```\n"] * 4
     with tempfile.TemporaryDirectory() as folder:
         make_workspace(folder)
+        subprocess.run([CERIUM, "scan", "--exists", "--env", folder, folder],
+                       stdout=subprocess.DEVNULL, check=True, timeout=120 * PATIENCE)
         with Server(replay=[told, stubborn], context=4096, args=["--workspace", folder]) as server:
             with report.check("a name that is not there is written again", server):
                 for _ in range(int(400 * PATIENCE)):  # until the names are read
                     said, found, _ = stream(server, "add them")
                     if found:
                         break
+                    time.sleep(0.05)
                 assert "made.total(2)" in said and "totl" not in said, said
                 assert "rewritten" in deeds(found), found
                 assert found[-1]["message"] == "made has no totl", found
