@@ -15,6 +15,7 @@
 # make documents  sample DOCUMENTS (10,000) under many grammars, for outside validators
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   fetch those of the watchdog's grammars that are missing (every make does)
+# make bench-exists names that are not there: found, raised wrongly, and the cost (EXISTS_DATA=dir EXISTS_ROOT=dir)
 # make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
 # make vscode     the VS Code extension, build/cerium-vscode.vsix (npm fetches its language client)
 # make man        the man page, from the tables of the commands
@@ -250,6 +251,12 @@ $O/bench_repairs: $O/bench/repairs.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER
 bench-guard: all $O/bench_guard $O/bench_corrections
 	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(PEERS),--peers $(PEERS)) $(if $(LIBRARIES),--libraries $(LIBRARIES))
 	$O/bench_corrections models/cerium-line.gguf 1000
+$O/bench_exists: $O/bench/exists.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
+bench-exists: all $O/bench_exists
+	@test -n "$(EXISTS_DATA)" -a -n "$(EXISTS_ROOT)" || { echo "EXISTS_DATA=the sets' folder EXISTS_ROOT=their environment"; exit 2; }
+	@./cerium scan --exists $(EXISTS_ROOT) --batch $(EXISTS_DATA)/dev.jsonl > $O/exists.jsonl; test $$? -le 1
+	@python3 $(EXISTS_DATA)/score.py $(EXISTS_DATA)/dev.jsonl $O/exists.jsonl
+	@$O/bench_exists $(EXISTS_ROOT) $(EXISTS_DATA)/dev.jsonl
 bench-conversation: $O/bench_conversation $O/tool_make_model
 	@mkdir -p $O/models; m=$O/models/bench-0.5b.gguf; \
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
@@ -301,5 +308,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
-        install-program package vscode grammars documents bench-guard bench-quant hostile
+        install-program package vscode grammars documents bench-guard bench-exists bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -23,6 +23,7 @@ const NAMES = {
   permissions: "Open permissions",
   memory: "Unsafe C string call",
   format: "Format string",
+  exists: "A name that is not there",
   late: "A line that could not be judged",
 };
 

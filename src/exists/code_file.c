@@ -1,7 +1,7 @@
 /* code_file.c - what readers of every language need. */
 #include "exists/code_file.h"
 
-bool code_open(code_file *s, names *b, tokens_family family, view text)
+bool code_open(code_file *s, name_table *b, tokens_family family, view text)
 {
     tokens_carry carry = {0};
     *s = (code_file){.b = b, .text = text};
@@ -10,7 +10,7 @@ bool code_open(code_file *s, names *b, tokens_family family, view text)
     s->t = memory_alloc((max + 1) * sizeof *s->t);
     if (!s->t) return b->status = CERIUM_ERR_MEMORY, false;
     s->n = (uint32_t)tokens_read(&carry, family, text, s->t, max);
-    s->t[s->n] = (token){.begin = (uint32_t)text.len, .end = (uint32_t)text.len,
+    s->t[s->n] = (code_token){.begin = (uint32_t)text.len, .end = (uint32_t)text.len,
                          .kind = TOKEN_LINE, .first = true};
     return true;
 }
@@ -26,8 +26,8 @@ uint32_t code_behind(const code_file *s, uint32_t i, uint32_t end)
     uint32_t depth = 0;
     for (; i < end; i++) {
         if (s->t[i].kind != TOKEN_SIGN) continue;
-        if (strchr("([{", s->t[i].sign)) depth++;
-        if (strchr(")]}", s->t[i].sign) && (depth == 0 || --depth == 0)) return i + 1;
+        if (token_opens(s->t[i].sign)) depth++;
+        if (token_closes(s->t[i].sign) && (depth == 0 || --depth == 0)) return i + 1;
     }
     return end;
 }

@@ -8,14 +8,14 @@
 #define CODE_FILE_BYTES_MAX (2u << 20) /* a longer one is data, or generated: its module is open */
 
 typedef struct {
-    names *b;
+    name_table *b;
     view text;
-    token *t;     /* [n] and one more, a TOKEN_LINE */
+    code_token *t;     /* [n] and one more, a TOKEN_LINE */
     uint32_t n;
 } code_file;
 
 /* The tokens of a text; status in b. */
-bool code_open(code_file *s, names *b, tokens_family family, view text);
+bool code_open(code_file *s, name_table *b, tokens_family family, view text);
 void code_close(code_file *s);
 
 static inline view code_word(const code_file *s, uint32_t i)
@@ -42,12 +42,13 @@ uint32_t code_dotted(const code_file *s, uint32_t i, uint32_t end, bytes *out);
 /* ---- languages ---- */
 
 /* A module of Python: its file, or its stub.  label: its dotted path. */
-void python_read(names *b, uint32_t module, view label, bool is_package, view text);
+void python_read(name_table *b, uint32_t module, view label, bool is_package, view text);
 
 /* Where a script finds the module that a specifier names, as a path in the root with its letter,
  * into out [NAMES_WORD_MAX]; false: nobody can tell. */
 typedef bool (*script_find)(void *user, view specifier, char *out);
 /* A file of JavaScript or TypeScript. */
-void script_read(names *b, uint32_t module, view text, bool types, script_find find, void *user);
+void script_read(name_table *b, uint32_t module, view text, bool types, script_find find,
+                 void *user);
 
 #endif

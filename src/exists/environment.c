@@ -123,7 +123,7 @@ static uint64_t hash_layout(const layout *l, folders *f)
 
 uint64_t environment_hash(const char *root)
 {
-    names b = {0};
+    name_table b = {0};
     folders f = {.b = &b};
     layout *l = memory_alloc(sizeof *l);
     uint64_t hash = l && find_layout(l, &f, root) ? hash_layout(l, &f) : 1;
@@ -133,7 +133,7 @@ uint64_t environment_hash(const char *root)
 
 /* ---- reading ---- */
 
-static void mark(names *b, const char *what)
+static void mark(name_table *b, const char *what)
 {
     (void)names_module(b, view_of(what), SCOPE_OPEN, view_of(what));
 }
@@ -142,7 +142,7 @@ static void read_python(folders *f, const layout *l, cerium_error *err)
 {
     static const char *const names_[] = {"python3", "python", NULL};
     char path[4096], library[4096] = "";
-    names *b = f->b;
+    name_table *b = f->b;
     b->pass = 0;
     bool found = listing_find(*l->home ? l->home : NULL, names_, l->root, path);
     if (!found || listing_python(b, path, library, err)) {
@@ -161,7 +161,7 @@ static void read_node(folders *f, const layout *l, cerium_error *err)
 {
     static const char *const names_[] = {"node", "nodejs", NULL};
     char path[4096];
-    names *b = f->b;
+    name_table *b = f->b;
     b->pass = 0;
     if (!listing_find(NULL, names_, l->root, path) || listing_node(b, path, err)) mark(b, "j*");
     for (uint32_t i = 0; i < l->n && !b->status; i++) {
@@ -183,7 +183,7 @@ static void read_layout(folders *f, const layout *l, cerium_error *err)
 static int read_anew(names_index **out, const environment_config *c, const layout *l,
                      uint64_t hash, cerium_error *err)
 {
-    names b;
+    name_table b;
     folders f = {.b = &b, .stop = c->stop, .progress = c->progress, .user = c->user};
     if (names_open(&b))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the names of an environment");
@@ -200,7 +200,7 @@ int environment_read(names_index **out, const environment_config *c, cerium_erro
 {
     char path[4096] = "";
     cerium_error why;
-    names none = {0};
+    name_table none = {0};
     folders f = {.b = &none};
     layout *l = memory_alloc(sizeof *l);
     if (!l) return error_set(err, CERIUM_ERR_MEMORY, "no memory for an environment");

@@ -2,7 +2,7 @@
 #include "exists/exists_names.h"
 #include "guard/lexer.h"
 
-enum { PIECE_MAX = 32768 };
+enum { PIECE_MAX = 8192 };
 
 static int tell(const exists_finding *list, uint32_t n,
                 int (*found)(void *user, const exists_finding *f), void *user)
@@ -25,7 +25,8 @@ int exists_text(const names_index *x, guard_language language, view text,
         bool ends = lexer_step(&lex, text.ptr[i]);
         bool much = i + 1 - from >= PIECE_MAX && text.ptr[i] == '\n';
         if (!ends && i + 1 < text.len && !much) continue;
-        uint32_t n = uses_line(x, &s, language, (view){text.ptr + from, i + 1 - from}, list);
+        uint32_t n = uses_line(x, &s, language, (view){text.ptr + from, i + 1 - from}, true,
+                               list);
         RETURN_IF(tell(list, n, found, user));
         from = i + 1;
     }

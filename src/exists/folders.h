@@ -14,7 +14,7 @@
 #define FOLDERS_NAMES_MAX 65536u  /* in one */
 
 typedef struct {
-    names *b;
+    name_table *b;
     uint32_t n_files;          /* looked at so far */
     const _Atomic bool *stop;  /* or NULL */
     void (*progress)(void *user, uint32_t n_files);
@@ -51,7 +51,7 @@ void python_folder(folders *f, const char *path);
 /* Python's own sources: names that only other platforms have are names, too. */
 void python_library(folders *f, const char *path);
 /* Names of the library that other platforms have. */
-void python_platforms(names *b);
+void python_platforms(name_table *b);
 /* Packages below PATH/node_modules. */
 void node_folder(folders *f, const char *path);
 

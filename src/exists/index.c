@@ -74,7 +74,7 @@ static uint64_t check_of(const header *h)
 
 /* ---- making ---- */
 
-static void seal_entries(const names *b, names_index *x)
+static void seal_entries(const name_table *b, names_index *x)
 {
     scope *scopes = (scope *)(uintptr_t)x->scopes;
     entry *entries = (entry *)(uintptr_t)x->entries;
@@ -91,7 +91,7 @@ static void seal_entries(const names *b, names_index *x)
     }
 }
 
-static void seal_bases(const names *b, names_index *x)
+static void seal_bases(const name_table *b, names_index *x)
 {
     scope *scopes = (scope *)(uintptr_t)x->scopes;
     uint32_t *bases = (uint32_t *)(uintptr_t)x->bases, n = 0;
@@ -121,7 +121,7 @@ static void seal_slots(names_index *x)
         }
 }
 
-int index_seal(names_index **out, const names *b, uint64_t environment, cerium_error *err)
+int index_seal(names_index **out, const name_table *b, uint64_t environment, cerium_error *err)
 {
     header h = {.version = INDEX_VERSION, .n_scopes = b->n_scopes, .n_entries = b->n_entries,
                 .n_slots = 64, .n_strings = (uint32_t)b->strings.len, .environment = environment};

@@ -25,7 +25,7 @@ typedef struct {
 typedef enum { INDEX_NOT = 0, INDEX_THERE = 1, INDEX_UNKNOWN = 2 } index_answer;
 
 /* Seal what was gathered and resolved.  Returns owned. */
-CERIUM_CHECKED int index_seal(names_index **out, const names *b, uint64_t environment,
+CERIUM_CHECKED int index_seal(names_index **out, const name_table *b, uint64_t environment,
                               cerium_error *err);
 /* Map a file that index_write() made.  CERIUM_ERR_FORMAT: it is none, is damaged, or is of another
  * environment (0: of any). */

@@ -166,7 +166,7 @@ static int gather(int from, bytes *out)
     }
 }
 
-static int run(names *b, const char *path, const char *const *argv, char *library,
+static int run(name_table *b, const char *path, const char *const *argv, char *library,
                cerium_error *err)
 {
     bytes out = {.max = LISTING_BYTES_MAX};
@@ -186,14 +186,14 @@ static int run(names *b, const char *path, const char *const *argv, char *librar
     return error_set(err, CERIUM_ERR_IO, "%s: did not say what it has", path);
 }
 
-int listing_python(names *b, const char *path, char *library, cerium_error *err)
+int listing_python(name_table *b, const char *path, char *library, cerium_error *err)
 {
     const char *argv[] = {path, "-I", "-S", "-B", "-X", "utf8", "-c", python_script, NULL};
     library[0] = 0;
     return run(b, path, argv, library, err);
 }
 
-int listing_node(names *b, const char *path, cerium_error *err)
+int listing_node(name_table *b, const char *path, cerium_error *err)
 {
     const char *argv[] = {path, "--no-warnings", "-e", node_script, NULL};
     return run(b, path, argv, NULL, err);

@@ -10,11 +10,12 @@
 
 /* Run the Python or Node at `path`, and add what it says.  library: [4096] where Python has its own
  * sources.  CERIUM_ERR_IO when it cannot be run or said nothing of use; CERIUM_ERR_MEMORY. */
-CERIUM_CHECKED int listing_python(names *b, const char *path, char *library, cerium_error *err);
-CERIUM_CHECKED int listing_node(names *b, const char *path, cerium_error *err);
+CERIUM_CHECKED int listing_python(name_table *b, const char *path, char *library,
+                                  cerium_error *err);
+CERIUM_CHECKED int listing_node(name_table *b, const char *path, cerium_error *err);
 
 /* What such a run wrote; false when it is no listing. */
-bool listing_read(names *b, view text, char *library);
+bool listing_read(name_table *b, view text, char *library);
 
 /* The interpreter that may be run: a plain file that is not below `root` and that nobody else may
  * write; first in `folder` (or NULL), then where the system has its programs.  Into out [4096]. */

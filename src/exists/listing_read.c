@@ -19,7 +19,7 @@ static view cut(view *line)
     return word;
 }
 
-static void read_call(names *b, uint32_t scope, view name, view words)
+static void read_call(name_table *b, uint32_t scope, view name, view words)
 {
     uint32_t call = names_scope(b, SCOPE_CALL, name, NAMES_NONE);
     if (call == NAMES_NONE) return;
@@ -37,7 +37,7 @@ static void read_call(names *b, uint32_t scope, view name, view words)
     }
 }
 
-static void read_line(names *b, view line, uint32_t *scope, char *library)
+static void read_line(name_table *b, view line, uint32_t *scope, char *library)
 {
     view what = cut(&line), name = cut(&line);
     if (what.len != 1 || b->status) return;
@@ -62,7 +62,7 @@ static void read_line(names *b, view line, uint32_t *scope, char *library)
     }
 }
 
-bool listing_read(names *b, view text, char *library)
+bool listing_read(name_table *b, view text, char *library)
 {
     uint32_t scope = NAMES_NONE;
     if (text.len < 2 || memcmp(text.ptr + text.len - 2, "E\n", 2) != 0) return false;

@@ -9,7 +9,7 @@
 enum { MANIFEST_BYTES = 4 << 20 };
 
 /* As PyPI compares names: lower case, runs of -_. one -. */
-static void declare(names *b, const char *mark, view name, bool normal)
+static void declare(name_table *b, const char *mark, view name, bool normal)
 {
     char out[256];
     size_t n = (size_t)snprintf(out, sizeof out, "%s", mark);
@@ -23,7 +23,7 @@ static void declare(names *b, const char *mark, view name, bool normal)
 }
 
 /* Words that look like names of packages, each added with `mark` before it. */
-static void declare_words(names *b, const char *mark, view text)
+static void declare_words(name_table *b, const char *mark, view text)
 {
     for (size_t i = 0; i < text.len && !b->status;) {
         size_t n = 0;
@@ -109,7 +109,7 @@ static bool is_passed_over(const char *path, const char *name)
 }
 
 /* A name by which something below the workspace may be imported; what it has nobody can tell. */
-static void add_name(names *b, view stem)
+static void add_name(name_table *b, view stem)
 {
     char label[300];
     if (!stem.len || stem.len > 255) return;
@@ -140,7 +140,7 @@ static bool see_files(walk *w, const char *folder, const folder_list *list)
 void workspace_modules(folders *f, const char *root)
 {
     walk w = {.f = f, .todo = {.max = 64 << 20}};
-    names *b = f->b;
+    name_table *b = f->b;
     if (!b->status) b->status = bytes_append(&w.todo, root, strlen(root) + 1);
     for (size_t at = 0; at < w.todo.len && !b->status;) {
         char folder[4096];

@@ -5,7 +5,7 @@
 
 enum { SLOTS_MIN = 1024 };
 
-static bool append(names *b, bytes *to, const void *from, size_t n)
+static bool append(name_table *b, bytes *to, const void *from, size_t n)
 {
     if (!b->status) b->status = bytes_append(to, from, n);
     return !b->status;
@@ -13,7 +13,7 @@ static bool append(names *b, bytes *to, const void *from, size_t n)
 
 /* ---- strings ---- */
 
-view names_text(const names *b, uint32_t string)
+view names_text(const name_table *b, uint32_t string)
 {
     uint16_t n;
     memcpy(&n, b->strings.ptr + string, sizeof n);
@@ -21,8 +21,8 @@ view names_text(const names *b, uint32_t string)
 }
 
 /* Twice as many slots; those of the old ones move. */
-static bool grow(names *b, uint32_t **slots, uint32_t *n,
-                 uint64_t (*hash_of)(const names *b, uint32_t at))
+static bool grow(name_table *b, uint32_t **slots, uint32_t *n,
+                 uint64_t (*hash_of)(const name_table *b, uint32_t at))
 {
     uint32_t n_new = *n * 2, *made = memory_zalloc(n_new, sizeof *made);
     if (!made) return b->status = CERIUM_ERR_MEMORY, false;
@@ -38,14 +38,14 @@ static bool grow(names *b, uint32_t **slots, uint32_t *n,
     return true;
 }
 
-static uint64_t string_hash(const names *b, uint32_t at)
+static uint64_t string_hash(const name_table *b, uint32_t at)
 {
     view text = names_text(b, at);
     return hash_bytes(text.ptr, text.len, 0);
 }
 
 /* NAMES_NONE when it failed. */
-static uint32_t string_of(names *b, view text)
+static uint32_t string_of(name_table *b, view text)
 {
     if (b->status) return NAMES_NONE;
     if (text.len > NAMES_WORD_MAX) text.len = NAMES_WORD_MAX;
@@ -70,17 +70,17 @@ static uint32_t string_of(names *b, view text)
 
 /* ---- scopes and entries ---- */
 
-name_scope *names_scope_at(const names *b, uint32_t scope)
+name_scope *names_scope_at(const name_table *b, uint32_t scope)
 {
     return (name_scope *)b->scopes.ptr + scope;
 }
 
-name_entry *names_entry_at(const names *b, uint32_t entry)
+name_entry *names_entry_at(const name_table *b, uint32_t entry)
 {
     return (name_entry *)b->entries.ptr + entry;
 }
 
-uint32_t names_scope(names *b, uint32_t flags, view label, uint32_t parent)
+uint32_t names_scope(name_table *b, uint32_t flags, view label, uint32_t parent)
 {
     if (b->stub) flags |= SCOPE_TYPES;
     name_scope made = {.label = string_of(b, label), .parent = parent, .flags = (uint8_t)flags};
@@ -88,7 +88,7 @@ uint32_t names_scope(names *b, uint32_t flags, view label, uint32_t parent)
     return b->n_scopes++;
 }
 
-void names_open_scope(names *b, uint32_t scope)
+void names_open_scope(name_table *b, uint32_t scope)
 {
     if (!b->status && scope != NAMES_NONE) names_scope_at(b, scope)->flags |= SCOPE_OPEN;
 }
@@ -98,13 +98,13 @@ static uint64_t pair_hash(uint32_t scope, uint32_t name)
     return hash_u64((uint64_t)scope << 32 | name, 0);
 }
 
-static uint64_t entry_hash(const names *b, uint32_t at)
+static uint64_t entry_hash(const name_table *b, uint32_t at)
 {
     const name_entry *e = names_entry_at(b, at);
     return pair_hash(e->scope, e->name);
 }
 
-static uint32_t find_string(const names *b, view text)
+static uint32_t find_string(const name_table *b, view text)
 {
     uint32_t mask = b->n_string_slots - 1;
     uint32_t at = (uint32_t)hash_bytes(text.ptr, text.len, 0) & mask;
@@ -114,7 +114,7 @@ static uint32_t find_string(const names *b, view text)
     return NAMES_NONE;
 }
 
-static uint32_t find_entry(const names *b, uint32_t scope, uint32_t name)
+static uint32_t find_entry(const name_table *b, uint32_t scope, uint32_t name)
 {
     uint32_t mask = b->n_entry_slots - 1, at = (uint32_t)pair_hash(scope, name) & mask;
     for (; b->entry_slots[at]; at = (at + 1) & mask) {
@@ -124,14 +124,14 @@ static uint32_t find_entry(const names *b, uint32_t scope, uint32_t name)
     return NAMES_NONE;
 }
 
-uint32_t names_find(const names *b, uint32_t scope, view name)
+uint32_t names_find(const name_table *b, uint32_t scope, view name)
 {
     if (b->status || scope == NAMES_NONE) return NAMES_NONE;
     uint32_t string = find_string(b, name);
     return string == NAMES_NONE ? NAMES_NONE : find_entry(b, scope, string);
 }
 
-static uint32_t new_entry(names *b, uint32_t scope, uint32_t name)
+static uint32_t new_entry(name_table *b, uint32_t scope, uint32_t name)
 {
     if (b->n_entries * 2 >= b->n_entry_slots &&
         !grow(b, &b->entry_slots, &b->n_entry_slots, entry_hash))
@@ -147,7 +147,7 @@ static uint32_t new_entry(names *b, uint32_t scope, uint32_t name)
     return b->n_entries - 1;
 }
 
-void names_add(names *b, uint32_t scope, view name, name_kind kind, uint32_t target)
+void names_add(name_table *b, uint32_t scope, view name, name_kind kind, uint32_t target)
 {
     uint32_t string = string_of(b, name);
     if (b->status || scope == NAMES_NONE) return;
@@ -168,9 +168,9 @@ void names_add(names *b, uint32_t scope, view name, name_kind kind, uint32_t tar
 
 /* ---- the whole ---- */
 
-int names_open(names *b)
+int names_open(name_table *b)
 {
-    *b = (names){.strings = {.max = NAMES_BYTES_MAX},
+    *b = (name_table){.strings = {.max = NAMES_BYTES_MAX},
                  .entries = {.max = (size_t)NAMES_MAX * sizeof(name_entry)},
                  .scopes = {.max = (size_t)NAMES_MAX * sizeof(name_scope)},
                  .aliases = {.max = NAMES_BYTES_MAX},
@@ -188,7 +188,7 @@ int names_open(names *b)
     return status;
 }
 
-void names_close(names *b)
+void names_close(name_table *b)
 {
     bytes_free(&b->strings);
     bytes_free(&b->entries);
@@ -218,13 +218,13 @@ typedef struct {
     uint32_t in, expression, name;
 } patch;
 
-static void add_alias(names *b, uint32_t scope, view name, alias a)
+static void add_alias(name_table *b, uint32_t scope, view name, alias a)
 {
     uint32_t at = (uint32_t)(b->aliases.len / sizeof a);
     if (append(b, &b->aliases, &a, sizeof a)) names_add(b, scope, name, NAME_ALIAS, at);
 }
 
-void names_import(names *b, uint32_t scope, view name, view path, view member)
+void names_import(name_table *b, uint32_t scope, view name, view path, view member)
 {
     alias a = {.path = string_of(b, path), .member = string_of(b, member)};
     /* The same thing imported twice is one. */
@@ -236,37 +236,37 @@ void names_import(names *b, uint32_t scope, view name, view path, view member)
     add_alias(b, scope, name, a);
 }
 
-void names_alias(names *b, uint32_t scope, view name, uint32_t in, view expression)
+void names_alias(name_table *b, uint32_t scope, view name, uint32_t in, view expression)
 {
     add_alias(b, scope, name, (alias){.in = in, .path = NAMES_NONE,
                                       .member = string_of(b, expression)});
 }
 
-void names_star(names *b, uint32_t scope, view path)
+void names_star(name_table *b, uint32_t scope, view path)
 {
     star s = {scope, string_of(b, path)};
     append(b, &b->stars, &s, sizeof s);
 }
 
-void names_base(names *b, uint32_t scope, uint32_t in, view expression)
+void names_base(name_table *b, uint32_t scope, uint32_t in, view expression)
 {
     name_base s = {.scope = scope, .in = in, .expression = string_of(b, expression)};
     append(b, &b->bases, &s, sizeof s);
 }
 
-void names_base_scope(names *b, uint32_t scope, uint32_t base, bool soft)
+void names_base_scope(name_table *b, uint32_t scope, uint32_t base, bool soft)
 {
     name_base s = {.scope = scope, .base = base, .soft = soft, .found = true};
     append(b, &b->bases, &s, sizeof s);
 }
 
-void names_patch(names *b, uint32_t in, view expression, view name)
+void names_patch(name_table *b, uint32_t in, view expression, view name)
 {
     patch p = {in, string_of(b, expression), string_of(b, name)};
     append(b, &b->patches, &p, sizeof p);
 }
 
-uint32_t names_module(names *b, view path, uint32_t flags, view label)
+uint32_t names_module(name_table *b, view path, uint32_t flags, view label)
 {
     uint32_t at = names_find(b, 0, path);
     if (at != NAMES_NONE) return names_entry_at(b, at)->target;
@@ -277,15 +277,44 @@ uint32_t names_module(names *b, view path, uint32_t flags, view label)
 
 /* ---- the end of it ---- */
 
+static int by_scope(const void *a, const void *b)
+{
+    const name_base *x = a, *y = b;
+    if (x->scope != y->scope) return x->scope < y->scope ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void sort_bases(name_table *b)
+{
+    name_base *list = (name_base *)b->bases.ptr;
+    size_t n = b->bases.len / sizeof *list;
+    for (size_t i = 0; i < n; i++) list[i].order = (uint32_t)i;
+    if (n) qsort(list, n, sizeof *list, by_scope);
+}
+
+/* Bases that are known: those of specifiers are their files.  The list is sorted. */
+static const name_base *bases_of(const name_table *b, uint32_t scope, size_t *n)
+{
+    const name_base *list = (const name_base *)b->bases.ptr;
+    size_t from = 0, to = b->bases.len / sizeof *list, all = to;
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+        if (list[mid].scope < scope) from = mid + 1;
+        else to = mid;
+    }
+    for (*n = 0; from + *n < all && list[from + *n].scope == scope;) ++*n;
+    return list + from;
+}
+
 typedef struct {
     name_kind kind;
     uint32_t target;
 } meaning;
 
-static bool resolve_entry(names *b, uint32_t at, uint32_t depth, meaning *out);
+static bool resolve_entry(name_table *b, uint32_t at, uint32_t depth, meaning *out);
 
 /* The name in a scope, in what it takes over, or a module of that name below a package. */
-static bool member_of(names *b, uint32_t scope, view name, uint32_t depth, meaning *out)
+static bool member_of(name_table *b, uint32_t scope, view name, uint32_t depth, meaning *out)
 {
     char path[NAMES_WORD_MAX];
     uint32_t at = names_find(b, scope, name);
@@ -293,6 +322,13 @@ static bool member_of(names *b, uint32_t scope, view name, uint32_t depth, meani
     bool itself = at != NAMES_NONE && names_entry_at(b, at)->kind == NAME_ALIAS &&
                   ((const alias *)b->aliases.ptr)[names_entry_at(b, at)->target].running;
     if (at != NAMES_NONE && !itself) return resolve_entry(b, at, depth + 1, out);
+    size_t n_bases;
+    const name_base *bases = bases_of(b, scope, &n_bases);
+    for (size_t i = 0; i < n_bases; i++) {
+        if (!bases[i].found) continue;
+        at = names_find(b, bases[i].base, name);
+        if (at != NAMES_NONE) return resolve_entry(b, at, depth + 1, out);
+    }
     view label = names_text(b, names_scope_at(b, scope)->label);
     if (!(names_scope_at(b, scope)->flags & SCOPE_PACKAGE) ||
         label.len + name.len + 3 > sizeof path)
@@ -305,7 +341,7 @@ static bool member_of(names *b, uint32_t scope, view name, uint32_t depth, meani
     return true;
 }
 
-static bool resolve_words(names *b, uint32_t in, view words, uint32_t depth, meaning *out)
+static bool resolve_words(name_table *b, uint32_t in, view words, uint32_t depth, meaning *out)
 {
     meaning m = {NAME_SCOPE, in};
     bool first = true;
@@ -326,7 +362,7 @@ static bool resolve_words(names *b, uint32_t in, view words, uint32_t depth, mea
     return true;
 }
 
-static bool resolve_alias(names *b, const alias *a, uint32_t depth, meaning *out)
+static bool resolve_alias(name_table *b, const alias *a, uint32_t depth, meaning *out)
 {
     if (a->path == NAMES_NONE) return resolve_words(b, a->in, names_text(b, a->member), depth, out);
     uint32_t at = names_find(b, 0, names_text(b, a->path));
@@ -337,7 +373,7 @@ static bool resolve_alias(names *b, const alias *a, uint32_t depth, meaning *out
 }
 
 /* What cannot be followed is there, and that is all. */
-static bool resolve_entry(names *b, uint32_t at, uint32_t depth, meaning *out)
+static bool resolve_entry(name_table *b, uint32_t at, uint32_t depth, meaning *out)
 {
     name_entry *e = names_entry_at(b, at);
     *out = (meaning){(name_kind)e->kind, e->target};
@@ -356,8 +392,24 @@ static bool resolve_entry(names *b, uint32_t at, uint32_t depth, meaning *out)
     return true;
 }
 
+static bool take_scope(name_table *b, uint32_t into, uint32_t from)
+{
+    uint32_t n = b->n_entries;
+    uint8_t flags = names_scope_at(b, from)->flags;
+    for (uint32_t i = names_scope_at(b, from)->first; i && !b->status;) {
+        const name_entry e = *names_entry_at(b, i - 1);
+        view name = names_text(b, e.name);
+        bool taken = flags & SCOPE_ALL ? e.starred : name.len && name.ptr[0] != '_';
+        if (taken && !view_equal(name, VIEW("default")) &&
+            find_entry(b, into, e.name) == NAMES_NONE)
+            names_add(b, into, name, (name_kind)e.kind, e.target);
+        i = e.next;
+    }
+    return b->n_entries != n;
+}
+
 /* One star; true when it brought something. */
-static bool take_star(names *b, star s)
+static bool take_star(name_table *b, star s)
 {
     uint32_t at = names_find(b, 0, names_text(b, s.path));
     if (at == NAMES_NONE) {
@@ -365,24 +417,24 @@ static bool take_star(names *b, star s)
         names_open_scope(b, s.scope);
         return !was;
     }
-    uint32_t from = names_entry_at(b, at)->target, n = b->n_entries;
-    uint8_t flags = names_scope_at(b, from)->flags;
+    uint32_t from = names_entry_at(b, at)->target;
+    size_t n_bases;
+    const name_base *bases = bases_of(b, from, &n_bases);
+    bool open = names_scope_at(b, from)->flags & SCOPE_OPEN, typed = false, more = false;
     if (from == s.scope) return false;
-    bool opens = flags & SCOPE_OPEN && !(names_scope_at(b, s.scope)->flags & SCOPE_OPEN);
-    if (opens) names_open_scope(b, s.scope);
-    for (uint32_t i = names_scope_at(b, from)->first; i && !b->status;) {
-        const name_entry e = *names_entry_at(b, i - 1);
-        view name = names_text(b, e.name);
-        bool taken = flags & SCOPE_ALL ? e.starred : name.len && name.ptr[0] != '_';
-        if (taken && !view_equal(name, VIEW("default")) &&
-            find_entry(b, s.scope, e.name) == NAMES_NONE)
-            names_add(b, s.scope, name, (name_kind)e.kind, e.target);
-        i = e.next;
+    for (size_t i = 0; i < n_bases && !b->status; i++) {
+        if (bases[i].found) more |= take_scope(b, s.scope, bases[i].base);
+        uint8_t flags = bases[i].found ? names_scope_at(b, bases[i].base)->flags : SCOPE_OPEN;
+        typed |= (flags & (SCOPE_TYPES | SCOPE_OPEN)) == SCOPE_TYPES;
+        open |= flags & SCOPE_OPEN;
     }
-    return opens || b->n_entries != n;
+    more |= take_scope(b, s.scope, from);
+    bool opens = open && !typed && !(names_scope_at(b, s.scope)->flags & SCOPE_OPEN);
+    if (opens) names_open_scope(b, s.scope);
+    return opens || more;
 }
 
-static void resolve_stars(names *b)
+static void resolve_stars(name_table *b)
 {
     size_t n = b->stars.len / sizeof(star);
     bool more = true;
@@ -395,19 +447,9 @@ static void resolve_stars(names *b)
         names_open_scope(b, ((const star *)b->stars.ptr)[i].scope);
 }
 
-static int by_scope(const void *a, const void *b)
-{
-    const name_base *x = a, *y = b;
-    if (x->scope != y->scope) return x->scope < y->scope ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static void resolve_bases(names *b)
+static void resolve_bases(name_table *b)
 {
     name_base *list = (name_base *)b->bases.ptr;
-    size_t n = b->bases.len / sizeof *list;
-    for (size_t i = 0; i < n; i++) list[i].order = (uint32_t)i;
-    if (n) qsort(list, n, sizeof *list, by_scope);
     for (size_t i = 0; i < b->bases.len / sizeof *list && !b->status; i++) {
         meaning m;
         if (list[i].found) continue;
@@ -420,7 +462,7 @@ static void resolve_bases(names *b)
 }
 
 /* What a module is imported whole as; where its files differ in that: what all of them have. */
-static void unite_default(names *b, uint32_t scope, const name_base *list, size_t n)
+static void unite_default(name_table *b, uint32_t scope, const name_base *list, size_t n)
 {
     uint32_t found[NAMES_DEPTH_MAX], n_found = 0;
     bool value = false;
@@ -444,7 +486,7 @@ static void unite_default(names *b, uint32_t scope, const name_base *list, size_
         names_base_scope(b, made, found[k], false);
 }
 
-static void unite_defaults(names *b)
+static void unite_defaults(name_table *b)
 {
     size_t n = b->bases.len / sizeof(name_base);
     for (size_t i = 0; i + 1 < n && !b->status; i++) {
@@ -460,7 +502,7 @@ static void unite_defaults(names *b)
 }
 
 /* Where declarations say all that a module has, what its code has beside is not asked. */
-static void trust_types(names *b)
+static void trust_types(name_table *b)
 {
     name_base *list = (name_base *)b->bases.ptr;
     size_t n = b->bases.len / sizeof *list;
@@ -479,10 +521,11 @@ static void trust_types(names *b)
     }
 }
 
-void names_resolve(names *b)
+void names_resolve(name_table *b)
 {
     if (b->status) return;
     b->pass++;
+    sort_bases(b);
     resolve_stars(b);
     for (size_t i = 0; i < b->patches.len / sizeof(patch) && !b->status; i++) {
         patch p = ((const patch *)b->patches.ptr)[i];

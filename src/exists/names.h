@@ -64,40 +64,40 @@ typedef struct {
     bool stub;      /* what is read are declarations: scopes are SCOPE_TYPES */
     uint8_t pass;   /* which file of a module is read: names of an earlier one stay */
     int status;
-} names;
+} name_table;
 
-CERIUM_CHECKED int names_open(names *b);
-void names_close(names *b);
+CERIUM_CHECKED int names_open(name_table *b);
+void names_close(name_table *b);
 
-view names_text(const names *b, uint32_t string);
-name_scope *names_scope_at(const names *b, uint32_t scope);
-name_entry *names_entry_at(const names *b, uint32_t entry);
+view names_text(const name_table *b, uint32_t string);
+name_scope *names_scope_at(const name_table *b, uint32_t scope);
+name_entry *names_entry_at(const name_table *b, uint32_t entry);
 
 /* A new scope; parent: NAMES_NONE or where its code looks for names next. */
-uint32_t names_scope(names *b, uint32_t flags, view label, uint32_t parent);
-void names_open_scope(names *b, uint32_t scope);
+uint32_t names_scope(name_table *b, uint32_t flags, view label, uint32_t parent);
+void names_open_scope(name_table *b, uint32_t scope);
 /* The entry of a name; NAMES_NONE: none. */
-uint32_t names_find(const names *b, uint32_t scope, view name);
+uint32_t names_find(const name_table *b, uint32_t scope, view name);
 /* A name; what is said twice of it in a file leads nowhere. */
-void names_add(names *b, uint32_t scope, view name, name_kind kind, uint32_t target);
+void names_add(name_table *b, uint32_t scope, view name, name_kind kind, uint32_t target);
 /* Module `path` (with its letter), or member of it. */
-void names_import(names *b, uint32_t scope, view name, view path, view member);
+void names_import(name_table *b, uint32_t scope, view name, view path, view member);
 /* What the expression a.b.c is in the scope `in`. */
-void names_alias(names *b, uint32_t scope, view name, uint32_t in, view expression);
+void names_alias(name_table *b, uint32_t scope, view name, uint32_t in, view expression);
 /* All of module `path` is in the scope, too. */
-void names_star(names *b, uint32_t scope, view path);
+void names_star(name_table *b, uint32_t scope, view path);
 /* A class has what its base has: the expression in the scope `in`. */
-void names_base(names *b, uint32_t scope, uint32_t in, view expression);
+void names_base(name_table *b, uint32_t scope, uint32_t in, view expression);
 /* The same of a scope that is known; soft: what that may have beside is not asked. */
-void names_base_scope(names *b, uint32_t scope, uint32_t base, bool soft);
+void names_base_scope(name_table *b, uint32_t scope, uint32_t base, bool soft);
 /* expression.name = ... in the scope `in`. */
-void names_patch(names *b, uint32_t in, view expression, view name);
+void names_patch(name_table *b, uint32_t in, view expression, view name);
 
 /* Scope of the path in the root, made if there is none. */
-uint32_t names_module(names *b, view path, uint32_t flags, view label);
+uint32_t names_module(name_table *b, view path, uint32_t flags, view label);
 
 /* Aliases, stars and bases become what they lead to. */
-void names_resolve(names *b);
+void names_resolve(name_table *b);
 
 /* For index.c */
 typedef struct {

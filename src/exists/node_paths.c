@@ -58,7 +58,7 @@ static bool tidy(const char *path, char *out)
 static uint32_t file_scope(search *s, const char *path)
 {
     char key[NAMES_WORD_MAX];
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     if (snprintf(key, sizeof key, "f%s", path) >= (int)sizeof key) return NAMES_NONE;
     if (names_find(b, 0, view_of(key)) == NAMES_NONE && !b->status)
         b->status = bytes_append(&s->todo, path, strlen(path) + 1);
@@ -396,7 +396,7 @@ static bool find_specifier(void *user, view specifier, char *out)
 
 static void read_files(search *s)
 {
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     for (size_t at = 0; at < s->todo.len && !b->status;) {
         char path[4096], key[NAMES_WORD_MAX];
         snprintf(path, sizeof path, "%s", s->todo.ptr + at);

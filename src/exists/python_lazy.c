@@ -31,9 +31,9 @@ static void add_literal(const lazy *z, uint32_t i)
     const code_file *s = z->s;
     uint32_t stop = code_behind(s, i, s->n), depth = 0;
     for (uint32_t k = i; k < stop; k++) {
-        const token *t = &s->t[k];
-        if (t->kind == TOKEN_SIGN && strchr("([{", t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && strchr(")]}", t->sign)) depth--;
+        const code_token *t = &s->t[k];
+        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
+        if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
         bool value = k && token_sign(&s->t[k - 1], ':');
         if (t->kind == TOKEN_STRING && depth == 1 && !value) add(z, k);
     }
@@ -44,7 +44,7 @@ static uint32_t literal_of(const lazy *z, view name)
 {
     const code_file *s = z->s;
     for (uint32_t i = 0; i + 3 < s->n; i++) {
-        const token *t = &s->t[i];
+        const code_token *t = &s->t[i];
         if (!t->first || !view_equal(token_text(s->text, t), name)) continue;
         uint32_t k = i + 1;
         if (code_sign(s, k, ':'))
@@ -53,7 +53,7 @@ static uint32_t literal_of(const lazy *z, view name)
         bool wrapped = code_is(s, k + 1, "frozenset") || code_is(s, k + 1, "set") ||
                        code_is(s, k + 1, "dict");
         if (wrapped) k += 2;
-        if (k + 1 < s->n && s->t[k + 1].kind == TOKEN_SIGN && strchr("([{", s->t[k + 1].sign))
+        if (k + 1 < s->n && s->t[k + 1].kind == TOKEN_SIGN && token_opens(s->t[k + 1].sign))
             return k + 1;
     }
     return 0;
@@ -76,7 +76,7 @@ static uint32_t read_test(lazy *z, uint32_t i, bool raises)
     uint32_t at = 0;
     bool local = code_kind(s, i, TOKEN_NAME);
     if (local) at = literal_of(z, code_word(s, i));
-    else if (i < s->n && s->t[i].kind == TOKEN_SIGN && strchr("([{", s->t[i].sign)) at = i;
+    else if (i < s->n && s->t[i].kind == TOKEN_SIGN && token_opens(s->t[i].sign)) at = i;
     if (code_is(s, i, "__all__")) return i + 1; /* what that has is known */
     if (!at && !(raises && !negated)) return 0;
     if (at && (negated || !raises)) add_literal(z, at);
@@ -125,8 +125,8 @@ static void read_body(lazy *z)
         uint32_t stop = i, depth = 0, colon = 0;
         for (; stop < z->end && s->t[stop].kind != TOKEN_LINE; stop++) {
             if (s->t[stop].kind != TOKEN_SIGN) continue;
-            if (strchr("([{", s->t[stop].sign)) depth++;
-            if (strchr(")]}", s->t[stop].sign) && depth) depth--;
+            if (token_opens(s->t[stop].sign)) depth++;
+            if (token_closes(s->t[stop].sign) && depth) depth--;
             if (!depth && s->t[stop].sign == ':' && !colon) colon = stop;
         }
         bool own = s->t[i].first && s->t[i].indent == z->indent;

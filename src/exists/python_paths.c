@@ -29,7 +29,7 @@ static bool put_label(char *out, const char *above, view stem)
 /* Names of a module that the interpreter has told of: what it left out is of another platform. */
 static void read_beside(search *s, uint32_t module, view label, bool package, view text)
 {
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     uint32_t beside = names_scope(b, SCOPE_MODULE, label, NAMES_NONE);
     if (beside == NAMES_NONE) return;
     b->pass = 0;
@@ -48,7 +48,7 @@ static bool read_one(search *s, const char *folder, const char *name, const char
                      const char *label, bool package, uint8_t pass)
 {
     char path[4096], file[NAMES_WORD_MAX];
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     if (snprintf(file, sizeof file, "%s%s", name, end) >= (int)sizeof file) return false;
     if (!folder_join(path, folder, file) || folder_kind_of(path) != FOLDERS_FILE) return false;
     view shown = view_of(label + 1);
@@ -80,7 +80,7 @@ static bool is_typed(const search *s, const char *label)
 static bool read_module(search *s, const char *folder, const char *name, const char *label,
                         bool package)
 {
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     bool stub = !s->library && read_one(s, folder, name, ".pyi", label, package, 0);
     uint32_t at = stub && !b->status ? names_find(b, 0, view_of(label)) : NAMES_NONE;
     bool closed = at != NAMES_NONE && is_typed(s, label) &&
@@ -93,7 +93,7 @@ static bool read_module(search *s, const char *folder, const char *name, const c
 
 static void add_folder(search *s, const char *path, const char *label)
 {
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     if (!b->status) b->status = bytes_append(&s->todo, path, strlen(path) + 1);
     if (!b->status) b->status = bytes_append(&s->todo, label, strlen(label) + 1);
 }
@@ -140,7 +140,7 @@ static void see_pth(search *s, const char *folder, const char *name)
 {
     char path[4096], more[4096];
     bytes text = {.max = 1 << 16};
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     if (folder_join(path, folder, name) && folder_file(s->f, path, 1 << 16, &text)) {
         for (size_t at = 0; at < text.len && !b->status;) {
             const char *stop = memchr(text.ptr + at, '\n', text.len - at);
@@ -179,7 +179,7 @@ static void see_package(search *s, const char *folder, const char *above)
 
 static void search_folders(search *s)
 {
-    names *b = s->f->b;
+    name_table *b = s->f->b;
     for (size_t at = 0; at < s->todo.len && !b->status;) {
         char folder[4096], above[NAMES_WORD_MAX], path[4096];
         folder_list list;

@@ -46,7 +46,7 @@ static const char *const sockets[] = {
     "EDISCON",
 };
 
-void python_platforms(names *b)
+void python_platforms(name_table *b)
 {
     for (size_t i = 0; i < ARRAY_LEN(platforms) && !b->status; i++) {
         uint32_t at = names_find(b, 0, view_of(platforms[i].module));

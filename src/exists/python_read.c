@@ -25,7 +25,7 @@ typedef struct {
     bytes words, path; /* scratch */
 } reading;
 
-static names *b_of(reading *r) { return r->s.b; }
+static name_table *b_of(reading *r) { return r->s.b; }
 
 static bool is_in_function(const reading *r)
 {
@@ -58,7 +58,7 @@ static void push_block(reading *r, uint16_t indent, block_kind kind, uint32_t sc
 /* The path that a module's dots and words mean, with its letter. */
 static bool put_path(reading *r, uint32_t n_dots, view words)
 {
-    names *b = b_of(r);
+    name_table *b = b_of(r);
     view base = r->label;
     if (n_dots && r->is_package) n_dots--;
     else if (n_dots == 0) base.len = 0;
@@ -153,10 +153,10 @@ static void note_patch(reading *r, uint32_t i, uint32_t end)
 /* The strings of __all__; false when it has anything else. */
 static bool add_all(reading *r, uint32_t i, uint32_t end)
 {
-    names *b = b_of(r);
+    name_table *b = b_of(r);
     bool whole = true;
     for (; i < end && !b->status; i++) {
-        const token *t = &r->s.t[i];
+        const code_token *t = &r->s.t[i];
         if (t->kind == TOKEN_STRING) {
             uint8_t pass = b->pass;
             uint32_t at = names_find(b, r->module, code_word(&r->s, i));
@@ -208,10 +208,10 @@ static void read_simple(reading *r, uint32_t i, uint32_t end)
     uint32_t depth = 0, from = i, colon = 0;
     if (code_is(&r->s, i, "__all__") && scope_here(r) == r->module) read_all(r, i + 1, end);
     for (uint32_t k = i; k < end; k++) {
-        const token *t = &r->s.t[k];
+        const code_token *t = &r->s.t[k];
         if (t->kind != TOKEN_SIGN) continue;
-        if (strchr("([{", t->sign)) depth++;
-        if (strchr(")]}", t->sign) && depth) depth--;
+        if (token_opens(t->sign)) depth++;
+        if (token_closes(t->sign) && depth) depth--;
         if (t->sign == SIGN_WALRUS && k > i) bind_targets(r, k - 1, k);
         if (depth) continue;
         if (t->sign == ':' && !colon && k == i + 1) {
@@ -315,9 +315,9 @@ static uint32_t read_parameters(reading *r, uint32_t i, uint32_t end, uint32_t c
     uint32_t stop = code_behind(&r->s, i, end), depth = 0;
     bool begins = false;
     for (uint32_t k = i; k < stop; k++) {
-        const token *t = &r->s.t[k];
-        if (t->kind == TOKEN_SIGN && strchr("([{", t->sign)) begins = ++depth == 1;
-        else if (t->kind == TOKEN_SIGN && strchr(")]}", t->sign)) depth--;
+        const code_token *t = &r->s.t[k];
+        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) begins = ++depth == 1;
+        else if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
         else if (depth == 1 && token_sign(t, ',')) begins = true;
         else if (depth == 1 && begins && token_sign(t, SIGN_POWER)) {
             names_open_scope(b_of(r), call);
@@ -334,7 +334,7 @@ static uint32_t read_parameters(reading *r, uint32_t i, uint32_t end, uint32_t c
 /* def NAME(...): the place behind it. */
 static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t indent)
 {
-    names *b = b_of(r);
+    name_table *b = b_of(r);
     uint32_t scope = scope_here(r), call = NAMES_NONE;
     view name = code_word(&r->s, i);
     uint32_t at = i + 1;
@@ -361,7 +361,7 @@ static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t ind
 /* One thing between the brackets behind a class's name. */
 static void read_base(reading *r, uint32_t scope, uint32_t outer, uint32_t i, uint32_t end)
 {
-    names *b = b_of(r);
+    name_table *b = b_of(r);
     if (i >= end) return;
     if (code_sign(&r->s, i + 1, '=')) {
         static const char *const plain[] = {"ABCMeta", "EnumMeta", "EnumType", "type"};
@@ -381,7 +381,7 @@ static void read_base(reading *r, uint32_t scope, uint32_t outer, uint32_t i, ui
 
 static uint32_t read_class(reading *r, uint32_t i, uint32_t end, uint16_t indent)
 {
-    names *b = b_of(r);
+    name_table *b = b_of(r);
     uint32_t outer = scope_here(r);
     if (outer == NAMES_NONE) {
         push_block(r, indent, BLOCK_FUNCTION, 0);
@@ -399,10 +399,10 @@ static uint32_t read_class(reading *r, uint32_t i, uint32_t end, uint16_t indent
     if (code_sign(&r->s, at, '(')) {
         uint32_t stop = code_behind(&r->s, at, end), from = at + 1, depth = 0;
         for (uint32_t k = at; k < stop; k++) {
-            const token *t = &r->s.t[k];
+            const code_token *t = &r->s.t[k];
             if (t->kind != TOKEN_SIGN) continue;
-            if (strchr("([{", t->sign)) depth++;
-            if (strchr(")]}", t->sign)) depth--;
+            if (token_opens(t->sign)) depth++;
+            if (token_closes(t->sign)) depth--;
             if ((depth == 1 && t->sign == ',') || depth == 0) {
                 read_base(r, scope, outer, from, k);
                 from = k + 1;
@@ -422,12 +422,12 @@ static uint32_t statement_end(const code_file *s, uint32_t i, bool head, uint32_
     bool lambda = false;
     *colon = 0;
     for (; i < s->n; i++) {
-        const token *t = &s->t[i];
+        const code_token *t = &s->t[i];
         if (t->kind == TOKEN_LINE) return i;
         lambda |= !depth && token_is(s->text, t, "lambda");
         if (t->kind != TOKEN_SIGN) continue;
-        if (strchr("([{", t->sign)) depth++;
-        if (strchr(")]}", t->sign) && depth) depth--;
+        if (token_opens(t->sign)) depth++;
+        if (token_closes(t->sign) && depth) depth--;
         if (!depth && t->sign == ';') return i;
         if (!depth && head && t->sign == ':') {
             if (!lambda) return *colon = i, i;
@@ -501,7 +501,7 @@ static void read_statements(reading *r)
 {
     uint16_t indent = 0;
     for (uint32_t i = 0; i < r->s.n && !b_of(r)->status && !r->skips;) {
-        const token *t = &r->s.t[i];
+        const code_token *t = &r->s.t[i];
         if (t->kind == TOKEN_LINE || token_sign(t, ';') || token_sign(t, ':')) {
             if (t->sign == ':') indent++; /* a block on the line of its head */
             i++;
@@ -516,7 +516,7 @@ static void read_statements(reading *r)
     }
 }
 
-void python_read(names *b, uint32_t module, view label, bool is_package, view text)
+void python_read(name_table *b, uint32_t module, view label, bool is_package, view text)
 {
     reading r = {.module = module, .label = label, .is_package = is_package};
     r.words.max = r.path.max = CODE_FILE_BYTES_MAX;

@@ -22,7 +22,7 @@ void script_statics(scripts *r, uint32_t i)
             if (code_sign(s, k + 1, '[') || code_sign(s, k + 1, '{'))
                 names_open_scope(r->s.b, r->module);
         }
-        bool opens = s->t[k].kind == TOKEN_SIGN && strchr("([{", s->t[k].sign);
+        bool opens = s->t[k].kind == TOKEN_SIGN && token_opens(s->t[k].sign);
         k = opens ? code_behind(s, k, stop) : k + 1;
     }
 }

@@ -48,7 +48,7 @@ static void read_object(common *c, uint32_t i)
             bool named = code_kind(&r->s, k, TOKEN_NAME) || code_kind(&r->s, k, TOKEN_STRING);
             if (named) add(c, word(r, k));
         }
-        bool opens = r->s.t[k].kind == TOKEN_SIGN && strchr("([{", r->s.t[k].sign);
+        bool opens = r->s.t[k].kind == TOKEN_SIGN && token_opens(r->s.t[k].sign);
         k = opens ? code_behind(&r->s, k, stop) : k + 1;
     }
     c->any = true;

@@ -21,7 +21,7 @@ static void export_name(scripts *r, view name, view local)
 /* { a, b as c } [from '...'] at i; the place behind it. */
 static uint32_t read_list(scripts *r, uint32_t i, bool exports)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     uint32_t stop = code_behind(&r->s, i, r->s.n);
     bool from = is(r, stop, "from");
     bool known = from && script_path(r, stop + 1);
@@ -43,7 +43,7 @@ static uint32_t read_list(scripts *r, uint32_t i, bool exports)
 /* import x, { a as b } from '...'; import * as n from; import x = require() */
 static uint32_t read_import(scripts *r, uint32_t i)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     if (sign(r, i, '(') || sign(r, i, '.')) return i; /* import(), import.meta */
     r->is_module = true;
     if (is(r, i, "type") && (is_name(r, i + 1) || sign(r, i + 1, '{')) && !is(r, i + 1, "from"))
@@ -75,7 +75,7 @@ static uint32_t read_import(scripts *r, uint32_t i)
 
 static uint32_t read_star(scripts *r, uint32_t i)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     if (is(r, i + 1, "as")) {
         bool known = is(r, i + 3, "from") && script_path(r, i + 4);
         if (known) names_import(b, r->module, word(r, i + 2), view_of(r->path), VIEW(""));
@@ -89,7 +89,7 @@ static uint32_t read_star(scripts *r, uint32_t i)
 
 static uint32_t read_default(scripts *r, uint32_t i)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     static const char *const heads[] = {"async", "abstract", "declare"};
     for (size_t k = 0; k < ARRAY_LEN(heads); k++)
         if (is(r, i, heads[k]) && is_name(r, i + 1)) i++;
@@ -109,7 +109,7 @@ static uint32_t read_default(scripts *r, uint32_t i)
 /* Behind `export`. */
 static uint32_t read_export(scripts *r, uint32_t i, bool *exported)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     r->is_module = true;
     if (is(r, i, "type") && (sign(r, i + 1, '{') || sign(r, i + 1, '*'))) i++;
     if (sign(r, i, '{')) {
@@ -141,7 +141,7 @@ static uint32_t read_export(scripts *r, uint32_t i, bool *exported)
 
 static void define(scripts *r, view name, name_kind kind, uint32_t target, bool exported)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     uint32_t into = r->n_bodies ? r->bodies[r->n_bodies - 1].scope : r->locals;
     names_add(b, into, name, kind, target);
     if (exported && !r->n_bodies) export_name(r, name, name);
@@ -150,7 +150,7 @@ static void define(scripts *r, view name, name_kind kind, uint32_t target, bool 
 
 static uint32_t scope_named(scripts *r, view name, bool is_namespace, bool exported)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     uint32_t into = r->n_bodies ? r->bodies[r->n_bodies - 1].scope : r->locals;
     uint32_t old = names_find(b, into, name);
     if (old != NAMES_NONE && names_entry_at(b, old)->kind == NAME_SCOPE) {
@@ -183,7 +183,7 @@ static uint32_t skip_angles(const scripts *r, uint32_t i)
 /* extends A.B<C>, D implements E { */
 static uint32_t read_heritage(scripts *r, uint32_t i, uint32_t scope)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     bool extends = false;
     for (; i < r->s.n && !sign(r, i, '{') && !sign(r, i, ';');) {
         if (is(r, i, "extends")) {
@@ -211,7 +211,7 @@ static uint32_t read_heritage(scripts *r, uint32_t i, uint32_t scope)
 /* Names between { at i and its end, of a class or an interface. */
 static uint32_t read_members(scripts *r, uint32_t i, uint32_t scope)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     uint32_t stop = code_behind(&r->s, i, r->s.n);
     static const char *const modifiers[] = {"static", "readonly", "public", "private", "protected",
                                             "declare", "abstract", "override", "async", "get",
@@ -229,7 +229,7 @@ static uint32_t read_members(scripts *r, uint32_t i, uint32_t scope)
         if (begins && named) names_add(b, scope, word(r, k), NAME_VALUE, 0);
         if (begins && sign(r, k, '[') && is_name(r, k + 1) && sign(r, k + 2, ':'))
             names_open_scope(b, scope); /* [key: string]: ... */
-        bool opens = k < r->s.n && r->s.t[k].kind == TOKEN_SIGN && strchr("([{", r->s.t[k].sign);
+        bool opens = k < r->s.n && r->s.t[k].kind == TOKEN_SIGN && token_opens(r->s.t[k].sign);
         k = opens ? code_behind(&r->s, k, stop) : k + 1;
     }
     return stop;
@@ -238,7 +238,7 @@ static uint32_t read_members(scripts *r, uint32_t i, uint32_t scope)
 /* const x: T = ..., { a, b } = ..., y */
 static uint32_t read_variables(scripts *r, uint32_t i, bool exported)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     for (bool more = true; more && i < r->s.n && !b->status;) {
         more = false;
         if (sign(r, i, '{') || sign(r, i, '[')) {
@@ -280,13 +280,13 @@ static uint32_t read_variables(scripts *r, uint32_t i, bool exported)
             if (r->s.t[i].kind != TOKEN_SIGN) {
                 bool ends = !depth && r->s.t[i].first && r->s.t[i].kind == TOKEN_NAME &&
                             (r->s.t[i - 1].kind != TOKEN_SIGN ||
-                             strchr(")]}", r->s.t[i - 1].sign));
+                             token_closes(r->s.t[i - 1].sign));
                 if (ends) return i;
                 continue;
             }
             char c = r->s.t[i].sign;
-            if (strchr("([{", c)) depth++;
-            else if (strchr(")]}", c)) {
+            if (token_opens(c)) depth++;
+            else if (token_closes(c)) {
                 if (!depth) return i;
                 depth--;
             } else if (!depth && c == ';') return i;
@@ -313,6 +313,19 @@ static uint32_t read_namespace(scripts *r, uint32_t i, bool exported)
     uint32_t scope = scope_named(r, word(r, i), true, exported);
     r->bodies[r->n_bodies++] = (script_body){code_behind(&r->s, at, r->s.n), scope};
     return at + 1;
+}
+
+/* declare module 'x' {: what is in it belongs to that module. */
+static uint32_t read_ambient(scripts *r, uint32_t i)
+{
+    name_table *b = r->s.b;
+    if (!sign(r, i + 1, '{')) return i + 1;
+    uint32_t end = code_behind(&r->s, i + 1, r->s.n);
+    if (!script_path(r, i) || r->n_bodies == SCRIPT_BODIES_MAX) return end;
+    uint32_t scope = names_module(b, view_of(r->path), SCOPE_TYPES, word(r, i));
+    r->is_module = true;
+    if (!b->status) r->bodies[r->n_bodies++] = (script_body){end, scope};
+    return i + 2;
 }
 
 static uint32_t read_definition(scripts *r, uint32_t i, bool exported)
@@ -353,6 +366,8 @@ static uint32_t read_definition(scripts *r, uint32_t i, bool exported)
         return at + 1;
     }
     if (is(r, i, "namespace") && named) return read_namespace(r, i + 1, exported);
+    if (is(r, i, "module") && r->types && code_kind(&r->s, i + 1, TOKEN_STRING))
+        return read_ambient(r, i + 1);
     if (is(r, i, "module") && named && r->types) return read_namespace(r, i + 1, exported);
     if (is(r, i, "const") || is(r, i, "let") || is(r, i, "var"))
         return read_variables(r, i + 1, exported);
@@ -375,7 +390,7 @@ static void read_statements(scripts *r)
         if (begins && is(r, i, "declare") && is(r, i + 1, "global")) i += 2;
         if (begins) i = read_definition(r, i, exported);
         if (i > before) continue;
-        bool opens = r->s.t[i].kind == TOKEN_SIGN && strchr("([{", r->s.t[i].sign);
+        bool opens = r->s.t[i].kind == TOKEN_SIGN && token_opens(r->s.t[i].sign);
         i = opens ? code_behind(&r->s, i, r->s.n) : i + 1;
     }
 }
@@ -383,7 +398,7 @@ static void read_statements(scripts *r)
 /* Declarations without a list of exports: all of them are. */
 static void export_ambient(scripts *r)
 {
-    names *b = r->s.b;
+    name_table *b = r->s.b;
     if (b->status || !r->types || r->has_list || !r->n_ambient) return;
     for (uint32_t i = names_scope_at(b, r->locals)->first; i && !b->status;) {
         const name_entry e = *names_entry_at(b, i - 1);
@@ -393,7 +408,8 @@ static void export_ambient(scripts *r)
     }
 }
 
-void script_read(names *b, uint32_t module, view text, bool types, script_find find, void *user)
+void script_read(name_table *b, uint32_t module, view text, bool types, script_find find,
+                 void *user)
 {
     scripts r = {.module = module, .types = types, .find = find, .user = user};
     r.words.max = CODE_FILE_BYTES_MAX;

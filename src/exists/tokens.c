@@ -7,11 +7,11 @@ typedef struct {
     tokens_carry *c;
     tokens_family family;
     const char *p, *end, *begin;
-    token *out;
+    code_token *out;
     size_t n, max;
     uint32_t line;
     bool first;
-    token none; /* what does not fit */
+    code_token none; /* what does not fit */
 } reading;
 
 static bool is_begin(char c)
@@ -35,12 +35,12 @@ static void pop(tokens_carry *c)
 
 static char top(const tokens_carry *c) { return c->n ? c->open[c->n - 1] : 0; }
 
-static token *add(reading *r, token_kind kind, const char *begin, const char *end)
+static code_token *add(reading *r, token_kind kind, const char *begin, const char *end)
 {
     r->c->last = (char)kind;
     if (r->n == r->max) return &r->none;
-    token *t = &r->out[r->n++];
-    *t = (token){.begin = (uint32_t)(begin - r->begin), .end = (uint32_t)(end - r->begin),
+    code_token *t = &r->out[r->n++];
+    *t = (code_token){.begin = (uint32_t)(begin - r->begin), .end = (uint32_t)(end - r->begin),
                  .line = r->line, .indent = r->c->indent, .kind = (uint8_t)kind,
                  .first = r->first, .plain = true};
     r->first = false;
@@ -135,7 +135,7 @@ static void open_string(reading *r, char quote, bool plain)
     r->p += 2;
     push(r->c, quote == '"' ? '3' : '2');
     const char *begin = r->p;
-    token *t = add(r, TOKEN_STRING, begin, begin);
+    code_token *t = add(r, TOKEN_STRING, begin, begin);
     skip_open(r);
     bool closed = top(r->c) != '3' && top(r->c) != '2';
     t->end = (uint32_t)(r->p - r->begin) - (closed ? 3 : 0);
@@ -146,7 +146,7 @@ static void open_string(reading *r, char quote, bool plain)
 static bool starts_regex(const reading *r)
 {
     if (!r->n) return true;
-    const token *t = &r->out[r->n - 1];
+    const code_token *t = &r->out[r->n - 1];
     static const char *const words[] = {"return", "typeof", "case", "in", "of", "delete", "void",
                                         "throw", "new", "else", "do", "yield", "await"};
     if (t->kind == TOKEN_SIGN) return !(t->sign == ')' || t->sign == ']' || t->sign == '}');
@@ -221,8 +221,8 @@ static void read_sign(reading *r)
     const char *begin = r->p;
     r->p += n;
     if (r->family == TOKENS_PYTHON && n == 1) {
-        if (strchr("([{", sign) && c->depth < UINT16_MAX) c->depth++;
-        if (strchr(")]}", sign) && c->depth) c->depth--;
+        if (token_opens(sign) && c->depth < UINT16_MAX) c->depth++;
+        if (token_closes(sign) && c->depth) c->depth--;
     } else if (n == 1 && c->n) { /* within a hole of a template */
         if (sign == '{') push(c, '{');
         else if (sign == '}') {
@@ -302,7 +302,7 @@ static void read_code(reading *r)
     } else read_sign(r);
 }
 
-size_t tokens_read(tokens_carry *c, tokens_family family, view text, token *out, size_t max)
+size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token *out, size_t max)
 {
     reading r = {.c = c, .family = family, .p = text.ptr, .begin = text.ptr,
                  .end = text.ptr + text.len, .out = out, .max = max};

@@ -40,7 +40,7 @@ typedef struct {
     char sign;           /* the byte of a sign, or one of the above */
     bool first;          /* of its line */
     bool plain;          /* a string without holes */
-} token;
+} code_token;
 
 enum { TOKENS_OPEN_MAX = 30 };
 
@@ -54,20 +54,24 @@ typedef struct {
 } tokens_carry;
 
 /* Up to max tokens of text to out; returns how many.  Beyond max the rest is only carried. */
-size_t tokens_read(tokens_carry *c, tokens_family family, view text, token *out, size_t max);
+size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token *out, size_t max);
 
-static inline view token_text(view text, const token *t)
+static inline bool token_opens(char sign) { return sign == '(' || sign == '[' || sign == '{'; }
+static inline bool token_closes(char sign) { return sign == ')' || sign == ']' || sign == '}'; }
+
+static inline view token_text(view text, const code_token *t)
 {
     return (view){text.ptr + t->begin, t->end - t->begin};
 }
 
-static inline bool token_is(view text, const token *t, const char *word)
+static inline bool token_is(view text, const code_token *t, const char *word)
 {
+    if (t->kind != TOKEN_NAME || text.ptr[t->begin] != word[0]) return false; /* as most */
     size_t n = strlen(word);
-    return t->kind == TOKEN_NAME && t->end - t->begin == n && !memcmp(text.ptr + t->begin, word, n);
+    return t->end - t->begin == n && !memcmp(text.ptr + t->begin, word, n);
 }
 
-static inline bool token_sign(const token *t, char sign)
+static inline bool token_sign(const code_token *t, char sign)
 {
     return t->kind == TOKEN_SIGN && t->sign == sign;
 }

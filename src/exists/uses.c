@@ -5,13 +5,8 @@
 
 uint32_t uses_behind(const uses_call *c, uint32_t i)
 {
-    uint32_t depth = 0;
-    for (; i < c->n; i++) {
-        if (c->t[i].kind != TOKEN_SIGN) continue;
-        if (strchr("([{", c->t[i].sign)) depth++;
-        if (strchr(")]}", c->t[i].sign) && (depth == 0 || --depth == 0)) return i + 1;
-    }
-    return c->n;
+    bool opens = i < c->n && c->t[i].kind == TOKEN_SIGN && token_opens(c->t[i].sign);
+    return opens ? c->behind[i] : c->n;
 }
 
 /* ---- what names hold ---- */
@@ -21,6 +16,7 @@ static uint64_t name_hash(view name) { return hash_bytes(name.ptr, name.len, 1);
 static uses_bound *find_bound(uses_state *s, view name)
 {
     uint64_t hash = name_hash(name);
+    if (!(s->seen >> (hash & 63) & 1)) return NULL; /* as of most names */
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].hash == hash) return &s->bound[i];
     return NULL;
@@ -38,6 +34,7 @@ void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target)
     if (!b && s->n_bound == USES_BOUND_MAX) return;
     if (!b) b = &s->bound[s->n_bound++];
     *b = (uses_bound){name_hash(name), target, (uint8_t)kind, INT32_MAX};
+    s->seen |= UINT64_C(1) << (b->hash & 63);
 }
 
 void uses_hide(uses_call *c, view name, int32_t until)
@@ -123,7 +120,7 @@ void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uin
                                               : "%.*s.%.*s";
     int n = snprintf(f.name, sizeof f.name, form, (int)before.len, before.ptr, (int)word.len,
                      word.ptr);
-    if (n >= (int)sizeof f.name || c->guards) return;
+    if (n >= (int)sizeof f.name || c->guards || c->mute) return;
     f.word = (uint16_t)(before.len ? before.len + 1 : 0);
     uses_state *s = c->s;
     if (c->try_indent >= 0) { /* its handler may expect it */
@@ -172,9 +169,9 @@ static void check_keywords(uses_call *c, uint32_t i, uint32_t call, view label)
     uint32_t stop = uses_behind(c, i), depth = 0;
     if (index_flags(c->x, call) & SCOPE_OPEN) return;
     for (uint32_t k = i; k < stop; k++) {
-        const token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && strchr("([{", t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && strchr(")]}", t->sign)) depth--;
+        const code_token *t = &c->t[k];
+        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
+        if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
         bool begins = depth == 1 && t->kind == TOKEN_NAME && uses_sign(c, k + 1, '=') &&
                       (uses_sign(c, k - 1, '(') || uses_sign(c, k - 1, ','));
         index_name found;

@@ -16,7 +16,7 @@ enum {
     USES_PENDING_MAX = 6,     /* findings within a try whose end is to come */
     USES_PATCHED_MAX = 24,    /* names that the code gives to modules itself */
     USES_NAME_BYTES = 128,
-    USES_TOKENS_MAX = 4096,   /* of one line; what comes behind them is not judged */
+    USES_TOKENS_MAX = 8192,   /* of one line; what comes behind them is not judged */
     USES_FINDINGS_MAX = 64,   /* of one line */
 };
 
@@ -64,10 +64,12 @@ typedef struct {
     uses_block blocks[USES_BLOCKS_MAX];
     uses_pending pending[USES_PENDING_MAX];
     uint64_t patched[USES_PATCHED_MAX];
+    uint64_t seen;     /* a bit for the hash of each name that was bound */
     uint32_t n_bound, n_blocks, n_pending, n_patched;
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
     int32_t depth;     /* braces of a script */
+    bool cut;          /* a line goes on of which a part was passed over */
     bool guarded;      /* the rest of the file is for one platform */
     bool was_guard;    /* the block that ended last at was_indent was guarded */
     int32_t was_indent;
@@ -84,9 +86,11 @@ typedef struct {
     guard_language language;
     char letter;
     view text;
-    const token *t;    /* [n] */
+    const code_token *t;    /* [n] */
+    const uint16_t *behind; /* [n] of an opening bracket: the token behind its end */
     uint32_t n;
     int32_t indent;    /* of the statement; of a script the depth */
+    bool mute;         /* nothing is told */
     bool guards;       /* it stands where what is not there is expected */
     int32_t try_indent; /* of the try that it stands in, or -1 */
     exists_finding *out; /* [USES_FINDINGS_MAX] */
@@ -96,10 +100,10 @@ typedef struct {
 /* Is the language one whose names are known? */
 bool uses_reads(guard_language language);
 void uses_begin(uses_state *s);
-/* The next logical line of the text, its newline with it (or a piece of one that is too long); what
+/* The next logical line of the text, its newline with it, or a piece of one (whole: its last); what
  * stands in it of findings is told to out [USES_FINDINGS_MAX].  Returns how many. */
 uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
-                    exists_finding *out);
+                   bool whole, exists_finding *out);
 /* No more comes. */
 uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out);
 

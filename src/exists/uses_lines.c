@@ -41,9 +41,23 @@ static bool goes_on(const uses_call *c)
     return uses_is(c, 0, "import") && c->n > 1 && !closed;
 }
 
+/* Where each bracket ends: behind the token that closes it, or all of them. */
+static void match_brackets(const uses_call *c, uint16_t *behind)
+{
+    uint16_t open[USES_TOKENS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        behind[i] = (uint16_t)c->n;
+        if (c->t[i].kind != TOKEN_SIGN) continue;
+        if (token_opens(c->t[i].sign)) open[n++] = (uint16_t)i;
+        else if (token_closes(c->t[i].sign) && n) behind[open[--n]] = (uint16_t)(i + 1);
+    }
+}
+
 static uint32_t read_text(uses_call *c, view text, bool may_wait)
 {
-    token tokens[USES_TOKENS_MAX];
+    code_token tokens[USES_TOKENS_MAX];
+    uint16_t behind[USES_TOKENS_MAX];
     uses_state *s = c->s;
     tokens_carry before = s->carry;
     bool script = c->letter == 'j';
@@ -51,6 +65,8 @@ static uint32_t read_text(uses_call *c, view text, bool may_wait)
     c->t = tokens;
     c->n = (uint32_t)tokens_read(&s->carry, script ? TOKENS_SCRIPT : TOKENS_PYTHON, text, tokens,
                                  USES_TOKENS_MAX);
+    match_brackets(c, behind);
+    c->behind = behind;
     if (script && may_wait && text.len < USES_TEXT_BYTES && goes_on(c)) {
         if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);
         s->n_text = (uint16_t)text.len;
@@ -63,31 +79,41 @@ static uint32_t read_text(uses_call *c, view text, bool may_wait)
     return c->n_out;
 }
 
+/* A line that is too long in pieces: its strings and brackets are followed, and that is all. */
+static uint32_t pass_over(uses_call *c, view line, bool whole)
+{
+    uses_state *s = c->s;
+    uint32_t was = s->n_text;
+    c->mute = true;
+    if (was) read_text(c, (view){s->text, was}, false);
+    read_text(c, line, false);
+    s->cut = !whole;
+    return 0;
+}
+
 uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
-                    exists_finding *out)
+                   bool whole, exists_finding *out)
 {
     uses_call c = {.x = x, .s = s, .language = language, .out = out, .try_indent = -1,
-                    .letter = language == GUARD_PYTHON ? 'p' : 'j'};
-    uint32_t was = s->n_text, from = s->line, n;
+                   .letter = language == GUARD_PYTHON ? 'p' : 'j'};
+    uint32_t was = s->n_text;
+    if (!was) s->text_line = s->line;
     s->line += n_lines(line);
     if (!uses_reads(language)) return 0;
-    if (was && was + line.len <= USES_TEXT_BYTES) {
-        memcpy(s->text + was, line.ptr, line.len);
-        n = read_text(&c, (view){s->text, was + line.len}, true);
-        for (uint32_t i = 0; i < n; i++) { /* bytes of this line */
-            bool before = out[i].begin < was;
-            out[i].late |= before;
-            out[i].begin = before ? 0 : out[i].begin - was;
-            out[i].end = out[i].end < was ? 0 : out[i].end - was;
-        }
-        return n;
+    bool fits = was + line.len <= USES_TEXT_BYTES;
+    if (s->cut || ((was || !whole) && !fits)) return pass_over(&c, line, whole);
+    if (!was && whole) return read_text(&c, line, true);
+    memcpy(s->text + was, line.ptr, line.len);
+    s->n_text = (uint16_t)(was + line.len);
+    if (!whole) return 0;
+    uint32_t n = read_text(&c, (view){s->text, s->n_text}, true);
+    for (uint32_t i = 0; i < n; i++) { /* bytes of this line */
+        bool before = out[i].begin < was;
+        out[i].late |= before;
+        out[i].begin = before ? 0 : out[i].begin - was;
+        out[i].end = out[i].end < was ? 0 : out[i].end - was;
     }
-    if (was) { /* too long: what was there is read as it is */
-        n = read_text(&c, (view){s->text, was}, false);
-        for (uint32_t i = 0; i < n; i++) out[i].late = true;
-    }
-    s->text_line = from;
-    return read_text(&c, line, true);
+    return n;
 }
 
 uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out)

@@ -289,9 +289,9 @@ static void hide_bound(uses_call *c, uint32_t i, uint32_t end)
     uint32_t depth = 0, from = i;
     int32_t until = bound_until(c);
     for (uint32_t k = i; k < end && c->s->n_bound; k++) {
-        const token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && strchr("([{", t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && strchr(")]}", t->sign) && depth) depth--;
+        const code_token *t = &c->t[k];
+        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
+        if (t->kind == TOKEN_SIGN && token_closes(t->sign) && depth) depth--;
         if (uses_is(c, k, "for") || uses_is(c, k, "lambda")) {
             uint32_t stop = k + 1;
             bool loops = uses_is(c, k, "for");
@@ -316,9 +316,9 @@ static void hide_parameters(uses_call *c, uint32_t i, uint32_t end)
 {
     uint32_t stop = uses_behind(c, i), depth = 0;
     for (uint32_t k = i; k < stop && k < end; k++) {
-        const token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && strchr("([{", t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && strchr(")]}", t->sign)) depth--;
+        const code_token *t = &c->t[k];
+        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
+        if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
         bool first = depth == 1 && t->kind == TOKEN_NAME &&
                      (uses_sign(c, k - 1, '(') || uses_sign(c, k - 1, ',') ||
                       uses_sign(c, k - 1, '*') || uses_sign(c, k - 1, SIGN_POWER));
@@ -348,12 +348,12 @@ static uint32_t statement_end(const uses_call *c, uint32_t i, bool head, uint32_
     bool lambda = false;
     *colon = 0;
     for (; i < c->n; i++) {
-        const token *t = &c->t[i];
+        const code_token *t = &c->t[i];
         if (t->kind == TOKEN_LINE) return i;
         lambda |= !depth && uses_is(c, i, "lambda");
         if (t->kind != TOKEN_SIGN) continue;
-        if (strchr("([{", t->sign)) depth++;
-        if (strchr(")]}", t->sign) && depth) depth--;
+        if (token_opens(t->sign)) depth++;
+        if (token_closes(t->sign) && depth) depth--;
         if (!depth && t->sign == ';') return i;
         if (!depth && head && t->sign == ':') {
             if (!lambda) return *colon = i, i;
@@ -457,7 +457,7 @@ static uint32_t read_statement(uses_call *c, uint32_t i)
 void uses_python(uses_call *c)
 {
     for (uint32_t i = 0; i < c->n;) {
-        const token *t = &c->t[i];
+        const code_token *t = &c->t[i];
         if (t->kind == TOKEN_LINE || token_sign(t, ';') || token_sign(t, ':')) {
             if (t->sign == ':') c->indent++;
             i++;

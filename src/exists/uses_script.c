@@ -190,34 +190,36 @@ static void hide_group(uses_call *c, uint32_t i, int32_t until)
     }
 }
 
-/* Parameters: ( ... ) =>, function f( ... ), name( ... ) {, x => */
-static void hide_parameters(uses_call *c)
+/* Is the bracket at k one of parameters?  ( ... ) =>, function f( ... ), name( ... ) { */
+static bool is_parameters(const uses_call *c, uint32_t k, uint32_t *stop)
 {
     static const char *const heads[] = {"if", "for", "while", "switch", "with", "return", "await",
                                         "typeof"};
-    int32_t depth = c->indent;
-    for (uint32_t k = 0; k < c->n && c->s->n_bound; k++) {
-        if (uses_sign(c, k, '{')) depth++;
-        if (uses_sign(c, k, '}')) depth--;
-        if (uses_name(c, k) && uses_sign(c, k + 1, SIGN_ARROW))
-            uses_hide(c, uses_word(c, k), depth);
-        if (!uses_sign(c, k, '(')) continue;
-        uint32_t stop = uses_behind(c, k);
-        bool arrow = uses_sign(c, stop, SIGN_ARROW) || uses_sign(c, stop, ':');
-        bool function = k && (uses_is(c, k - 1, "function") || uses_is(c, k - 1, "catch") ||
-                              (k > 1 && uses_is(c, k - 2, "function")));
-        bool method = k && uses_name(c, k - 1) && uses_sign(c, stop, '{') &&
-                      !(k > 1 && uses_sign(c, k - 2, '.'));
-        for (size_t m = 0; m < ARRAY_LEN(heads) && method; m++)
-            method = !uses_is(c, k - 1, heads[m]);
-        if (arrow && uses_sign(c, stop, ':')) { /* a type may stand between; else a ternary */
-            arrow = false;
-            for (uint32_t m = stop; m < c->n && !uses_sign(c, m, ';') && !arrow; m++)
-                arrow = uses_sign(c, m, SIGN_ARROW) ||
-                        (uses_sign(c, m, '{') && k && uses_name(c, k - 1));
-        }
-        if (arrow || function || method) hide_group(c, k, depth);
+    *stop = uses_behind(c, k);
+    if (uses_sign(c, *stop, SIGN_ARROW)) return true;
+    if (k && (uses_is(c, k - 1, "function") || uses_is(c, k - 1, "catch"))) return true;
+    if (k > 1 && (uses_is(c, k - 2, "function") || uses_sign(c, k - 2, '*'))) return true;
+    bool named = k && uses_name(c, k - 1) && !(k > 1 && uses_sign(c, k - 2, '.'));
+    for (size_t m = 0; m < ARRAY_LEN(heads) && named; m++) named = !uses_is(c, k - 1, heads[m]);
+    if (named && uses_sign(c, *stop, '{')) return true;
+    if (!uses_sign(c, *stop, ':')) return false;
+    /* A type may stand between; else it is a choice. */
+    for (uint32_t m = *stop; m < c->n && m < *stop + 64 && !uses_sign(c, m, ';'); m++)
+        if (uses_sign(c, m, SIGN_ARROW) || (uses_sign(c, m, '{') && named)) return true;
+    return false;
+}
+
+/* Parameters that begin at k are other things within their function. */
+static void hide_parameters(uses_call *c, uint32_t k)
+{
+    uint32_t stop;
+    if (uses_name(c, k) && uses_sign(c, k + 1, SIGN_ARROW)) {
+        bool block = uses_sign(c, k + 2, '{');
+        uses_hide(c, uses_word(c, k), block ? c->indent : c->indent - 1);
     }
+    if (!uses_sign(c, k, '(') || !is_parameters(c, k, &stop)) return;
+    bool block = !uses_sign(c, stop, SIGN_ARROW) || uses_sign(c, stop + 1, '{');
+    hide_group(c, k, block ? c->indent : c->indent - 1);
 }
 
 static void hide_here(uses_call *c, view name)
@@ -334,8 +336,8 @@ static bool is_variable(const uses_call *c, uint32_t i)
 static void read_use(uses_call *c, uint32_t i)
 {
     if (i && (uses_sign(c, i - 1, '.') || uses_sign(c, i - 1, SIGN_MAYBE))) return;
-    const uses_bound *b = uses_bound_of(c, uses_word(c, i));
-    if (b && b->kind == NAME_SCOPE && uses_sign(c, i + 1, '.')) {
+    const uses_bound *b = uses_sign(c, i + 1, '.') ? uses_bound_of(c, uses_word(c, i)) : NULL;
+    if (b && b->kind == NAME_SCOPE) {
         bool was = c->guards;
         for (uint32_t k = 0; k < i && !c->guards; k++)
             c->guards = asks_type(c, k);
@@ -351,8 +353,8 @@ void uses_script(uses_call *c)
     uses_state *s = c->s;
     bool pending = false; /* the next brace opens a block that guards */
     c->indent = s->depth;
-    hide_parameters(c);
     for (uint32_t i = 0; i < c->n; i++) {
+        if (s->n_bound) hide_parameters(c, i);
         c->guards = s->guarded || s->n_blocks > 0;
         if (uses_sign(c, i, '{')) {
             open_block(c, pending);

@@ -35,6 +35,9 @@
 #define GUARD_FIX_BYTES       256u        /* of a safe form, with its NUL */
 #define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
 
+#define GUARD_READER_BYTES    8192u       /* what a reader holds of a stream */
+#define GUARD_READER_FINDINGS 16u         /* of one line */
+
 _Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
 _Static_assert(GUARD_WINDOW_KEPT * 2 <= GUARD_WINDOW_BYTES, "a full window halves");
 
@@ -97,6 +100,8 @@ typedef struct {
     uint8_t n_margin;
     uint8_t escapes;      /* strings of JSON in which the line stands */
     char quote;           /* of the attribute that the line stands in, or 0 */
+    uint64_t name;        /* of a guard_reader: see there */
+    bool is_import;
 } guard_finding;
 
 typedef struct {
@@ -110,6 +115,26 @@ typedef struct {
     uint32_t unjudged_line; /* of the stream, from 1: the first that was either */
     guard_language language; /* of the text that came last */
 } guard_result;
+
+/* What else looks at code, beside the rules: it is given each logical line as it is complete. */
+typedef struct {
+    uint32_t begin, end;  /* bytes of the line */
+    uint32_t lines_back;  /* it is of a line that came before: it is gone */
+    bool late;
+    bool is_import;
+    uint64_t name;        /* the same for the same name */
+    const char *message, *idiom; /* for as long as the stream is used */
+} guard_read;
+
+typedef struct {
+    void *user;
+    /* A text begins.  state: [GUARD_READER_BYTES], copied with the stream. */
+    void (*begin)(void *user, void *state);
+    /* The next line of it; whole: else it goes on.  Findings to out; returns how many.  Those of
+     * code that is not new are dropped. */
+    uint32_t (*line)(void *user, void *state, guard_language language, view line, bool whole,
+                     guard_read out[GUARD_READER_FINDINGS]);
+} guard_reader;
 
 typedef struct guard guard;
 typedef struct guard_worker guard_worker;
@@ -139,6 +164,7 @@ typedef struct {
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
     bool notes;              /* notes are findings, too */
     bool tells_known;        /* what stood there before is one, as a note */
+    const guard_reader *reader; /* or NULL; borrowed */
     view path;               /* of the file: what it is for; read by guard_stream_open() alone */
     const view *request;     /* [n_request] texts that were there before, the newest first: the same
                                 weakness in the same line is known.  Borrowed, with their bytes, as

@@ -106,6 +106,8 @@ struct guard_stream {
     uint32_t n_used;
     awaited awaited[AWAITED_MAX];
     uint32_t n_awaited;
+    bool reads;       /* the reader has begun with this text */
+    _Alignas(16) char reader[GUARD_READER_BYTES];
     char allow[ALLOW_BYTES];           /* the rule that the line before suppresses here */
 };
 
@@ -137,6 +139,9 @@ void finding_decide_awaited(guard_stream *s);
 /* Bytes [begin, end) of the window are weak. */
 void finding_report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
                     uint32_t end, view fix);
+
+/* Something that a reader found in the held bytes. */
+void finding_read(guard_stream *s, const guard_read *f);
 
 /* ---- stream.c ---- */
 

@@ -213,3 +213,26 @@ void finding_report(guard_stream *s, const rule *u, guard_severity severity, uin
         a.what.line = known_line(held = a.finding.held);
     finding_raise(s, &a, held);
 }
+
+void finding_read(guard_stream *s, const guard_read *f)
+{
+    static const rule by_reader = {.id = "exists", .weak = WEAK_EXISTS};
+    view held = {s->text + s->held, s->n - s->held};
+    bool fresh = false;
+    if (!held.len || is_allowed(s, held, by_reader.id)) return;
+    uint32_t from = f->begin < held.len ? f->begin : (uint32_t)held.len - 1;
+    uint32_t last = f->end > from && f->end <= held.len ? f->end - 1 : from;
+    for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
+    if (!fresh) return;
+    known_finding what = {&by_reader, 0, GUARD_WARN};
+    awaited a = finding_describe(s, what, s->map[from], s->map[last], s->map[0]);
+    a.finding.message = f->message;
+    a.finding.idiom = f->idiom;
+    a.finding.name = f->name;
+    a.finding.is_import = f->is_import;
+    a.finding.goes_on |= f->late;
+    if (f->lines_back < a.finding.line) a.finding.line -= f->lines_back;
+    if (!s->continues && !f->late) keep_line(s, &a.finding, from, last + 1);
+    if (!f->late && unwrap_awaits_old(&s->unwrap)) return; /* what it takes away may have it */
+    add_finding(s, a.finding, false);
+}

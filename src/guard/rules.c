@@ -9,7 +9,7 @@
 const char *const weakness_names[WEAK_COUNT] = {
     "secret", "sql", "nosql", "ldap", "xpath", "command", "code", "path", "xss", "ssrf",
     "redirect", "deserialize", "crypto", "tls", "jwt", "xxe", "temp", "permissions", "memory",
-    "format",
+    "format", "exists",
 };
 
 typedef struct {

@@ -292,9 +292,23 @@ static bool is_dull_piece(const guard_stream *s)
     return true;
 }
 
+/* The reader sees it, too. */
+static void read_held(guard_stream *s, bool whole)
+{
+    const guard_reader *r = s->config.reader;
+    guard_read found[GUARD_READER_FINDINGS];
+    if (!r || s->records || s->language == GUARD_TEXT) return;
+    if (!s->reads) r->begin(r->user, s->reader);
+    s->reads = true;
+    view line = {s->text + s->held, s->n - s->held};
+    uint32_t n = r->line(r->user, s->reader, s->language, line, whole, found);
+    for (uint32_t i = 0; i < n && !s->context; i++) finding_read(s, &found[i]);
+}
+
 static void judge_held(guard_stream *s, bool whole)
 {
     if (s->n == s->held) return;
+    read_held(s, whole);
     if (s->context) {
         commit(s, whole);
         return;
@@ -345,6 +359,7 @@ static void begin_segment(void *arg, unwrap_segment segment)
     if (s->detect && s->n) find_language(s, true);
     if (s->n > s->held) judge_held(s, true);
     if (s->worker) decide_deferred(s, true);
+    s->reads = false;
     s->n = s->held = s->begun = s->row = s->last_row = s->depth = s->middle = s->n_pieces = 0;
     s->outline = (outline){0};
     memset(s->told, 0, sizeof s->told);

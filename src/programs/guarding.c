@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/thread.h"
 #include "programs/scan.h"
 #include "programs/terminal.h"
@@ -17,6 +18,16 @@ static void *read_rules(void *arg)
     return NULL;
 }
 
+/* Names that code uses are looked up in the environment of a workspace (NULL: none). */
+static int open_names(guarding *g, const char *workspace, cerium_error *err)
+{
+    char kept[4096];
+    exists_config c = {.root = workspace};
+    if (!g->on || !workspace || g->names || !watch_policy_asks_names(&g->policy)) return CERIUM_OK;
+    if (file_cache_folder(kept, sizeof kept)) c.kept_in = kept;
+    return exists_open(&g->names, &c, err);
+}
+
 int guarding_open(guarding *g, const options *o, cerium_error *err)
 {
     *g = (guarding){.policy = watch_policy_strict()};
@@ -26,6 +37,7 @@ int guarding_open(guarding *g, const options *o, cerium_error *err)
     if (o->guard_late) (void)watch_policy_set_late(&g->policy, view_of(o->guard_late));
     g->on = !watch_policy_is_off(&g->policy);
     if (!g->on) return CERIUM_OK;
+    RETURN_IF(open_names(g, o->workspace, err));
     if (!scan_rules(o->rules, g->rules, sizeof g->rules)) {
         /* Reported when the rules are needed, so that a missing model is reported first. */
         g->status = error_set(&g->error, CERIUM_ERR_IO,
@@ -56,6 +68,8 @@ int guarding_check(const guarding *g, cerium_error *err)
 void guarding_close(guarding *g)
 {
     if (guarding_ready(g, NULL)) g->on = false;
+    if (g->names) exists_give(g->names, g->index);
+    exists_close(&g->names);
     if (g->worker) guard_worker_close(&g->worker);
     if (g->guard) guard_close(&g->guard);
     g->on = false;
@@ -66,6 +80,8 @@ int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err
     *out = NULL;
     if (!g->on) return CERIUM_OK;
     RETURN_IF(guarding_ready(g, err));
+    if (g->names && !g->index) g->index = exists_take(g->names);
+    how.names = g->index;
     how.guard = g->guard;
     how.worker = g->worker;
     how.policy = &g->policy;
@@ -80,11 +96,14 @@ static void print_finding(const cerium_finding *f, bool dim)
         [CERIUM_FINDING_BLOCKED] = "ended before", [CERIUM_FINDING_REPLACED] = "replaced",
         [CERIUM_FINDING_WITHHELD] = "withheld", [CERIUM_FINDING_KNOWN] = "known"};
     bool gone = f->action != CERIUM_FINDING_WARNED && f->action != CERIUM_FINDING_KNOWN;
+    bool name = f->action == CERIUM_FINDING_WARNED && !f->cwe;
+    char number[32] = "";
+    if (f->cwe) snprintf(number, sizeof number, "CWE-%u, ", f->cwe);
     fflush(stdout);
-    fprintf(stderr, "%s%sline %u: %s: %s%s%s (CWE-%u, %s); instead: %s%s\n",
-            isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line, deeds[f->action],
-            dim && gone ? "\033[9m" : "", f->message, dim && gone ? "\033[29m" : "", f->cwe,
-            f->rule, f->idiom, dim ? "\033[0m" : "");
+    fprintf(stderr, "%s%sline %u: %s: %s%s%s (%s%s); instead: %s%s\n",
+            isatty(STDOUT_FILENO) ? "\n" : "", dim ? "\033[2m" : "", f->line,
+            name ? "not there" : deeds[f->action], dim && gone ? "\033[9m" : "", f->message,
+            dim && gone ? "\033[29m" : "", number, f->rule, f->idiom, dim ? "\033[0m" : "");
 }
 
 void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n)

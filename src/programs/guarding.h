@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "exists/exists.h"
 #include "programs/options.h"
 #include "watch/watch.h"
 
@@ -13,6 +14,8 @@ typedef struct {
     watch_policy policy;
     guard *guard;          /* NULL: off, or not ready */
     guard_worker *worker;
+    exists *names;         /* of the workspace, or NULL */
+    const names_index *index; /* taken of it */
     bool quiet;            /* say nothing of findings */
     bool on, reading;
     pthread_t thread;
@@ -28,7 +31,6 @@ CERIUM_CHECKED int guarding_open(guarding *g, const options *o, cerium_error *er
 CERIUM_CHECKED int guarding_check(const guarding *g, cerium_error *err);
 CERIUM_CHECKED int guarding_ready(guarding *g, cerium_error *err);
 void guarding_close(guarding *g);
-
 /* A watch for one answer; *out is NULL where the watchdog is off.  how: all but the guard, the
  * worker and the policy. */
 CERIUM_CHECKED int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err);

@@ -90,7 +90,8 @@ const option_spec options_shared[] = {
     {"guard", "WHAT",
      "what the watchdog does about a weak line: block (retract it and generate it again; the "
      "default), warn (show it and say so) or off. CLASS=WHAT sets one class, as in sql=block; "
-     "may be given several times",
+     "may be given several times. exists=off|warn|block: what is done about names that are not in "
+     "the --workspace",
      TAKES_CALL(take_guard), .groups = OPTIONS_GUARD},
     {"guard-late", "hold|open",
      "a line that cannot be judged is held like a weak one (the default), or shown with a warning",
@@ -126,7 +127,8 @@ const option_spec options_shared[] = {
     {"workspace", "DIR",
      "draft from the source files of DIR, too: the same text, sooner where it repeats them. An "
      "index is built in the background and follows changes; hidden files, links, binary files, "
-     "files over 512 kB and build folders are left out",
+     "files over 512 kB and build folders are left out. Names that code uses are looked up in what "
+     "is installed there: see --guard",
      TAKES_TEXT(options, workspace), .groups = OPTIONS_ENGINE},
     {"chat-form", "NAME",
      "use this chat form of docs/chat.md, not the chat template of the model file",

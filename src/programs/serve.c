@@ -201,7 +201,8 @@ static const option_spec own[] = {
      TAKES_TEXT(serving, config.demo)},
     {"log-prompts", NULL, "log what clients send", TAKES_FLAG(serving, config.log_prompts)},
     {"quiet", NULL, "log only warnings and errors", TAKES_FLAG(serving, config.quiet)},
-    {"workspace", .help = "draft from the source files of DIR, too, for clients without a key"},
+    {"workspace", .help = "draft from the source files of DIR, too, for clients without a key; "
+                          "names that code uses are looked up in what is installed there"},
 };
 /* clang-format on */
 const command_table serve_command = {
@@ -337,6 +338,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.engine = engine;
     v->config.guard = watchdog.guard;
     v->config.guard_worker = watchdog.worker;
+    v->config.names = watchdog.names;
     v->config.guard_policy = watchdog.policy;
     /* The port answers before `running` is set: a signal that comes between them waits. */
     sigset_t ends, before;

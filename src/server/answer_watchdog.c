@@ -10,6 +10,8 @@ enum {
 
 typedef struct answer_watchdog {
     watch_drive drive;
+    const names_index *names;    /* taken, or NULL */
+    exists *of;                  /* from whom */
     view *request;               /* owned; the watch borrows it */
     size_t n_corrected;          /* texts of a->corrected that were said */
 } answer_watchdog;
@@ -92,6 +94,7 @@ static int gather_request(const protocol_request *r, watch_config *config, view 
 static void discard(answer_watchdog *g)
 {
     watch_drive_close(&g->drive);
+    if (g->of) exists_give(g->of, g->names);
     memory_free(g->request);
     memory_free(g);
 }
@@ -113,6 +116,8 @@ int answer_watchdog_open(choice *ch)
     choose_form(ch, &config);
     answer_watchdog *g = memory_zalloc(1, sizeof *g);
     if (!g) return CERIUM_ERR_MEMORY;
+    g->of = c->names;
+    if (g->of) config.names = g->names = exists_take(g->of);
     int status = gather_request(a->request, &config, &g->request);
     if (!status) status = watch_open(&g->drive.watch, &config, NULL);
     if (status) {

@@ -90,6 +90,7 @@ typedef struct {
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
     const guard *guard;          /* NULL: nothing is watched; borrowed, with */
+    exists *names;               /* of the workspace, or NULL; borrowed */
     guard_worker *guard_worker;  /* the thread's of server_run() */
     bool guard_ends;             /* where a weak line ends an answer, it is incomplete */
     watch_policy guard_policy;   /* where neither a key nor a request says more */

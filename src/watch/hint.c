@@ -45,7 +45,7 @@ size_t watch_hint(const guard_finding *f, view line, char *out, size_t size)
     if (!prose) put(&at, end, indent_of(line), false);
     put(&at, end, view_of(comment_of(f->language)), f->escaped);
     snprintf(number, sizeof number, "CWE-%u: ", f->cwe);
-    put(&at, end, view_of(number), f->escaped);
+    if (f->cwe) put(&at, end, view_of(number), f->escaped);
     put(&at, end, view_of(f->message), f->escaped);
     put(&at, end, VIEW("; instead: "), f->escaped);
     put(&at, end, view_of(*f->fix ? f->fix : f->idiom), f->escaped); /* the line's own names */

@@ -8,8 +8,25 @@ enum {
     OTHERS_MAX = 2,   /* weaknesses in one line beside the first */
 };
 
+/* A name that is not there ends no answer: at last the line is told as it was written, but for an
+ * import that is to be blocked. */
+static bool keeps_line(const watch *w, const guard_finding *f)
+{
+    return f->name && !(f->is_import && w->policy.action[f->kind] == WATCH_BLOCK);
+}
+
 void watch_note_repairs(watch *w, const guard_finding *f, bool first)
 {
+    w->keeps_line = keeps_line(w, f);
+    if (w->keeps_line) { /* as it stands in the answer, behind its escapes */
+        uint64_t end = f->line_end > f->line_begin && f->line_end <= w->fed ? f->line_end : w->fed;
+        size_t n = (size_t)(end - f->line_begin);
+        memset(w->n_repairs, 0, sizeof w->n_repairs);
+        if (n > REPAIR_BYTES) return;
+        memcpy(w->repairs[0], w->text.ptr + (f->line_begin - w->text_at), n);
+        w->n_repairs[0] = n;
+        return;
+    }
     for (repair_form form = 0; form < REPAIR_FORMS; form++) {
         if (!first && w->n_repairs[form]) continue; /* the first line was what was to be said */
         w->n_repairs[form] = guard_repair(f, form, w->repairs[form], REPAIR_BYTES);
@@ -23,13 +40,14 @@ static const guard_finding *feed(watch *w, view text, bool *fits)
     uint32_t n_good;
     const guard_finding *first = NULL;
     *fits = false;
+    if (w->keeps_line) watch_names_told(w->names, w->wrong_name);
     if (bytes_append(&w->text, text.ptr, text.len)) return NULL;
     guard_feed(w->stream, w->config.worker, text.ptr, text.len, &r);
     w->fed += text.len;
     w->safe = r.safe;
     for (uint32_t i = r.n_findings; i-- > 0;) {
         const guard_finding *f = &r.findings[i];
-        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK) first = f;
+        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK && !f->name) first = f;
     }
     if (first || r.late || r.blind) return first;
     *fits = guard_line_fits(w->stream, w->config.worker, &n_good) != GUARD_FITS_NOT;
@@ -90,7 +108,8 @@ bool watch_splice(watch *w)
         view said = {w->text.ptr + (at - w->text_at), (size_t)(w->fed - at)};
         done = watch_append(w, said, at);
         bool fixed = form == REPAIR_FIX && whole;
-        if (done) go_on(w, fixed ? CERIUM_FINDING_REPLACED : CERIUM_FINDING_WITHHELD);
+        if (done && w->keeps_line) go_on(w, CERIUM_FINDING_WARNED);
+        else if (done) go_on(w, fixed ? CERIUM_FINDING_REPLACED : CERIUM_FINDING_WITHHELD);
         else watch_rewind(w, at);
     }
     w->stats.ns += clock_ns() - start;

@@ -12,9 +12,17 @@ int watch_open(watch **out, const watch_config *config, cerium_error *err)
     if (w) {
         w->config = *config;
         w->policy = *config->policy;
+        if (config->names && watch_policy_asks_names(config->policy)) {
+            w->names = memory_zalloc(1, sizeof *w->names);
+            status = w->names ? CERIUM_OK : CERIUM_ERR_MEMORY;
+        }
+        if (w->names) {
+            w->names->index = config->names;
+            how.reader = watch_names_reader(w->names);
+        }
         w->text.max = w->log.max = w->ends.max = SIZE_MAX / 2;
         w->kept.max = w->tops.max = w->out_tokens.max = w->behind.max = SIZE_MAX / 2;
-        status = guard_stream_open(&w->stream, config->guard, &how, NULL);
+        if (!status) status = guard_stream_open(&w->stream, config->guard, &how, NULL);
         if (!status) status = guard_stream_open(&w->base, config->guard, &how, NULL);
     }
     if (status) {
@@ -41,6 +49,7 @@ void watch_close(watch **w)
     bytes_free(&(*w)->tops);
     bytes_free(&(*w)->out_tokens);
     bytes_free(&(*w)->behind);
+    memory_free((*w)->names);
     memory_free(*w);
     *w = NULL;
 }
@@ -74,14 +83,37 @@ static bool is_first_known(watch *w, const guard_finding *f)
     return w->policy.action[f->kind] != WATCH_OFF;
 }
 
+/* Does the request say it, too?  Then it is not the model's invention. */
+static bool is_asked_for(const watch *w, const guard_finding *f)
+{
+    view what = {f->held.ptr + f->from, f->to > f->from ? f->to - f->from : 0};
+    for (size_t i = 0; i < w->config.n_request && what.len; i++)
+        if (memmem(w->config.request[i].ptr, w->config.request[i].len, what.ptr, what.len))
+            return true;
+    return false;
+}
+
+/* A name that is not there holds its line while it can be taken back.  Else, and where the request
+ * has it, it is only told. */
+static bool holds_name(const watch *w, const guard_finding *f)
+{
+    bool there = f->held.len && !f->goes_on && !w->lost && f->line_begin >= w->base_at &&
+                 f->line_begin >= w->released;
+    return there && w->policy.action[f->kind] != WATCH_OFF && !is_asked_for(w, f);
+}
+
+static bool must_hold(const watch *w, const guard_finding *f)
+{
+    return f->name ? holds_name(w, f) : watch_policy_action(&w->policy, f) == WATCH_BLOCK;
+}
+
 /* The first finding of a call that must not be released, warnings before it told; NULL: none. */
 static const guard_finding *first_blocked(watch *w, const guard_result *r)
 {
     const guard_finding *first = NULL;
     for (uint32_t i = 0; i < r->n_findings; i++) {
         const guard_finding *f = &r->findings[i];
-        if (watch_policy_action(&w->policy, f) == WATCH_BLOCK &&
-            (!first || f->line_begin < first->line_begin))
+        if (must_hold(w, f) && (!first || f->line_begin < first->line_begin))
             first = f;
     }
     for (uint32_t i = 0; i < r->n_findings; i++) {
@@ -89,6 +121,7 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
         bool warns = watch_policy_action(&w->policy, f) == WATCH_WARN;
         if (first && f->line_begin >= first->line_begin) continue;
         cerium_finding told = describe(w, f);
+        if (warns && f->name) watch_names_told(w->names, f->name);
         if (warns) watch_add(w, &told, CERIUM_FINDING_WARNED);
         else if (f->known && is_first_known(w, f)) watch_add(w, &told, CERIUM_FINDING_KNOWN);
     }
@@ -153,6 +186,7 @@ static cerium_watch_order halt(watch *w, const guard_finding *f)
     uint32_t indent = 0;
     while (indent < f->held.len && strchr(" \t", f->held.ptr[indent])) indent++;
     watch_note_repairs(w, f, w->n_tries == 0 || f->line_begin != w->verified_until);
+    w->wrong_name = f->name;
     if (!has_tries(w) || !watch_rollback(w, f)) return settle(w, f, &told);
     w->n_tries++;
     w->n_asked++;

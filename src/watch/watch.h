@@ -25,6 +25,7 @@
 #define WATCH_WATCH_H
 
 #include "base/memory.h"
+#include "exists/exists.h"
 #include "guard/guard.h"
 
 enum { WATCH_KINDS_MAX = 64, WATCH_TRIES = 2, WATCH_CORRECTIONS_MAX = 16 };
@@ -50,6 +51,8 @@ bool watch_policy_set_late(watch_policy *p, view text);
 void watch_policy_tighten(watch_policy *p, const watch_policy *by);
 /* What is to be done about a finding: a rule that only warns never blocks. */
 watch_action watch_policy_action(const watch_policy *p, const guard_finding *f);
+/* Are names looked up? */
+bool watch_policy_asks_names(const watch_policy *p);
 /* Nothing is looked for. */
 bool watch_policy_is_off(const watch_policy *p);
 
@@ -94,6 +97,7 @@ typedef struct {
     const watch_policy *policy; /* copied */
     guard_form form;
     guard_language language;    /* of GUARD_CODE; GUARD_TEXT when it is not known */
+    const names_index *names;   /* of the environment, or NULL; borrowed */
     view before;                /* GUARD_CODE: the code before the answer */
     const view *request;        /* [n_request] texts of the request, the newest first: a weak line
                                    that is in one does not block; borrowed, with their bytes */

@@ -2,6 +2,7 @@
 #ifndef WATCH_WATCH_PARTS_H
 #define WATCH_WATCH_PARTS_H
 
+#include "exists/exists_names.h"
 #include "guard/repair.h"
 #include "watch/watch.h"
 
@@ -15,6 +16,26 @@ enum {
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
 };
+
+/* ---- watch_names.c ---- */
+
+enum { WATCH_NAMES_SAID = 32, WATCH_NAMES_TOLD = 64 };
+
+typedef struct {
+    char what[EXISTS_SAID_BYTES], instead[EXISTS_SAID_BYTES];
+} watch_said;
+
+/* Names that are not there: what was said of them, the newest over the oldest. */
+typedef struct {
+    const names_index *index; /* borrowed */
+    guard_reader reader;
+    watch_said said[WATCH_NAMES_SAID];
+    uint64_t told[WATCH_NAMES_TOLD]; /* of which nothing more is said */
+    uint32_t n_said, n_told;
+} watch_names;
+
+const guard_reader *watch_names_reader(watch_names *n);
+void watch_names_told(watch_names *n, uint64_t name);
 
 /* A token of the answer whose likelihood is given when its text is released. */
 typedef struct {
@@ -40,6 +61,9 @@ struct watch {
     uint32_t n_kept_released;    /* of kept, released in the last result */
     size_t n_released;           /* tokens of the log that were released */
     bool over;
+    watch_names *names;      /* NULL: nothing is known of the environment */
+    bool keeps_line;         /* what may be put in its place is the line itself */
+    uint64_t wrong_name;     /* of the line that is wrong, if a name in it is; 0 */
     uint64_t known[KNOWN_TOLD]; /* what was told of lines that stood there before */
     uint32_t n_known;
 

@@ -3,11 +3,30 @@
 
 static const char *const actions[] = {"off", "warn", "block"};
 
+/* The number of "exists", names that are not there: only what is said of them by name blocks. */
+static uint32_t kind_of_names(void)
+{
+    uint32_t i = 0;
+    while (strcmp(guard_weakness_name(i), "exists") != 0) i++;
+    return i;
+}
+
+static void set_all(watch_policy *p, watch_action action)
+{
+    memset(p->action, action, sizeof p->action);
+    if (action == WATCH_BLOCK) p->action[kind_of_names()] = WATCH_WARN;
+}
+
 watch_policy watch_policy_strict(void)
 {
     watch_policy p = {.opens_late = false};
-    memset(p.action, WATCH_BLOCK, sizeof p.action);
+    set_all(&p, WATCH_BLOCK);
     return p;
+}
+
+bool watch_policy_asks_names(const watch_policy *p)
+{
+    return p->action[kind_of_names()] != WATCH_OFF;
 }
 
 static bool read_action(view text, watch_action *out)
@@ -27,7 +46,7 @@ bool watch_policy_set(watch_policy *p, view text)
     view class_ = {text.ptr, sign ? (size_t)(sign - text.ptr) : 0};
     if (sign) text = (view){sign + 1, text.len - class_.len - 1};
     if (!read_action(text, &action)) return false;
-    if (!sign) memset(p->action, action, sizeof p->action);
+    if (!sign) set_all(p, action);
     for (uint32_t i = 0; i < WATCH_KINDS_MAX && guard_weakness_name(i); i++) {
         if (!sign || !view_equal(class_, view_of(guard_weakness_name(i)))) continue;
         p->action[i] = (uint8_t)action;

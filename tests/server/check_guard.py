@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
@@ -347,6 +348,50 @@ def check_tiers(report):
                 assert said == HEAD + SAFE + TAIL, said
 
 
+MADE = "Here:\n\n```python\nimport made\n\nprint(made.total(1))\nprint(made.totl(2))\n```\n"
+
+
+def make_workspace(folder):
+    """A virtual environment with one package, whose code must not run."""
+    package = os.path.join(folder, ".venv/lib/python3.11/site-packages/made")
+    os.makedirs(package)
+    with open(os.path.join(folder, ".venv/pyvenv.cfg"), "w") as f:
+        f.write("include-system-site-packages = false\n")
+    with open(os.path.join(package, "__init__.py"), "w") as f:
+        f.write("open(%r, 'w').close()\n\n\ndef total(n):\n    return n\n"
+                % os.path.join(folder, "it ran"))
+
+
+def check_names(report):
+    told = line(MADE, repeat=True, last="add them")
+    told["corrected"] = ["print(made.total(2))\n```\n"]
+    stubborn = line(MADE, repeat=True, last="insist on it")
+    stubborn["corrected"] = ["print(made.totle(2))\n```\n"] * 4
+    with tempfile.TemporaryDirectory() as folder:
+        make_workspace(folder)
+        subprocess.run([CERIUM, "scan", "--exists", "--env", folder, folder],
+                       stdout=subprocess.DEVNULL, check=True, timeout=120 * PATIENCE)
+        with Server(replay=[told, stubborn], context=4096, args=["--workspace", folder]) as server:
+            with report.check("a name that is not there is written again", server):
+                for _ in range(int(400 * PATIENCE)):  # until the names are read
+                    said, found, _ = stream(server, "add them")
+                    if found:
+                        break
+                    time.sleep(0.05)
+                assert "made.total(2)" in said and "totl" not in said, said
+                assert "rewritten" in deeds(found), found
+                assert found[-1]["message"] == "made has no totl", found
+            with report.check("and told with a warning after two tries", server):
+                said, found, _ = stream(server, "insist on it")
+                assert "made.totle(2)" in said and said.endswith("```\n"), said
+                assert deeds(found)[-1] == "warned" and "blocked" not in deeds(found), found
+            with report.check("what the request says is only told", server):
+                said, found, _ = stream(server, "made.totl(2): add them")
+                assert "made.totl(2)" in said and deeds(found) == ["warned"], (said, found)
+            with report.check("nothing of the workspace runs", server):
+                assert not os.path.exists(os.path.join(folder, "it ran"))
+
+
 def main():
     report = Report("guard in the server")
     with Server(replay=script(), context=4096) as server:
@@ -357,6 +402,7 @@ def main():
         check_asked(report, server)
     check_off(report)
     check_tiers(report)
+    check_names(report)
     report.end()
 
 

@@ -1,0 +1,222 @@
+/* test_exists.c - names of an environment: what is read of sources, that the index keeps it, and
+ * what code against it is told; each allocation fails in turn. */
+#include <unistd.h>
+
+#include "exists/code_file.h"
+#include "exists/exists_names.h"
+#include "exists/listing.h"
+
+#include "names_fixture.h"
+
+/* ---- an environment in texts ---- */
+
+static const struct {
+    const char *path, *text; /* p: Python; P: a package; j: a script; t: declarations */
+} modules[] = {
+    {"pos", "def getcwd(): pass\ndef walk(top, topdown=True): pass\n"},
+    {"Ppkg", "from ._impl import *\nfrom . import sub\nimport os as _os\n__version__ = '1'\n"},
+    {"ppkg._impl", "__all__ = ['call', 'Base']\ndef call(a, *, key=1): pass\ndef rest(**kw): pass\n"
+                   "class Base:\n    one = 1\n    def __init__(self, size): self.made = size\n"},
+    {"ppkg.sub", "from pkg import Base\nclass Child(Base):\n    two = 2\nimport open_ as o\n"},
+    {"plazy", "_names = {'a': 1, 'b': 2}\ndef __getattr__(name):\n    if name in _names:\n"
+              "        return load(name)\n    if name == 'c':\n        return 3\n"
+              "    raise AttributeError(name)\n"},
+    {"popen", "def __getattr__(name):\n    return load(name)\n"},
+    {"pmade", "globals()['x'] = 1\n"},
+    {"jcjs", "exports.a = 1\nmodule.exports.b = function () {}\n"},
+    {"jobject", "module.exports = { one, two: 2, get three() { return 3 } }\n"},
+    {"jfunction", "function make() {}\nmake.sub = 1\nmodule.exports = make\n"},
+    {"jdynamic", "for (const k of keys) exports[k] = all[k]\n"},
+    {"jesm", "export const a = 1, b = 2\nexport function f() {}\nexport { a as c }\n"
+             "export default class D { }\nexport * from 'cjs'\n"},
+    {"ttyped", "export declare namespace ns { const x: number; function y(): void }\n"
+               "export interface I { m(): void }\ndeclare const i: I;\nexport default i;\n"},
+    {"jfs", "exports.readFile = 1\n"},
+};
+
+static bool find(void *user, view specifier, char *out)
+{
+    (void)user;
+    return snprintf(out, NAMES_WORD_MAX, "j%.*s", (int)specifier.len, specifier.ptr) > 1;
+}
+
+static int read_all(names_index **out)
+{
+    name_table b;
+    cerium_error err;
+    RETURN_IF(names_open(&b));
+    for (size_t i = 0; i < ARRAY_LEN(modules); i++) {
+        char path[64];
+        char kind = modules[i].path[0];
+        bool python = kind == 'p' || kind == 'P';
+        snprintf(path, sizeof path, "%c%s", python ? 'p' : 'j', modules[i].path + 1);
+        view label = view_of(path + 1), text = view_of(modules[i].text);
+        uint32_t flags = kind == 'P' ? SCOPE_PACKAGE : kind == 't' ? SCOPE_TYPES : 0;
+        uint32_t module = names_module(&b, view_of(path), flags, label);
+        if (module == NAMES_NONE) break;
+        b.pass = 0;
+        if (python) python_read(&b, module, label, kind == 'P', text);
+        else script_read(&b, module, text, kind == 't', find, NULL);
+    }
+    (void)names_module(&b, VIEW("p!"), SCOPE_OPEN, VIEW("p!"));
+    (void)names_module(&b, VIEW("j!"), SCOPE_OPEN, VIEW("j!"));
+    names_resolve(&b);
+    int status = index_seal(out, &b, 7, &err);
+    names_close(&b);
+    return status;
+}
+
+/* ---- code against it ---- */
+
+typedef struct {
+    char text[512];
+} told;
+
+static int note(void *user, const exists_finding *f)
+{
+    told *t = user;
+    size_t n = strlen(t->text);
+    snprintf(t->text + n, sizeof t->text - n, "%s%u:%s", n ? " " : "", f->line, f->name);
+    return CERIUM_OK;
+}
+
+static const struct {
+    guard_language language;
+    const char *code, *want; /* LINE:NAME, with blanks between */
+} cases[] = {
+    {GUARD_PYTHON, "import os, nothing\n", "1:nothing"},
+    {GUARD_PYTHON, "import pkg.sub, pkg.no\n", "1:pkg.no"},
+    {GUARD_PYTHON, "from pkg import call, rest, Base\n", "1:pkg.rest"}, /* not in __all__ */
+    {GUARD_PYTHON, "import pkg\npkg.call(1, key=2)\npkg.call(1, kye=2)\n", "3:call(kye)"},
+    {GUARD_PYTHON, "from pkg.sub import Child as C\nC.one, C.two, C.three\nC(size=1)\nC(sise=1)\n",
+     "2:Child.three 4:Child(sise)"},
+    {GUARD_PYTHON, "import lazy\nlazy.a, lazy.b, lazy.c\nlazy.d\n", "3:lazy.d"},
+    {GUARD_PYTHON, "import open, made\nopen.anything\nmade.anything\n", ""},
+    {GUARD_PYTHON, "try:\n    import nothing\nexcept ImportError:\n    nothing = None\n", ""},
+    {GUARD_PYTHON, "try:\n    import nothing\nfinally:\n    pass\n", "2:nothing"},
+    {GUARD_PYTHON, "import sys\nif sys.platform == 'win32':\n    import nothing\n", "1:sys"},
+    {GUARD_PYTHON, "import os\nif hasattr(os, 'fork'):\n    os.fork()\n", ""},
+    {GUARD_PYTHON, "import os\ndef f(os):\n    return os.x\nos.y\n", "4:os.y"},
+    {GUARD_PYTHON, "import os\nos.extra = 1\nos.extra()\n", ""},
+    {GUARD_PYTHON, "import os\n'''os.x'''  # os.y\n\"os.z\"\n", ""},
+    {GUARD_PYTHON, "import os\nx = [\n    os.getcwd(),\n    os.nowhere(),\n]\n", "4:os.nowhere"},
+    {GUARD_JAVASCRIPT, "import { a, b, c } from 'cjs'\n", "1:cjs.c"},
+    {GUARD_JAVASCRIPT, "const { one, three, four } = require('object')\n", "1:object.four"},
+    {GUARD_JAVASCRIPT, "const make = require('function')\nmake.sub()\nmake.other()\nmake.call()\n",
+     "3:function.other"},
+    {GUARD_JAVASCRIPT, "import * as d from 'dynamic'\nd.anything()\n", ""},
+    {GUARD_JAVASCRIPT, "import D, {\n  a,\n  c,\n  f,\n  b,\n  g\n} from 'esm'\n", "6:esm.g"},
+    {GUARD_JAVASCRIPT, "try { require('nothing') } catch {}\nrequire('nothing')\n", "2:nothing"},
+    {GUARD_JAVASCRIPT, "import fs from 'fs'\nimport './x.css'\nimport v from 'virtual:x'\n", ""},
+    {GUARD_JAVASCRIPT, "const fs = require('fs')\nif (fs.rm) fs.rm('x')\nfs.cp('y')\n", "3:fs.cp"},
+    {GUARD_JAVASCRIPT, "const fs = require('fs')\nrun((fs) => { fs.x() })\nfs.y()\n", "3:fs.y"},
+    {GUARD_TYPESCRIPT, "import i, { ns, type I } from 'typed'\nns.x\nns.z\ni.m()\ni.n()\n",
+     "3:ns.z 5:I.n"},
+};
+
+static void check_cases(const names_index *x)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        told t = {""};
+        TEST_CHECK(exists_text(x, cases[i].language, view_of(cases[i].code), note, &t) == 0);
+        TEST_CHECK_THAT(!strcmp(t.text, cases[i].want), "%s: %s, not %s", cases[i].code, t.text,
+                        cases[i].want);
+    }
+}
+
+static void test_code(void)
+{
+    names_index *x = NULL;
+    TEST_CHECK(read_all(&x) == 0);
+    check_cases(x);
+    index_close(&x);
+}
+
+/* The index that is written is the one that is mapped; of another environment it is refused, and
+ * so is each that is damaged. */
+static void test_file(void)
+{
+    names_index *x = NULL, *y = NULL;
+    char path[] = "/tmp/cerium-names-XXXXXX";
+    cerium_error err;
+    int fd = mkstemp(path);
+    TEST_CHECK(fd >= 0 && read_all(&x) == 0 && index_write(x, path, &err) == 0);
+    TEST_CHECK(index_map(&y, path, 7, &err) == 0);
+    check_cases(y);
+    index_close(&y);
+    TEST_CHECK(index_map(&y, path, 8, &err) == CERIUM_ERR_FORMAT && !y);
+    close(fd);
+    FILE *file = fopen(path, "r+b");
+    TEST_CHECK(!fseek(file, 0, SEEK_END));
+    for (long at = 12, end = ftell(file); at < end; at += 97) {
+        char was = 0;
+        TEST_CHECK(!fseek(file, at, SEEK_SET) && fread(&was, 1, 1, file) == 1);
+        TEST_CHECK(!fseek(file, at, SEEK_SET) && fputc(was ^ 0x10, file) != EOF && !fflush(file));
+        TEST_CHECK(index_map(&y, path, 0, &err) == CERIUM_ERR_FORMAT && !y);
+        TEST_CHECK(!fseek(file, at, SEEK_SET) && fputc(was, file) != EOF && !fflush(file));
+    }
+    TEST_CHECK(!ftruncate(fileno(file), 1000) && index_map(&y, path, 0, &err) != 0 && !y);
+    fclose(file);
+    unlink(path);
+    index_close(&x);
+}
+
+static void test_listing(void)
+{
+    name_table b;
+    char library[4096];
+    const char *text = "P\t/usr/lib/py\nM\tpos\nv\tgetcwd\nf\topen\ta,b\nf\trun\t?\no\nE\n";
+    TEST_CHECK(names_open(&b) == 0);
+    TEST_CHECK(!listing_read(&b, VIEW("M\tpos\nv\tgetcwd\n"), library)); /* it was cut off */
+    TEST_CHECK(listing_read(&b, view_of(text), library) && !strcmp(library, "/usr/lib/py"));
+    uint32_t os = names_module(&b, VIEW("pos"), 0, VIEW("os"));
+    TEST_CHECK(names_find(&b, os, VIEW("getcwd")) != NAMES_NONE);
+    TEST_CHECK(names_scope_at(&b, os)->flags & SCOPE_OPEN);
+    names_close(&b);
+}
+
+static void test_words(void)
+{
+    char what[EXISTS_SAID_BYTES], instead[EXISTS_SAID_BYTES];
+    names_index *x = fixture_names();
+    exists_finding f = {.kind = EXISTS_ATTRIBUTE, .letter = 'p', .name = "numpy.aray", .word = 6};
+    TEST_CHECK(index_module(x, 'p', VIEW("numpy"), &f.scope) == INDEX_THERE);
+    exists_describe(x, &f, what, instead);
+    TEST_CHECK_THAT(!strcmp(what, "numpy has no aray"), "%s", what);
+    TEST_CHECK_THAT(strstr(instead, "did you mean array") != NULL, "%s", instead);
+    f = (exists_finding){.letter = 'p', .scope = NAMES_NONE, .name = "pandas"};
+    exists_describe(x, &f, what, instead);
+    TEST_CHECK_THAT(strstr(what, "not installed") != NULL, "%s", what);
+    f = (exists_finding){.letter = 'p', .scope = NAMES_NONE, .name = "nunpy"};
+    exists_describe(x, &f, what, instead);
+    TEST_CHECK_THAT(strstr(instead, "numpy") != NULL, "%s", instead);
+    index_close(&x);
+}
+
+static void test_without_memory(void)
+{
+    bool failed = true;
+    long n = 0, alive = memory_live();
+    for (; failed && n < 100000; n += n < 60 ? 1 : 37) {
+        names_index *x = NULL;
+        memory_fail_at(n);
+        int status = read_all(&x);
+        failed = status != 0;
+        memory_fail_at(-1);
+        TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY);
+        TEST_CHECK(failed == !x);
+        index_close(&x);
+        TEST_CHECK(memory_live() == alive);
+    }
+    TEST_CHECK(n > 20 && !failed);
+}
+
+int main(void)
+{
+    TEST_RUN(test_code);
+    TEST_RUN(test_file);
+    TEST_RUN(test_listing);
+    TEST_RUN(test_words);
+    TEST_RUN(test_without_memory);
+    return unit_report("exists");
+}
