@@ -411,7 +411,7 @@ static value result_of(judge *j, const use *u)
     v.name = u->callee.name;
     v.raw = u->callee.raw;
     v = judge_named(j, v);
-    v.clean |= clean; /* a path of the environment is from outside, and not from an attacker */
+    v.clean |= clean; /* the environment is from outside, and not an attacker's */
     return v;
 }
 

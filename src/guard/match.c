@@ -329,22 +329,30 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     return true;
 }
 
+/* What a function would return is no text that is given. */
+static bool argument_holds(judge *j, const rule *r, const use *u, const argument *a, taint *level)
+{
+    bool function = a->node >= 0 && j->tree.list[a->node].role == NODE_FUNCTION;
+    if (function && r->level != LEVEL_ANY) return false;
+    return value_holds(j, r, u, &a->v, level);
+}
+
 /* *level: how far from constant the worst value is by which the rule holds. */
 static bool arguments_hold(judge *j, const rule *r, const use *u, taint *level)
 {
     argument room;
     bool holds = r->level == LEVEL_ANY && !r->n_args;
     if (!r->n_args) { /* the first, and what is assigned */
-        return (u->n_args && value_holds(j, r, u, &u->args[0].v, level)) || holds;
+        return (u->n_args && argument_holds(j, r, u, &u->args[0], level)) || holds;
     }
     for (uint32_t i = 0; i < r->n_args; i++) {
         if (r->args[i].index == ARG_ANY) {
             for (uint32_t k = 0; k < u->n_args; k++)
-                holds |= value_holds(j, r, u, &u->args[k].v, level);
+                holds |= argument_holds(j, r, u, &u->args[k], level);
             continue;
         }
         const argument *a = find_argument(j, u, &r->args[i], &room);
-        if (a) holds |= value_holds(j, r, u, &a->v, level);
+        if (a) holds |= argument_holds(j, r, u, a, level);
     }
     return holds;
 }
