@@ -186,19 +186,18 @@ kernel_kv_type kv_sequence_type(const kv_sequence *seq);
  * with a window no older than the first token to be computed may see. */
 kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page);
 
-/* ---- images: full blocks as bytes (page_image.c) ---- */
+/* ---- images: the beginning of a sequence as bytes (page_image.c) ---- */
 
 /* How pages lie in this pool: others cannot load its images. */
 uint64_t kv_pool_image_key(const kv_pool *pool);
-/* Of an image of the first n_blocks blocks of a sequence. */
-uint64_t kv_pool_image_bytes(const kv_pool *pool, uint32_t n_blocks);
-/* How many of its full blocks can be saved now. */
-uint32_t kv_sequence_image_blocks(kv_sequence *seq);
+/* Of an image of the first n tokens of a sequence. */
+uint64_t kv_pool_image_bytes(const kv_pool *pool, uint32_t n);
+/* How many of its first n_max tokens can be saved now: full blocks, or to where a state is. */
+uint32_t kv_sequence_image_tokens(kv_sequence *seq, uint32_t n_max);
 /* Write them to out.  False when something of them went meanwhile: look again. */
-CERIUM_CHECKED bool kv_sequence_save(kv_sequence *seq, uint32_t n_blocks, uint8_t *out);
-/* Hold the blocks of an image, and nothing else: they are those of tokens [n_blocks *
- * KERNEL_PAGE].  Returns how many there was room for. */
-uint32_t kv_sequence_load(kv_sequence *seq, const int32_t *tokens, uint32_t n_blocks,
-                          const uint8_t *in);
+CERIUM_CHECKED bool kv_sequence_save(kv_sequence *seq, uint32_t n, uint8_t *out);
+/* Hold what is in an image, and nothing else: it is that of tokens [n].  Returns how many there was
+ * room for. */
+uint32_t kv_sequence_load(kv_sequence *seq, const int32_t *tokens, uint32_t n, const uint8_t *in);
 
 #endif

@@ -299,6 +299,8 @@ void kv_sequence_drop(kv_sequence *seq, uint32_t n);
 
 /* ---- state_sequence.c: the states of a sequence; with the lock ---- */
 
+/* The last one known within its first n tokens, and where; KV_NONE: the beginning (sequence.c). */
+uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *at);
 /* It holds this one, which somebody holds or finds, and no other. */
 void kv_sequence_set_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens);
 /* States to be written: so many at least.  CERIUM_ERR_MEMORY. */

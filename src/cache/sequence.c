@@ -379,6 +379,18 @@ static uint32_t furthest_state(const kv_sequence *seq, const path *p, uint32_t *
     return KV_NONE;
 }
 
+uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *at)
+{
+    const uint32_t n_held = seq->n_tokens, n_blocks = n_held / KERNEL_PAGE;
+    path p = {n_blocks, n_held % KERNEL_PAGE ? seq->blocks[n_blocks] : KV_NONE,
+              n_held % KERNEL_PAGE};
+    p = shorter(seq, p, n < n_held ? n : n_held);
+    uint32_t state = furthest_state(seq, &p, at);
+    if (seq->state_at > n || seq->state_at < *at) return state;
+    *at = seq->state_at;
+    return seq->state;
+}
+
 /* Hold of a path, which is not held behind n_blocks, what ends with a state.  own: the sequence's
  * state is one of it. */
 static void take_with_state(kv_sequence *seq, path p, bool own)

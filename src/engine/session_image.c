@@ -1,9 +1,10 @@
 /* session_image.c - sessions that are saved to memory and loaded from it.
  *
- * An image is a head, the timeline's tokens, and the pages of its full blocks
- * (cache/page_image.c); what it lacks, a load computes.  Numbers are little-endian:
+ * An image is a head, the timeline's tokens, and the pages of its full blocks, or of models with
+ * recurrent layers those up to a state, and that (cache/page_image.c); what it lacks, a load
+ * computes.  Numbers are little-endian:
  *    0  "ceriumss", u64 hash of all that follows
- *   16  u32 version, u32 n_tokens, u32 n_blocks, u32 0
+ *   16  u32 version, u32 n_tokens, u32 n_blocks, u32 tokens of the last block; 0: it is full
  *   32  u64 model: what the pages are computed from, u64 numbers: how, and how they lie
  *   48  i32 tokens [n_tokens], pages */
 #include "base/hash.h"
@@ -15,12 +16,18 @@ enum { IMAGE_VERSION = 1, AT_HASHED = 16 };
 typedef struct {
     char magic[8];
     uint64_t hash;
-    uint32_t version, n_tokens, n_blocks, zero;
+    uint32_t version, n_tokens, n_blocks, n_last;
     uint64_t model, numbers;
 } image_head;
 _Static_assert(sizeof(image_head) == 48 && offsetof(image_head, version) == AT_HASHED, "no holes");
 
 static const char magic[] = "ceriumss";
+
+/* Tokens whose pages are in the image. */
+static uint32_t pages_of(const image_head *head)
+{
+    return head->n_blocks * KERNEL_PAGE - (head->n_last ? KERNEL_PAGE - head->n_last : 0);
+}
 
 static image_head head_of(const cerium_engine *e, uint32_t n_tokens, uint32_t n_blocks)
 {
@@ -37,7 +44,7 @@ static image_head head_of(const cerium_engine *e, uint32_t n_tokens, uint32_t n_
 static uint64_t image_bytes(const cerium_engine *e, const image_head *head)
 {
     return sizeof *head + (uint64_t)head->n_tokens * sizeof(int32_t) +
-           kv_pool_image_bytes(e->pool, head->n_blocks);
+           kv_pool_image_bytes(e->pool, pages_of(head));
 }
 
 /* ---- saving ---- */
@@ -48,14 +55,18 @@ static int save(cerium_session *s, uint8_t *image, size_t cap, size_t *len, ceri
     image_head head;
     uint64_t n;
     do {
-        head = head_of(e, s->n_tokens, kv_sequence_image_blocks(s->pages.sequence));
+        /* After a state the last token can be computed for its logits, not again. */
+        uint32_t most = e->has_states ? s->n_tokens - 1 : s->n_tokens;
+        most = kv_sequence_image_tokens(s->pages.sequence, most);
+        head = head_of(e, s->n_tokens, (most + KERNEL_PAGE - 1) / KERNEL_PAGE);
+        head.n_last = most % KERNEL_PAGE;
         n = image_bytes(e, &head);
         if (n > cap) {
             *len = (size_t)n;
             return error_set(err, CERIUM_ERR_CAPACITY, "an image of %zu bytes: it has %llu", cap,
                              (unsigned long long)n);
         }
-    } while (!kv_sequence_save(s->pages.sequence, head.n_blocks,
+    } while (!kv_sequence_save(s->pages.sequence, pages_of(&head),
                                image + sizeof head + s->n_tokens * sizeof *s->tokens));
     memcpy(image + sizeof head, s->tokens, s->n_tokens * sizeof *s->tokens);
     memcpy(image, &head, sizeof head);
@@ -102,8 +113,11 @@ static int check(const cerium_engine *e, const uint8_t *image, size_t len, image
     if (head->numbers != want.numbers)
         return error_set(err, bad,
                          "the image is of another version of cerium, or another type of KV");
-    if (head->n_tokens > len / sizeof(int32_t) || head->n_blocks > head->n_tokens / KERNEL_PAGE ||
-        image_bytes(e, head) != len)
+    const bool is_cut = head->n_last != 0; /* within a block: where a state is */
+    if (head->n_tokens > len / sizeof(int32_t) || head->n_last >= KERNEL_PAGE ||
+        (is_cut && (!e->has_states || head->n_blocks == 0)) ||
+        head->n_blocks > (head->n_tokens + (is_cut ? KERNEL_PAGE - 1 : 0)) / KERNEL_PAGE ||
+        pages_of(head) > head->n_tokens || image_bytes(e, head) != len)
         return error_set(err, bad, "an image of %u tokens and %zu bytes", head->n_tokens, len);
     return CERIUM_OK;
 }
@@ -115,8 +129,8 @@ static int load(cerium_session *s, const image_head *head, const uint8_t *image,
     RETURN_IF(session_begin_call(s, err));
     thread_turn_take(&s->engine->pass);
     kv_sequence_hide(s->pages.sequence, 0);
-    s->n_computed = KERNEL_PAGE * kv_sequence_load(s->pages.sequence, tokens, head->n_blocks,
-                                                   image + head->n_tokens * sizeof *tokens);
+    s->n_computed = kv_sequence_load(s->pages.sequence, tokens, pages_of(head),
+                                     image + head->n_tokens * sizeof *tokens);
     session_replace(s, tokens, head->n_tokens);
     s->has_logits = false;
     thread_turn_give(&s->engine->pass);
