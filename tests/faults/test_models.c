@@ -27,7 +27,7 @@ static int use_model(cerium_error *err)
         return error_set(err, CERIUM_ERR_CAPACITY, "it was not taken");
     }
     CHECK_THAT(models_choose(&s, "another:latest", MODEL_TALKS) == m, 0);
-    CHECK_THAT(models_n(&s) == 1 && m->bytes > 0, 0);
+    CHECK_THAT(models_n(&s) == 1 && m->own_bytes > 0, 0);
     cerium_engine_config beside = models_engine_config(m);
     beside.threads_of = first;
     status = cerium_engine_open(&engine, &beside, err);

@@ -92,7 +92,7 @@ static view token_text(void *user, int32_t token)
     return token ? VIEW("t") : VIEW("\xE2\x82");
 }
 
-static const protocol_progress halfway = {9, 4, 6, 1000000};
+static const protocol_progress halfway = {9, 4, 6, 1000000, NULL, 0, 0};
 
 /* Three bytes a token, and a token a time. */
 static void say(protocol_writer *w, uint32_t choice, const char *said)
