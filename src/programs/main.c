@@ -170,8 +170,8 @@ static int run(int argc, char **argv)
         return 0;
     }
     program_main *program = program_named(first);
-    return program ? run_program(&(program_call){.main = program, .argc = argc - 1, .argv = argv + 1})
-                   : no_program(first);
+    if (!program) return no_program(first);
+    return run_program(&(program_call){.main = program, .argc = argc - 1, .argv = argv + 1});
 }
 
 int main(int argc, char **argv)
