@@ -75,7 +75,7 @@ static void skip_open(reading *r)
             r->p += 2;
             continue;
         }
-        if ((size_t)(r->end - r->p) >= n && !memcmp(r->p, stop, n)) {
+        if (c == *stop && (size_t)(r->end - r->p) >= n && !memcmp(r->p, stop, n)) {
             r->p += n;
             pop(r->c);
             return;

@@ -16,7 +16,8 @@ void uses_begin(uses_state *s)
 static uint32_t n_lines(view text)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '\n';
+    const char *end = text.ptr + text.len;
+    for (const char *p = text.ptr; (p = memchr(p, '\n', (size_t)(end - p))); p++) n++;
     return n;
 }
 
