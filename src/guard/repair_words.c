@@ -31,7 +31,8 @@ bool repair_is_script(guard_language l)
 static void repair_put_reason(writing *w, const guard_finding *f)
 {
     char text[MESSAGE_BYTES];
-    snprintf(text, sizeof text, "CWE-%u: %s", f->cwe, f->message);
+    if (f->cwe) snprintf(text, sizeof text, "CWE-%u: %s", f->cwe, f->message);
+    else snprintf(text, sizeof text, "%s", f->message);
     for (const char *c = text; *c; c++)
         if (!strchr("\"'`\\{}$#%<>*!", *c)) repair_put(w, (view){c, 1});
 }

@@ -80,6 +80,22 @@ static void test_real(void)
     watch_close(&w);
 }
 
+/* Blocked is an import, and only where that is said by name. */
+static void test_blocked(void)
+{
+    static run r;
+    const char *code = "import nunpy\nx = 1\n";
+    watch *w = open_named(GUARD_CODE, GUARD_PYTHON, prompt, "exists=block", NULL, 0);
+    say(&r, w, prompt, code, 60);
+    TEST_CHECK(r.n_taken >= 1);
+    TEST_CHECK_THAT(!strstr(r.text, "import nunpy\n"), "%s", r.text);
+    watch_close(&w);
+    watch_policy p = watch_policy_strict(), all = p;
+    TEST_CHECK(watch_policy_set(&all, VIEW("block")) && !memcmp(&p, &all, sizeof p));
+    TEST_CHECK(watch_policy_asks_names(&p));
+    TEST_CHECK(watch_policy_set(&all, VIEW("off")) && !watch_policy_asks_names(&all));
+}
+
 /* The same findings however the bytes are cut, in every form. */
 typedef struct {
     uint64_t sum;
@@ -166,6 +182,7 @@ int main(void)
         TEST_RUN(test_off);
         TEST_RUN(test_asked_for);
         TEST_RUN(test_held);
+        TEST_RUN(test_blocked);
     } else TEST_SKIP("names in an answer: this build has no grammars");
     index_close(&names);
     close_forced();
