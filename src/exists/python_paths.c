@@ -115,7 +115,9 @@ static void see_file(search *s, const char *folder, const folder_list *list, con
                                       !strcmp(dot + strlen(dot) - 4, ".pyd"));
     if (types || (code && !folder_has(list, stub)))
         read_module(s, folder, stem_text, label, false);
-    else if (native && !s->library && !(folder_has(list, stub) && is_typed(s, label))) {
+    /* Stubs of what is private to a package have what its checkers needed. */
+    bool whole = folder_has(list, stub) && is_typed(s, label) && stem_text[0] != '_';
+    if (native && !s->library && !whole) {
         uint32_t module = names_module(s->f->b, view_of(label), 0, view_of(label + 1));
         names_open_scope(s->f->b, module);
     }

@@ -13,9 +13,11 @@ int verdict_note(writer_choice *c, const protocol_finding *f)
     char head[512];
     static const char safe[] = "\nSafe form: ";
     const char *why = f->message ? f->message : f->weakness;
+    char number[24] = "";
+    if (f->cwe) snprintf(number, sizeof number, "CWE-%u, ", f->cwe);
     int n = snprintf(head, sizeof head,
-                     "[watchdog] Line %u%s%s was withheld: %.300s (CWE-%u, %.60s).", f->line,
-                     f->language ? " of " : "", f->language ? f->language : "", why, f->cwe,
+                     "[watchdog] Line %u%s%s was withheld: %.300s (%s%.60s).", f->line,
+                     f->language ? " of " : "", f->language ? f->language : "", why, number,
                      f->rule ? f->rule : f->weakness);
     c->verdict.max = PROTOCOL_ANSWER_BYTES_MAX;
     c->verdict.len = 0;
