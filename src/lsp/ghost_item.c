@@ -80,7 +80,7 @@ static size_t count_lines(view text, uint32_t lines_max, bool *is_full)
     return text.len;
 }
 
-/* Lines that are sure enough, of those that are whole. */
+/* Lines that are sure enough, all of them together. */
 static size_t sure_bytes(const lsp_proposal *p, size_t from, view text, double logprob_min)
 {
     for (size_t line = 0; line < text.len;) {
@@ -88,7 +88,7 @@ static size_t sure_bytes(const lsp_proposal *p, size_t from, view text, double l
         while (skip < text.len && text.ptr[skip] == '\n') skip++;
         const char *end = skip < text.len ? memchr(text.ptr + skip, '\n', text.len - skip) : NULL;
         size_t to = end ? (size_t)(end - text.ptr) : text.len;
-        if (lsp_proposal_logprob(p, from + line, from + to) < logprob_min) return line;
+        if (lsp_proposal_logprob(p, from, from + to) < logprob_min) return line;
         line = to;
     }
     return text.len;

@@ -14,7 +14,7 @@ typedef struct {
 
 typedef struct {
     uint32_t lines_max;
-    double logprob_min;  /* a line below it ends what is shown: log of min_confidence */
+    double logprob_min;  /* lines less likely than that are not shown: log of min_confidence */
     bool takes_lines;    /* it waited long enough: lines that are there do without the rest */
 } lsp_item_limits;
 

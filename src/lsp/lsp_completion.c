@@ -66,12 +66,18 @@ static int gather(const lsp_server *s, const lsp_document *d, size_t at, view mo
     return n ? append_lf(after, (view){text.ptr + behind, n}) : CERIUM_OK;
 }
 
+static void close_stop(lsp_document *d)
+{
+    infill_stop_close(&d->stop);
+    bytes_free(&d->after);
+}
+
 static void stop_running(lsp_server *s, lsp_document *d)
 {
     if (!d->serial) return;
     s->host.cancel(s->host.user, d->key);
     d->serial = 0;
-    infill_stop_close(&d->stop);
+    close_stop(d);
     lsp_proposal *p = d->running ? lsp_proposals_by_id(&d->proposals, d->running) : NULL;
     if (p) p->ended = p->is_cut = true;
     if (p && p->text.len == p->seed) lsp_proposals_drop(&d->proposals, d->running);
@@ -81,15 +87,15 @@ static void stop_running(lsp_server *s, lsp_document *d)
 /* p: what is to be gone on with; NULL: a warm-up of the place. */
 static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, size_t behind)
 {
-    bytes before = {0}, after = {0};
+    bytes before = {0};
     const uint32_t id = p ? p->id : 0;
     if (s->model.state != LSP_MODEL_READY) return false;
     stop_running(s, d); /* which moves the others */
     p = id ? lsp_proposals_by_id(&d->proposals, id) : NULL;
     view more = {p ? p->text.ptr : NULL, p ? p->text.len : 0};
-    int status = gather(s, d, at, more, behind, &before, &after);
+    int status = gather(s, d, at, more, behind, &before, &d->after);
     const view b = {before.ptr ? before.ptr : "", before.len};
-    const view a = {after.ptr ? after.ptr : "", after.len};
+    const view a = {d->after.ptr ? d->after.ptr : "", d->after.len}; /* d->stop borrows it */
     if (!status) status = infill_stop_open(&d->stop, b, a, 0, true);
     const char *slash = strrchr(d->path, '/');
     const lsp_order order = {.document = d->key, .serial = ++s->last_serial, .before = b,
@@ -97,9 +103,8 @@ static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, si
                              .language = d->language, .warm_up = !p,
                              .confidence = s->settings.confidence};
     bool runs = !status && s->host.generate(s->host.user, &order);
-    if (!runs && !status) infill_stop_close(&d->stop);
+    if (!runs) close_stop(d);
     bytes_free(&before);
-    bytes_free(&after);
     if (!runs) return false;
     d->serial = order.serial;
     d->running = p ? p->id : 0;
@@ -402,7 +407,7 @@ static void end_running(lsp_server *s, lsp_document *d, lsp_end end, uint64_t no
     }
     if (p && end == LSP_ENDED_FAILED && p->text.len == p->seed)
         lsp_proposals_drop(&d->proposals, p->id);
-    infill_stop_close(&d->stop);
+    close_stop(d);
     bytes_free(&more);
     bytes_free(&text);
     try_answer(s, d, now);

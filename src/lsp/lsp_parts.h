@@ -54,6 +54,7 @@ typedef struct lsp_document {
     uint64_t serial;  /* of the running order; 0: none */
     uint32_t running; /* its proposal; 0: a warm-up */
     infill_stop stop;
+    bytes after;      /* text behind the running order's place, as it was sent */
     double logprob;   /* of text that `stop` holds back */
     uint32_t n_lines;
     lsp_question question;

@@ -239,12 +239,27 @@ static void tell(lsp_server *s, const slot *l, view text, double logprob)
         lsp_server_text(s, l->document, l->serial, text, logprob, clock_ns());
 }
 
-/* What the watch lets out; false: nothing more comes. */
-static bool tell_watched(lsp_server *s, slot *l, const watch_result *out)
+/* What the watch lets out, which may be a line, token by token: how sure the rest of a line is
+ * depends on where it is cut.  What the tokens have before the text is not the answer's.  False:
+ * nothing more comes. */
+static bool tell_watched(const lsp_engine *e, lsp_server *s, slot *l, const watch_result *out)
 {
-    double logprob = 0;
-    for (uint32_t i = 0; i < out->n_tokens; i++) logprob += (double)out->tokens[i].logprob;
-    tell(s, l, out->text, logprob);
+    size_t total = 0, at = 0, len;
+    for (uint32_t i = 0; i < out->n_tokens; i++) {
+        (void)cerium_token_bytes(e->engine, out->tokens[i].token, &len);
+        total += len;
+    }
+    size_t skip = total > out->text.len ? total - out->text.len : 0;
+    for (uint32_t i = 0; i < out->n_tokens; i++) {
+        (void)cerium_token_bytes(e->engine, out->tokens[i].token, &len);
+        size_t gone = len < skip ? len : skip;
+        skip -= gone;
+        len -= gone;
+        if (len > out->text.len - at || i + 1 == out->n_tokens) len = out->text.len - at;
+        tell(s, l, (view){out->text.ptr + at, len}, (double)out->tokens[i].logprob);
+        at += len;
+    }
+    if (!out->n_tokens) tell(s, l, out->text, 0);
     return out->order != CERIUM_WATCH_END;
 }
 
@@ -255,7 +270,7 @@ static void ended(lsp_server *s, slot *l, lsp_end how)
     if (serial) lsp_server_ended(s, document, serial, how, clock_ns());
 }
 
-static void take_step(lsp_server *s, slot *l, const cerium_event *event)
+static void take_step(const lsp_engine *e, lsp_server *s, slot *l, const cerium_event *event)
 {
     watch_result out;
     const cerium_step *step = &event->step;
@@ -265,7 +280,7 @@ static void take_step(lsp_server *s, slot *l, const cerium_event *event)
         return;
     }
     if (watch_drive_step(&l->drive, step, event->top, event->n_top, &out) ||
-        !tell_watched(s, l, &out)) {
+        !tell_watched(e, s, l, &out)) {
         const uint64_t serial = l->serial;
         cerium_session_cancel(l->session);
         l->serial = 0;
@@ -293,7 +308,7 @@ static void take_done(lsp_engine *e, lsp_server *s, slot *l, const cerium_event 
     if (l->serial && l->drive.watch && !failed) {
         if (!l->drive.retries && event->status != CERIUM_ERR_CANCELED &&
             !watch_drive_finish(&l->drive, &out))
-            (void)tell_watched(s, l, &out);
+            (void)tell_watched(e, s, l, &out);
         if (l->drive.retries && l->serial && starts_again(e, l)) return;
     }
     if (failed) how = LSP_ENDED_FAILED;
@@ -315,7 +330,7 @@ static void look_at(lsp_engine *e, lsp_server *s, slot *l)
         cerium_session_poll(l->session, &event);
         if (event.kind == CERIUM_EVENT_NONE) return;
         if (event.kind == CERIUM_EVENT_DONE) take_done(e, s, l, &event);
-        else take_step(s, l, &event);
+        else take_step(e, s, l, &event);
     }
 }
 
