@@ -6,8 +6,8 @@ what they will say, and takes a proposal when it is what comes.
 
 A proposal is shown after each key.  It is taken when all of it is right and it has at least three
 characters; where only its beginning is right, typing goes on.  Printed: the share of characters
-that were taken, wrong characters that were shown beside right ones, and milliseconds from key to answer
-and of processor time a key (worth something on an idle machine alone)."""
+that were taken, wrong characters that were shown beside right ones, and milliseconds from key to
+answer and of processor time a key (worth something on an idle machine alone)."""
 
 import argparse
 import os
