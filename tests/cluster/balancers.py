@@ -21,7 +21,6 @@ class Balancer:
     """A program with a file of examples/deploy; `in_turn` is the same without the hash."""
 
     port = 8080
-    blind_s = 0  # after a server was killed, until nothing goes there any more
 
     def __init__(self, folder):
         self.folder, self.process = folder, None
@@ -121,7 +120,6 @@ class Picker(Envoy):
     """Envoy, the endpoint picker, and what tells it of pods."""
 
     name, recipe = "the picker", "envoy-picker.yaml"
-    blind_s = 2  # it goes on choosing a pod until its probe has failed
 
     def __init__(self, folder):
         self.kubernetes = Kubernetes(HOSTS)
