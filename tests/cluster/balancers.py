@@ -158,11 +158,17 @@ class Picker(Envoy):
         with open(os.path.join(DEPLOY, Envoy.recipe)) as f:
             return super().without_hash(f.read())
 
+    def knows(self):
+        """Whether it knows of the last change is seen by the number of its pods."""
+        return self.n_ready() == sum(self.kubernetes.ready.values())
+
     def is_up(self, name):
-        """Whether the picker knows of a change is seen by the number of its pods."""
-        is_ready = self.kubernetes.ready[name]
-        known = self.n_ready() == sum(self.kubernetes.ready.values())
-        return super().is_up(name) if is_ready and known else not known and not is_ready
+        return self.kubernetes.ready[name] and self.knows() and super().is_up(name)
+
+    def wait_gone(self, name):
+        envoy = super()
+        wait_for(lambda: not self.kubernetes.ready[name] and self.knows() and
+                 not envoy.is_up(name))
 
     def __exit__(self, *_):
         self.stop()
