@@ -21,7 +21,6 @@ class Balancer:
     """A program with a file of examples/deploy; `in_turn` is the same without the hash."""
 
     port = 8080
-    blind_s = 0  # after a server was killed, until nothing goes there any more
 
     def __init__(self, folder):
         self.folder, self.process = folder, None
@@ -121,7 +120,6 @@ class Picker(Envoy):
     """Envoy, the endpoint picker, and what tells it of pods."""
 
     name, recipe = "the picker", "envoy-picker.yaml"
-    blind_s = 2  # it goes on choosing a pod until its probe has failed
 
     def __init__(self, folder):
         self.kubernetes = Kubernetes(HOSTS)
@@ -160,11 +158,17 @@ class Picker(Envoy):
         with open(os.path.join(DEPLOY, Envoy.recipe)) as f:
             return super().without_hash(f.read())
 
+    def knows(self):
+        """Whether it knows of the last change is seen by the number of its pods."""
+        return self.n_ready() == sum(self.kubernetes.ready.values())
+
     def is_up(self, name):
-        """Whether the picker knows of a change is seen by the number of its pods."""
-        is_ready = self.kubernetes.ready[name]
-        known = self.n_ready() == sum(self.kubernetes.ready.values())
-        return super().is_up(name) if is_ready and known else not known and not is_ready
+        return self.kubernetes.ready[name] and self.knows() and super().is_up(name)
+
+    def wait_gone(self, name):
+        envoy = super()
+        wait_for(lambda: not self.kubernetes.ready[name] and self.knows() and
+                 not envoy.is_up(name))
 
     def __exit__(self, *_):
         self.stop()

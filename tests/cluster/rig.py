@@ -178,9 +178,8 @@ def check_killed(report, balancer, replicas):
         with report.check("and only answers that ran there were lost"):
             for s in sessions:
                 for began, _, what in s.errors:
-                    late = killed + balancer.blind_s
-                    assert s in theirs and began <= late, (s.name, began - killed, what)
-                assert len(s.errors) <= 1 or balancer.blind_s, s.errors
+                    assert s in theirs and began <= killed, (s.name, began - killed, what)
+                assert len(s.errors) <= 1, s.errors
         back = max((ended for s in theirs for _, ended, _ in s.errors), default=killed) - killed
         print("  kill -9: %d of %d answers lost, the last after %.2f s" % (
             len(errors(load)), len(theirs), back), flush=True)
