@@ -48,7 +48,7 @@ static void parse(void *arg)
     ts_parser_delete(parser);
 }
 
-/* Do the first n_lines logical lines of text parse behind `before`?  A last one that is not
+/* Do the first n_lines logical lines of text parse after `before`?  A last one that is not
  * complete was cut off by the number of tokens; blocks that are open there are closed. */
 static bool parses(guard_language language, const char *before, const char *text, uint32_t n_lines)
 {

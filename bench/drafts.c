@@ -4,7 +4,7 @@
  *   bench_drafts [-m MODEL] [-n] [-e] [-w FOLDER] EDITS.jsonl
  *
  * Texts are tokens of MODEL's vocabulary.  A pass of n rows costs 1.03 + c (n - 2) of one row's, as
- * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches stands
+ * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches is
  * a copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and
  * has nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.
  * -e: the file before the edit was an answer in another session, as were the edits before.
@@ -112,7 +112,7 @@ static double copyist_cost(const bench *b)
     return cost;
 }
 
-/* What else the text said behind two tokens like the last of tokens [n], and not this one: at the
+/* What else the text said after two tokens like the last of tokens [n], and not this one: at the
  * newest such place.  -1 where there is none. */
 static int32_t runner_up(const int32_t *tokens, uint32_t n, int32_t not_this)
 {
@@ -123,7 +123,7 @@ static int32_t runner_up(const int32_t *tokens, uint32_t n, int32_t not_this)
     return -1;
 }
 
-/* The draft [n] stands behind the b->tokens [at], k tokens of it are right, and right is what comes
+/* The draft [n] comes after the b->tokens [at], k tokens of it are right, and right is what comes
  * then. */
 static void grow_trees(const bench *b, uint32_t at, uint32_t n, uint32_t k, int32_t right,
                        sums *all)

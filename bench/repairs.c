@@ -1,6 +1,6 @@
-/* repairs.c - what stands in the place of weak lines when the model offers nothing better. Each
+/* repairs.c - what is in the place of weak lines when the model offers nothing better. Each
  * line of standard input is {"id", "language", "form", "code"}: the code is said as a recorded
- * answer is, with nothing recorded behind a halt, so that each weak line gets its safe form or a
+ * answer is, with nothing recorded after a halt, so that each weak line gets its safe form or a
  * refusal.
  * Prints {"id", "language", "text", "deeds", "parses": [before, after], "weak"} for each.
  *
@@ -53,7 +53,7 @@ static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
     return out.order;
 }
 
-/* As the server says what is recorded: behind a repair goes what stood behind the line. */
+/* As the server says what is recorded: after a repair goes what stood after the line. */
 static void say_all(watch *w, view code, answer *a)
 {
     bytes rest = {.max = SIZE_MAX / 2};

@@ -1,7 +1,7 @@
 /* disk.h - KV pages on disk: what the tree had is found again after a restart.
  *
  * A folder holds segments (segment.h): files of up to n_records blocks that are only added to.
- * Which block is where stands in a table in memory, under the block's name: what comes before it
+ * Which block is where is in a table in memory, under the block's name: what comes before it
  * and its tokens, the tenant and a salt of the folder's own.  Blocks are written when they become
  * findable, ancestors first, by a thread that copies their pages in pieces; what it is too slow for
  * is left out until somebody takes it up again.  Another thread reads: it is a sequence that gets
@@ -111,7 +111,7 @@ struct kv_disk {
 
     /* what it reads unasked */
     uint64_t warm_below;     /* records of files with lower numbers, */
-    uint32_t warm_place, warm_records; /* and so many of this one, were not looked at yet */
+    uint32_t warm_place, warm_records; /* and this many of this one, were not looked at yet */
     uint32_t warm_left;      /* blocks that may be read */
 };
 typedef struct kv_disk kv_disk;

@@ -129,7 +129,7 @@ uint32_t kv_sequence_adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n);
  * CERIUM_ERR_CAPACITY  end is beyond the sequence's context
  * CERIUM_ERR_MEMORY    every block or state is held by a sequence; nothing was taken */
 CERIUM_CHECKED int kv_sequence_reserve(kv_sequence *seq, uint32_t end);
-/* The same for two states that follow, not one: behind rows that may not be kept. */
+/* The same for two states that follow, not one: after rows that may not be kept. */
 CERIUM_CHECKED int kv_sequence_reserve_two(kv_sequence *seq, uint32_t end);
 
 /* The n tokens after those that it holds were computed, and are these; reserved before. */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 
 enum {
-    WINDOW_SPARE = 4,    /* pages of a group with a window: so many times what sequences look at,
+    WINDOW_SPARE = 4,    /* pages of a group with a window: this many times what sequences look at,
                             because timelines can be taken up again only where their window is */
 };
 

@@ -139,7 +139,7 @@ struct kv_sequence {
     uint32_t n_tokens; /* computed */
     uint32_t n_blocks; /* held: those of n_tokens, and reserved ones */
     uint32_t fork; /* tokens that the tree knows but lacks the window of: a mark, when computed */
-    uint32_t hidden; /* what follows so many tokens is for nobody else; 0 = nothing is */
+    uint32_t hidden; /* what follows this many tokens is for nobody else; 0 = nothing is */
     uint32_t state, state_at; /* held: that after state_at tokens; KV_NONE and 0 at the beginning.
                                  state_at <= n_tokens, but within its functions */
     uint32_t next[2], n_next; /* held: those to be written */
@@ -240,7 +240,7 @@ void kv_state_let_go(kv_pool *pool, uint32_t state); /* KV_NONE: nothing */
  * equal one. */
 bool kv_state_add(kv_pool *pool, uint32_t state, uint64_t tenant, uint32_t parent,
                   uint32_t n_tokens, const int32_t *tail, bool is_passing);
-/* The one behind parent that lies furthest within tokens [n], or KV_NONE. */
+/* The one after parent that lies furthest within tokens [n], or KV_NONE. */
 uint32_t kv_state_find(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
                        uint32_t n);
 /* A block leaves the tree. */
@@ -260,7 +260,7 @@ static inline float *kv_state_at(const kv_pool *pool, uint32_t state)
 
 /* ---- name.c ---- */
 
-/* Names: of what stands before a tenant's timelines, of [n] tokens after what has a name, and what
+/* Names: of what comes before a tenant's timelines, of [n] tokens after what has a name, and what
  * finds everything that follows it and begins with a token. */
 hash_name kv_name_root(const kv_pool *pool, uint64_t tenant);
 hash_name kv_name_after(hash_name before, const int32_t *tokens, uint32_t n);
@@ -303,7 +303,7 @@ void kv_sequence_drop(kv_sequence *seq, uint32_t n);
 uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *at);
 /* It holds this one, which somebody holds or finds, and no other. */
 void kv_sequence_set_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens);
-/* States to be written: so many at least.  CERIUM_ERR_MEMORY. */
+/* States to be written: this many at least.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int kv_sequence_take_next(kv_sequence *seq, uint32_t n);
 void kv_sequence_drop_next(kv_sequence *seq);
 /* Others find it from now on, where it is not hidden. */

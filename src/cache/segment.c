@@ -66,7 +66,7 @@ const char *segment_head_read(view head, const segment_key *key, segment_head *o
     return NULL;
 }
 
-/* Of the bytes of a record, and of where it stands. */
+/* Of the bytes of a record, and of where it is. */
 static uint64_t hash_of(const uint8_t *bytes, const segment_head *head, uint32_t index)
 {
     const uint64_t place[4] = {head->salt[0], head->salt[1], head->number, index};

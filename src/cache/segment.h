@@ -12,7 +12,7 @@
  *
  * A file is only ever added to: pages first, then their record.  So one that was cut off by a kill
  * has no record for what is missing; a power cut may leave a record without its pages, which their
- * hashes tell.  A record's own hash covers the salt and where it stands: one that was copied from
+ * hashes tell.  A record's own hash covers the salt and where it is: one that was copied from
  * elsewhere is none.  A bad record is zeroed once reported. */
 #ifndef CACHE_SEGMENT_H
 #define CACHE_SEGMENT_H
@@ -38,7 +38,7 @@ typedef struct {
     uint32_t n_records;
 } segment_head;
 
-/* One block: its tokens, what stands before it, and where its pages are. */
+/* One block: its tokens, what comes before it, and where its pages are. */
 typedef struct {
     uint64_t at;             /* in the file, of its first page */
     uint32_t n_tokens;       /* 1..KERNEL_PAGE */

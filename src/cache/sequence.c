@@ -391,7 +391,7 @@ uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *
     return seq->state;
 }
 
-/* Hold of a path, which is not held behind n_blocks, what ends with a state.  own: the sequence's
+/* Hold of a path, which is not held after n_blocks, what ends with a state.  own: the sequence's
  * state is one of it. */
 static void take_with_state(kv_sequence *seq, path p, bool own)
 {
@@ -510,7 +510,7 @@ uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
 }
 
 /* How many tokens after n_full blocks `from` computed of tokens, in a block that nobody else finds:
- * 0 unless it stands where seq does. */
+ * 0 unless it is where seq does. */
 static uint32_t agreement(const kv_sequence *seq, const kv_sequence *from, uint32_t n_full,
                           const int32_t *tokens, uint32_t n)
 {
@@ -522,7 +522,7 @@ static uint32_t agreement(const kv_sequence *seq, const kv_sequence *from, uint3
     return n_same;
 }
 
-/* The same where there are states: up to one behind what the tree has of the tokens. */
+/* The same where there are states: up to one after what the tree has of the tokens. */
 static uint32_t borrow_with_state(kv_sequence *seq, const kv_sequence *from, const int32_t *tokens,
                                   uint32_t n)
 {

@@ -60,7 +60,7 @@ typedef struct {
     uint32_t n_groups, n_groups_used;        /* of experts */
     bool weights_sum_to_one;                 /* of experts */
     double expert_scale;                     /* of their weights */
-    uint32_t n_ahead;                        /* blocks behind the last, for tokens further on */
+    uint32_t n_ahead;                        /* blocks after the last, for tokens further on */
     double embedding_scale, residual_scale, logit_scale, attention_scale; /* 0: none */
     double logit_cap, query_growth, yarn_log_multiplier;                  /* 0: none */
     bool names_head_dim; /* the configuration does, so the file does */

@@ -41,7 +41,7 @@ const json_t *convert_families_rope(config_reader *r, convert_config *c, const j
     return full ? full : rope;
 }
 
-/* Which layers have the window: a list, or all but the last of so many. */
+/* Which layers have the window: a list, or all but the last of this many. */
 static void read_layers(config_reader *r, convert_config *c)
 {
     const json_t *types = config_get(r->root, "layer_types"), *one;

@@ -15,7 +15,7 @@ uint32_t convert_state_channels(const convert_config *c);
 /* What of a tensor are heads of values, in another order than the source's. */
 typedef enum {
     HEADS_OF_VALUES = 0,   /* all rows, or columns */
-    HEADS_BEHIND_KEYS = 1, /* rows behind those of q and k */
+    HEADS_BEHIND_KEYS = 1, /* rows after those of q and k */
     HEADS_ONE_ROW = 2,     /* a row, or a value, for each */
     HEADS_APART = 3,       /* qwen3next: q, k and v, of what has z, too; and */
     HEADS_APART_GATE = 4,  /* that z */

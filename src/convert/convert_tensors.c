@@ -449,7 +449,7 @@ static bool says_nothing(const char *name)
     return false;
 }
 
-/* Of a block that is run: those behind them predict tokens beyond the next. */
+/* Of a block that is run: those after them predict tokens beyond the next. */
 static bool is_of_layers(const planner *p, const char *name)
 {
     const size_t len = strlen(p->prefix);

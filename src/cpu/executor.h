@@ -64,7 +64,7 @@ void cpu_executor_replay(cpu_executor *ex, uint32_t row, uint32_t n, const float
 /* Floats of a state; 0: the model has none. */
 size_t cpu_state_floats(const step_program *program);
 
-/* What the head of the last pass would take of a row: its state behind the last norm, [n_embd]. */
+/* What the head of the last pass would take of a row: its state after the last norm, [n_embd]. */
 void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out);
 
 /* Whether logits of the last pass were left out for n_best. */

@@ -177,7 +177,7 @@ void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row)
     finish_keys(ex, op, NULL, k, whole_row(ex, op, row, 2), 0, s->n_kv_heads, row);
 }
 
-/* q of a row has a gate behind each head: they go where attention's result will be. */
+/* q of a row has a gate after each head: they go where attention's result will be. */
 static void take_gates(const cpu_executor *ex, const step_op *op, float *q, uint32_t head,
                        uint32_t n_heads, uint32_t row)
 {

@@ -19,7 +19,7 @@ enum {
     PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
     PASS_SEARCH_REST_MAX = 512, /* and passes that search until the whole head is timed again */
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
-    PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of so many positions */
+    PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of this many positions */
     PASS_CHUNK_PAGES = PASS_CHUNK_TOKENS / KERNEL_PAGE,
 };
 _Static_assert(PASS_CHUNK_TOKENS % KERNEL_PAGE == 0, "a chunk is whole pages");
@@ -46,7 +46,7 @@ typedef enum {
     STAGE_MARK = 6,    /* HEAD: what a logit must reach */
     STAGE_SEARCH = 7,  /* HEAD: the logits that may reach it */
     STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them; DELTA: norm and gate */
-    STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm behind, and the sum */
+    STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm after, and the sum */
 } pass_stage;
 
 typedef struct {
@@ -92,7 +92,7 @@ typedef struct {
     uint32_t n; /* of passes, as many as count */
 } pass_time;
 
-/* Whether searching pays with about so many rows. */
+/* Whether searching pays with about this many rows. */
 typedef struct {
     pass_time whole, searched;
     uint32_t rest;      /* passes that will not search */
@@ -147,7 +147,7 @@ struct cpu_executor {
     float *whole;              /* [M][pass_whole_width()] q, k and v before norms of whole rows */
     float *gates;              /* [M][n_heads head_dim] of attention; or NULL */
     float *linear;             /* [M][pass_linear_width()] what LINEAR_IN makes */
-    float *mixed;              /* [M][step_channels()] q, k and v behind CONV */
+    float *mixed;              /* [M][step_channels()] q, k and v after CONV */
     float *rates;              /* [M][2 n_value_heads] decay, beta */
     float *no_inputs;          /* [step_channels()] zeros */
     float *drafts;             /* [CPU_DRAFTS_MAX][layers][pass_draft_floats()] */

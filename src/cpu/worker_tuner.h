@@ -37,7 +37,7 @@ typedef struct {
 
 worker_tuner worker_tuner_of(uint32_t n_workers);
 
-/* So many are not waited for again and again: the number to try when fewer are. */
+/* This many are not waited for again and again: the number to try when fewer are. */
 static inline void worker_tuner_see_steady(worker_tuner *m, uint32_t n) { m->n_steady = n; }
 
 /* Whether passes are being compared, and their cost is wanted. */

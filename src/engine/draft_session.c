@@ -1,7 +1,7 @@
 /* draft_session.c - a session's timeline in its draft model, and guesses of what follows.
  *
  * Of the draft model's timeline all but the last token is committed to the KV cache.  The last one
- * is computed for its logits each time, and behind it stand rows of guesses that nobody has
+ * is computed for its logits each time, and after it stand rows of guesses that nobody has
  * confirmed: when the timeline grows by what they are, they are committed as they stand, and else
  * others are written over them. */
 #include "engine/draft_model.h"

@@ -1,6 +1,6 @@
-/* embedding.c - one vector for a text: states behind the last norm, put together as the file says.
+/* embedding.c - one vector for a text: states after the last norm, put together as the file says.
  *
- * `last` and `cls` are one token's state, and what stands before it may come from the cache; for
+ * `last` and `cls` are one token's state, and what comes before it may come from the cache; for
  * `mean` every token is computed here.  Sums go from the first token to the last, so that their
  * bits do not depend on how the prompt was cut. */
 #include "engine/engine.h"

@@ -150,7 +150,7 @@ static int start_team(cerium_engine *e, uint32_t threads, const cerium_engine *w
 
 /* ---- open ---- */
 
-/* Where in a timeline attending to what stands before costs as many multiplications as the weights:
+/* Where in a timeline attending to what comes before costs as many multiplications as the weights:
  * what is lost with a page depends on it. */
 static uint32_t even_tokens(const model *m)
 {

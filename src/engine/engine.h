@@ -121,7 +121,7 @@ struct cerium_engine {
     int32_t text_end;            /* or -1 */
 };
 
-/* embedding.c: the embedding of a session's timeline, of states behind the last layer. */
+/* embedding.c: the embedding of a session's timeline, of states after the last layer. */
 typedef struct embedding embedding;
 
 struct cerium_session {
@@ -143,7 +143,7 @@ struct cerium_session {
     const corpus *texts;         /* of the workspace, held for the answer; or NULL */
     bool answers;                /* the drafter knows where the answer began */
     uint32_t recalled;           /* while it does: tokens before it are not to be recalled anew */
-    bool is_private;             /* behind a note: the timeline is for nobody else */
+    bool is_private;             /* after a note: the timeline is for nobody else */
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
@@ -156,7 +156,7 @@ struct cerium_session {
     uint64_t avoid_open;         /* a bit for each place of avoid: all before it was sampled */
     uint64_t *avoid_mask;        /* of n_vocab bits; NULL before the first resume */
     char heal_prefix[CERIUM_HEAL_PREFIX_MAX]; /* [n_heal] what the answer's tokens begin with; of */
-    uint32_t n_heal, n_healed;   /* it so much is spelled, and so much must not be shown yet */
+    uint32_t n_heal, n_healed;   /* it this much is spelled, and this much must not be shown yet */
     uint32_t heal_unshown;
     _Atomic bool cancel;
     _Atomic bool stops_pass;     /* the running pass is mostly its: cancelling ends it */
@@ -190,7 +190,7 @@ void engine_begin_pass(cerium_engine *e, uint32_t class_);
 void engine_end_pass(cerium_engine *e, bool goes_on);
 /* The kept turn of its threads is not wanted. */
 void engine_leave_threads(cerium_engine *e);
-/* An engine without what stands on it: no draft model, workspace or pages on disk.  beside: the
+/* An engine without what is on it: no draft model, workspace or pages on disk.  beside: the
  * engine that lends its compute team, whose passes are not running while its own are; or NULL. */
 CERIUM_CHECKED int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,
                                      const cerium_engine *beside, cerium_error *err);
@@ -253,7 +253,7 @@ uint32_t claim_borrow(page_claim *c, const int32_t *tokens, uint32_t n_max);
 void session_want_states(cerium_session *s, cpu_row *rows);
 /* The rows of the timeline are computed, to n_computed. */
 void session_commit_state(cerium_session *s);
-/* Of drafts behind token `begin` those that are in the timeline are: so is the state. */
+/* Of drafts after token `begin` those that are in the timeline are: so is the state. */
 void session_replay_drafts(cerium_session *s, uint32_t begin);
 
 /* ---- text_out.c ---- */

@@ -205,7 +205,7 @@ static const grammar *grammar_of(const guide *g, uint32_t which)
     return of ? of->g : NULL;
 }
 
-/* Whether text behind a complete one of this grammar is free. */
+/* Whether text after a complete one of this grammar is free. */
 static bool is_open(const guide *g, uint32_t which)
 {
     return g->n_triggers > 0 && (which == OF_ROOT || !g->triggers[which].ends);
@@ -399,7 +399,7 @@ static size_t encode(const guide *g, view text, int32_t *out)
 }
 
 /* Tokens of a forced text are certain as far as they are the same whatever follows: characters that
- * can are tried behind it. */
+ * can are tried after it. */
 static void force_text(guide *g, matcher *m, const char *text, size_t len)
 {
     int32_t sure[FORCED_BYTES + 4], other[FORCED_BYTES + 4];

@@ -1,6 +1,6 @@
-/* guide.h - where an answer stands in its guide: free text, or a grammar's, token by token.
+/* guide.h - where an answer is in its guide: free text, or a grammar's, token by token.
  *
- * A guide has *places*: 0 is where the answer stands, i is that after i drafts.  Only place 0
+ * A guide has *places*: 0 is where the answer is, i is that after i drafts.  Only place 0
  * stays: the others are made anew for each pass.  In free text a trigger ends with a token: tokens
  * that hold a whole trigger and go on after it are forbidden there, so that a grammar's text begins
  * with a token of its own. */
@@ -44,7 +44,7 @@ bool guide_resume(guide *g, const int32_t *tokens, size_t n);
 const uint64_t *guide_mask(guide *g, uint32_t place);
 /* The answer grew by a token at a place that was planned; forced tokens may be known now. */
 void guide_follow(guide *g, uint32_t place, int32_t token);
-/* Tokens that are known to come next: [*n], at the place where the answer stands.  Each is followed
+/* Tokens that are known to come next: [*n], at the place where the answer is.  Each is followed
  * like others. */
 const int32_t *guide_forced(const guide *g, uint32_t *n);
 /* No token of the vocabulary may follow. */

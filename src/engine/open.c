@@ -1,4 +1,4 @@
-/* open.c - an engine with all that stands on it: KV on disk, a draft model, a workspace; and what
+/* open.c - an engine with all that is on it: KV on disk, a draft model, a workspace; and what
  * it says of itself. */
 #include "base/file.h"
 #include "base/memory.h"

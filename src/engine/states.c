@@ -2,7 +2,7 @@
  * and at which places of a timeline one is kept for whoever comes back to it.
  *
  * A timeline is taken up again where a prompt diverges: at the beginning of its last messages (a
- * client leaves out thoughts, or asks again), behind what all conversations begin with, one token
+ * client leaves out thoughts, or asks again), after what all conversations begin with, one token
  * before its end (the same prompt again), where others have pages but no state, and now and then
  * in a long text.  Messages begin with control tokens: no chat form needs to be known here. */
 #include "engine/engine.h"

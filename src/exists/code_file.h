@@ -34,9 +34,9 @@ static inline bool code_kind(const code_file *s, uint32_t i, token_kind kind)
 {
     return i < s->n && s->t[i].kind == (uint8_t)kind;
 }
-/* Behind the bracket that closes the one at i, at most end. */
+/* After the bracket that closes the one at i, at most end. */
 uint32_t code_behind(const code_file *s, uint32_t i, uint32_t end);
-/* The words a.b.c from i on, into out; the place behind them. */
+/* The words a.b.c from i on, into out; the place after them. */
 uint32_t code_dotted(const code_file *s, uint32_t i, uint32_t end, bytes *out);
 
 /* ---- languages ---- */

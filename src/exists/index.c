@@ -14,7 +14,7 @@ enum { INDEX_VERSION = 1, WALK_MAX = 64, SOFT = 1u << 31 };
 typedef struct {
     char magic[8];
     uint32_t version, n_scopes, n_entries, n_bases, n_slots, n_strings; /* bytes of strings */
-    uint64_t environment, size, check; /* check: of all behind the header */
+    uint64_t environment, size, check; /* check: of all after the header */
 } header;
 
 typedef struct {

@@ -2,7 +2,7 @@
  *
  *   header   magic, version, hash of the environment, counts
  *   scopes   what a module, a class or a call is called, its entries, what it takes over
- *   entries  names of a scope, one behind the other
+ *   entries  names of a scope, one after the other
  *   bases    scopes whose names a scope has, too
  *   slots    open addressing by scope and name: a look-up is one or two places of memory
  *   strings  each once: length, bytes, NUL

@@ -1,4 +1,4 @@
-/* node_paths.c - packages of node_modules: which specifiers each answers to, and the files behind
+/* node_paths.c - packages of node_modules: which specifiers each answers to, and the files after
  * them.
  *
  * In the root "jNAME/PATH" is what `import` finds, "rNAME/PATH" what `require` finds where that is
@@ -136,7 +136,7 @@ static void add_target(search *s, const char *spec, const char *file, unsigned h
 typedef struct {
     search *s;
     const char *folder, *package;
-    const char *spec;   /* behind the package's name: "", "/x", "/x/" "*" */
+    const char *spec;   /* after the package's name: "", "/x", "/x/" "*" */
 } exports;
 
 /* Files that match "./dist/" "*" ".js" answer to what stands for the star. */

@@ -59,7 +59,7 @@ static uint32_t literal_of(const lazy *z, view name)
     return 0;
 }
 
-/* The statement behind the head that ends at `colon` raises. */
+/* The statement after the head that ends at `colon` raises. */
 static bool then_raises(const lazy *z, uint32_t colon)
 {
     uint32_t i = colon + 1;
@@ -67,7 +67,7 @@ static bool then_raises(const lazy *z, uint32_t colon)
     return code_is(z->s, i, "raise");
 }
 
-/* NAME in LITERAL, NAME not in LITERAL; the place behind it, 0: not understood. */
+/* NAME in LITERAL, NAME not in LITERAL; the place after it, 0: not understood. */
 static uint32_t read_test(lazy *z, uint32_t i, bool raises)
 {
     const code_file *s = z->s;

@@ -76,7 +76,7 @@ static bool is_typed(const search *s, const char *label)
     return names_find(s->f->b, 0, (view){mark, (size_t)n}) != NAMES_NONE;
 }
 
-/* A stub says more than the code that it stands beside, and all where the package says so. */
+/* A stub says more than the code that it is beside, and all where the package says so. */
 static bool read_module(search *s, const char *folder, const char *name, const char *label,
                         bool package)
 {

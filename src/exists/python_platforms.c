@@ -1,5 +1,5 @@
 /* python_platforms.c - names of Python's library that only other platforms, other versions of it or
- * other interpreters have, and that code uses behind conditions which cannot be followed. */
+ * other interpreters have, and that code uses after conditions which cannot be followed. */
 #include "exists/folders.h"
 
 static const struct {

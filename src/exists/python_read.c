@@ -20,7 +20,7 @@ typedef struct {
     block blocks[BLOCKS_MAX];
     uint32_t n_blocks;
     bool skips;        /* blocks are too deep: nothing is read */
-    bool odd;          /* an unknown decorator stands before what comes */
+    bool odd;          /* an unknown decorator comes before what comes */
     bool lazy;         /* the module's __getattr__ was read and is understood */
     bytes words, path; /* scratch */
 } reading;
@@ -331,7 +331,7 @@ static uint32_t read_parameters(reading *r, uint32_t i, uint32_t end, uint32_t c
     return stop;
 }
 
-/* def NAME(...): the place behind it. */
+/* def NAME(...): the place after it. */
 static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t indent)
 {
     name_table *b = b_of(r);
@@ -358,7 +358,7 @@ static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t ind
     return end;
 }
 
-/* One thing between the brackets behind a class's name. */
+/* One thing between the brackets after a class's name. */
 static void read_base(reading *r, uint32_t scope, uint32_t outer, uint32_t i, uint32_t end)
 {
     name_table *b = b_of(r);
@@ -415,7 +415,7 @@ static uint32_t read_class(reading *r, uint32_t i, uint32_t end, uint16_t indent
 
 /* ---- statements ---- */
 
-/* Behind the statement that begins at i; *colon: of its head, where it has one. */
+/* After the statement that begins at i; *colon: of its head, where it has one. */
 static uint32_t statement_end(const code_file *s, uint32_t i, bool head, uint32_t *colon)
 {
     uint32_t depth = 0;

@@ -7,7 +7,7 @@
 enum { SCRIPT_BODIES_MAX = 16 };
 
 typedef struct {
-    uint32_t end, scope; /* of a namespace: the token behind it, and its names */
+    uint32_t end, scope; /* of a namespace: the token after it, and its names */
 } script_body;
 
 typedef struct {

@@ -17,7 +17,7 @@ static void add(common *c, view name)
     c->any = true;
 }
 
-/* Behind `exports` or `module.exports`, or the variable that it is; i when there is none. */
+/* After `exports` or `module.exports`, or the variable that it is; i when there is none. */
 static uint32_t behind_exports(const common *c, uint32_t i)
 {
     const scripts *r = c->r;

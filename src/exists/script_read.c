@@ -18,7 +18,7 @@ static void export_name(scripts *r, view name, view local)
 
 /* ---- import and export ---- */
 
-/* { a, b as c } [from '...'] at i; the place behind it. */
+/* { a, b as c } [from '...'] at i; the place after it. */
 static uint32_t read_list(scripts *r, uint32_t i, bool exports)
 {
     name_table *b = r->s.b;
@@ -106,7 +106,7 @@ static uint32_t read_default(scripts *r, uint32_t i)
     return defines ? i : end > i ? end : i + 1;
 }
 
-/* Behind `export`. */
+/* After `export`. */
 static uint32_t read_export(scripts *r, uint32_t i, bool *exported)
 {
     name_table *b = r->s.b;

@@ -60,7 +60,7 @@ static void new_line(reading *r)
     r->first = true;
 }
 
-/* ---- text that is no code ---- */
+/* ---- text that is not code ---- */
 
 /* Up to the end of what is open, or of the piece. */
 static void skip_open(reading *r)
@@ -246,7 +246,7 @@ static void read_number(reading *r)
     add(r, TOKEN_NUMBER, begin, r->p);
 }
 
-/* True when what stands there is no code: a blank, a comment. */
+/* True when what is there is no code: a blank, a comment. */
 static bool skip_blank(reading *r)
 {
     char c = *r->p, next = r->end - r->p > 1 ? r->p[1] : 0;

@@ -1,4 +1,4 @@
-/* uses.c - names that lines bind, and chains of names behind them. */
+/* uses.c - names that lines bind, and chains of names after them. */
 #include "exists/uses.h"
 
 #include "base/hash.h"

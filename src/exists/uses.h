@@ -16,7 +16,7 @@ enum {
     USES_PENDING_MAX = 6,     /* findings within a try whose end is to come */
     USES_PATCHED_MAX = 24,    /* names that the code gives to modules itself */
     USES_NAME_BYTES = 128,
-    USES_TOKENS_MAX = 8192,   /* of one line; what comes behind them is not judged */
+    USES_TOKENS_MAX = 8192,   /* of one line; what comes after them is not judged */
     USES_FINDINGS_MAX = 64,   /* of one line */
 };
 
@@ -87,12 +87,12 @@ typedef struct {
     char letter;
     view text;
     const code_token *t;    /* [n] */
-    const uint16_t *behind; /* [n] of an opening bracket: the token behind its end */
+    const uint16_t *behind; /* [n] of an opening bracket: the token after its end */
     uint32_t n;
     int32_t indent;    /* of the statement; of a script the depth */
     bool mute;         /* nothing is told */
-    bool guards;       /* it stands where what is not there is expected */
-    int32_t try_indent; /* of the try that it stands in, or -1 */
+    bool guards;       /* it is where what is not there is expected */
+    int32_t try_indent; /* of the try that it is in, or -1 */
     exists_finding *out; /* [USES_FINDINGS_MAX] */
     uint32_t n_out;
 } uses_call;
@@ -101,7 +101,7 @@ typedef struct {
 bool uses_reads(guard_language language);
 void uses_begin(uses_state *s);
 /* The next logical line of the text, its newline with it, or a piece of one (whole: its last); what
- * stands in it of findings is told to out [USES_FINDINGS_MAX].  Returns how many. */
+ * is in it of findings is told to out [USES_FINDINGS_MAX].  Returns how many. */
 uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
                    bool whole, exists_finding *out);
 /* No more comes. */
@@ -128,14 +128,14 @@ static inline bool uses_name(const uses_call *c, uint32_t i)
 {
     return i < c->n && c->t[i].kind == TOKEN_NAME;
 }
-/* Behind the bracket that closes the one at i. */
+/* After the bracket that closes the one at i. */
 uint32_t uses_behind(const uses_call *c, uint32_t i);
 
 void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
 /* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
 void uses_hide(uses_call *c, view name, int32_t until);
 const uses_bound *uses_bound_of(const uses_call *c, view name);
-/* The chain .a.b.c behind token i, which is `from`. */
+/* The chain .a.b.c after token i, which is `from`. */
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);
 /* Is the name in the scope?  out as index_find(); a package's modules are its names. */
 index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name *out);

@@ -42,7 +42,7 @@ static bool goes_on(const uses_call *c)
     return uses_is(c, 0, "import") && c->n > 1 && !closed;
 }
 
-/* Where each bracket ends: behind the token that closes it, or all of them. */
+/* Where each bracket ends: after the token that closes it, or all of them. */
 static void match_brackets(const uses_call *c, uint16_t *behind)
 {
     uint16_t open[USES_TOKENS_MAX];

@@ -162,7 +162,7 @@ static uint32_t read_import(uses_call *c, uint32_t i)
     return from + 2;
 }
 
-/* require('m') or import('m') whose word is at i: the place behind it, i when it is none. */
+/* require('m') or import('m') whose word is at i: the place after it, i when it is none. */
 static uint32_t read_require(uses_call *c, uint32_t i, index_answer *a, uint32_t *scope)
 {
     bool requires = uses_is(c, i, "require"), imports = uses_is(c, i, "import");

@@ -18,7 +18,7 @@ void judge_restore(judge *j, const judge_state *s)
     j->n_vars = s->n;
 }
 
-/* What j holds or what s held: names keep their places, new ones stand behind. */
+/* What j holds or what s held: names keep their places, new ones come after. */
 static void merge(judge *j, const judge_state *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -338,7 +338,7 @@ value judge_foreach(judge *j, int32_t n)
     if (right < 0) right = tree_field(&j->tree, n, FIELD_VALUE);
     for (size_t i = 0; i < ARRAY_LEN(lefts) && left < 0; i++)
         left = tree_field(&j->tree, n, lefts[i]);
-    if (at->role == NODE_COMPREHENSION) { /* its clauses stand behind its body */
+    if (at->role == NODE_COMPREHENSION) { /* its clauses come after its body */
         int32_t body = at->child;
         for (int32_t c = body < 0 ? -1 : j->tree.list[body].next; c >= 0;
              c = j->tree.list[c].next) {

@@ -381,7 +381,7 @@ static value result_of(judge *j, const use *u)
     if (gets_entry(j, u, &v) || maps(j, u, &v)) return v;
     if (judge_makes_table(u, &v) || judge_looks_up(u, &v) || is_wrapped(j, u, &v)) return v;
     bool loose = match_loose(j, u->node);
-    /* strings.Repeat("?,", n): a module is no value. */
+    /* strings.Repeat("?,", n): a module is not a value. */
     bool module = u->receiver_node >= 0 && view_equal(u->receiver.raw, VIEW("strings"));
     if (module && keeps_constants(last_part(u->callee.raw)) && u->n_args &&
         all_arguments(j, u, 0).level == TAINT_CONST)

@@ -1,4 +1,4 @@
-/* carrier.h - code that stands in other text: scripts in HTML and components, cells of notebooks.
+/* carrier.h - code that is in other text: scripts in HTML and components, cells of notebooks.
  * Bytes of HTML and of notebooks go in; segments of their code come out, with where each stood. */
 #ifndef GUARD_CARRIER_H
 #define GUARD_CARRIER_H
@@ -27,7 +27,7 @@ typedef struct {
     bool cells, is_text, is_type, in_source, begun;
     char type[8];
     uint32_t n_type;
-    char first; /* of a line of a cell; 0 behind its end */
+    char first; /* of a line of a cell; 0 after its end */
 } carrier;
 
 /* segment and byte of an unwrap_sink, before `to`. */

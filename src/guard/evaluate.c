@@ -230,7 +230,7 @@ value judge_string_value(judge *j, int32_t n)
     return v;
 }
 
-/* Ruby's heredoc stands behind the line that mentions it. */
+/* Ruby's heredoc comes after the line that mentions it. */
 static value heredoc_value(judge *j, int32_t n)
 {
     for (int32_t i = n + 1; i < j->tree.n; i++)

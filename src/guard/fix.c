@@ -130,7 +130,7 @@ static bool ends_in(view text, const char *word)
     return text.len > n && !strncasecmp(text.ptr + text.len - n, word, n);
 }
 
-/* May a value stand behind this text: "... = ", "... VALUES ("?  A table's name may not. */
+/* May a value come after this text: "... = ", "... VALUES ("?  A table's name may not. */
 static bool wants_value(view before)
 {
     before = trim_end(before);
@@ -185,7 +185,7 @@ static void put_mark(const judge *j, writing *w, uint32_t number)
     put(w, dollars ? view_of(mark) : percent ? VIEW("%s") : VIEW("?"));
 }
 
-/* Drivers whose calls take text with marks, and the values behind it. */
+/* Drivers whose calls take text with marks, and the values after it. */
 static bool takes_values(const judge *j, view name)
 {
     static const char *const scripts[] = {"query", "execute", "all", "get", "run", "each", "raw"};
@@ -212,7 +212,7 @@ static bool takes_values(const judge *j, view name)
     return false;
 }
 
-/* What is called, as it stands there: with the calls before it, which its name leaves out. */
+/* What is called, as it is there: with the calls before it, which its name leaves out. */
 static view callee_of(const judge *j, const use *u)
 {
     const char *begin = j->tree.text.ptr + j->tree.list[u->node].begin;
@@ -354,7 +354,7 @@ static bool put_word(const judge *j, writing *w, const shell_word *one)
     return true;
 }
 
-/* The text is the last argument behind "sh", "-c", else the first. */
+/* The text is the last argument after "sh", "-c", else the first. */
 static bool put_words(const judge *j, const use *u, writing *w, bool program)
 {
     shell_word words[WORDS_MAX];
@@ -421,7 +421,7 @@ static bool has_text(const judge *j, const use *u)
 
 /* {!2}: two arguments; {?crypto.}, {~exec}: a name that begins, ends so; {+require(}: the window
  * has it; {[}: the first argument is an array; {"}: it has no text in it.  1: it holds, 0: not,
- * -1: it is no condition. */
+ * -1: it is not a condition. */
 static int condition(const judge *j, const use *u, view name)
 {
     uint64_t number;
@@ -480,7 +480,7 @@ static bool put_piece(const judge *j, const use *u, writing *w, view name)
         put(w, callee_of(j, u));
         return u->callee.raw.len != 0;
     }
-    if (view_equal(name, VIEW("key"))) { /* of a pair, and what stands between it and its value */
+    if (view_equal(name, VIEW("key"))) { /* of a pair, and what comes between it and its value */
         const node *pair = &j->tree.list[u->node];
         if (!u->n_args || j->tree.list[u->args[0].node].begin <= pair->begin) return false;
         put(w, (view){j->tree.text.ptr + pair->begin,

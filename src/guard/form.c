@@ -15,7 +15,7 @@ typedef struct {
     const char *text;
     uint32_t n;
     lexer lexer;
-    uint32_t open_at[GUARD_BRACKETS_MAX];  /* where each bracket of the lexer's stack stands */
+    uint32_t open_at[GUARD_BRACKETS_MAX];  /* where each bracket of the lexer's stack is */
     uint16_t directives[DIRECTIVES_MAX];   /* brackets that were open at each #if */
     uint32_t n_directives;
 } beginning;
@@ -111,7 +111,7 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
 
 /* ---- endings ---- */
 
-/* What stands before the brackets of an expression are closed, and behind them.  ">" stands for the
+/* What comes before the brackets of an expression are closed, and after them.  ">" stands for the
  * last line's indentation. */
 typedef struct {
     const char *inside, *behind;
@@ -183,7 +183,7 @@ static guard_fit try_ending(const guard_stream *s, guard_worker *w, const beginn
     return t->missing == UINT32_MAX && adds_nothing(e) ? GUARD_FITS : GUARD_FITS_OPEN;
 }
 
-/* Does each line of Python stand where one above it does, or further in, as it must behind a line
+/* Does each line of Python stand where one above it does, or further in, as it must after a line
  * that opens a block?  The grammar takes any. */
 static bool is_indented(const guard_stream *s, uint32_t n)
 {
@@ -241,7 +241,7 @@ static bool is_boundary(const char *text)
 }
 
 /* The last place of a line that is broken at its end up to which it can go on, found by
- * halves, as before it all is well and behind it nothing is. */
+ * halves, as before it all is well and after it nothing is. */
 static uint32_t last_good(const guard_stream *s, guard_worker *w, uint32_t from, uint32_t to)
 {
     uint32_t good = from;

@@ -128,7 +128,7 @@ static int32_t function_named(const judge *j, view name)
     return -1;
 }
 
-/* Is it written to its end? The closers that the window was given stand behind what was read. */
+/* Is it written to its end? The closers that the window was given come after what was read. */
 static bool is_whole(const judge *j, int32_t function)
 {
     int32_t body = tree_field(&j->tree, function, FIELD_BODY);

@@ -85,8 +85,8 @@ typedef struct {
     uint64_t raised;      /* bytes that had been fed when it was raised */
     uint32_t line;        /* of begin, from 1; in a string of JSON, of that string's text */
     uint32_t kind;        /* weakness as a number: guard_weakness_name() */
-    bool escaped;         /* the line stands in a string of JSON */
-    bool added;           /* and behind a + of a diff */
+    bool escaped;         /* the line is in a string of JSON */
+    bool added;           /* and after a + of a diff */
     bool goes_on;         /* of its line a part was released before */
     bool known;           /* it stood there before: a note */
     char fix[GUARD_FIX_BYTES]; /* the safe form of the whole expression [begin, end), or "" */
@@ -95,11 +95,11 @@ typedef struct {
     view held;            /* the held line as code, of the worker, until the next call with it;
                              empty where a part of it is not new, or was released */
     uint32_t from, to;    /* the weak expression in it */
-    uint64_t line_end;    /* byte of the stream behind the held line */
+    uint64_t line_end;    /* byte of the stream after the held line */
     char margin[GUARD_MARGIN_BYTES]; /* [n_margin] of each of its lines */
     uint8_t n_margin;
-    uint8_t escapes;      /* strings of JSON in which the line stands */
-    char quote;           /* of the attribute that the line stands in, or 0 */
+    uint8_t escapes;      /* strings of JSON in which the line is */
+    char quote;           /* of the attribute that the line is in, or 0 */
     uint64_t name;        /* of a guard_reader: see there */
     bool is_import;
 } guard_finding;
@@ -176,10 +176,10 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
                       cerium_error *err) __attribute__((warn_unused_result));
 void guard_stream_close(guard_stream **s);
 size_t guard_stream_bytes(const guard_stream *s);
-/* to, of the same guard, stands where from stands. */
+/* to, of the same guard, is where from is. */
 void guard_stream_copy(guard_stream *to, const guard_stream *from);
 
-/* What stands before the stream (a prompt's code, a prefix): read for what it says of names and
+/* What comes before the stream (a prompt's code, a prefix): read for what it says of names and
  * values; gives no findings and counts no bytes.  Before the first guard_feed(). */
 void guard_context(guard_stream *s, guard_worker *w, view text);
 /* The next bytes. */
@@ -194,9 +194,9 @@ typedef enum {
     GUARD_FITS = 2,      /* one does, and what is open are blocks */
 } guard_fit;
 
-/* What the code so far is to its language; to be asked behind a newline.  When it fits but for the
+/* What the code so far is to its language; to be asked after a newline.  When it fits but for the
  * last logical line, *n_good bytes of that line are well.  It fits where that cannot be told: in
- * prose, without a grammar, behind code that is broken already. */
+ * prose, without a grammar, after code that is broken already. */
 guard_fit guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */

@@ -79,10 +79,10 @@ struct guard_stream {
     uint32_t last_row; /* where the one before it that is not blank begins; row: it is gone */
     unsigned depth; /* brackets that were open there */
     bool in_php;    /* the window begins in code, not in HTML */
-    bool escaped, added; /* what is held stands in JSON, behind a + of a diff */
+    bool escaped, added; /* what is held is in JSON, after a + of a diff */
     bool context;   /* what comes stood there before: it is not judged */
     uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
-    uint32_t middle;   /* of an endless string, in text: what stands there was cut; 0 */
+    uint32_t middle;   /* of an endless string, in text: what is there was cut; 0 */
     uint32_t n_pieces; /* of the line, that were released before it was complete */
     uint64_t fed;
     uint32_t line, inner; /* of the stream, and of a string of JSON */
@@ -92,15 +92,15 @@ struct guard_stream {
         deferral where; /* in text */
         place first, last, line;
         uint32_t text, n; /* its line, in text; 0 bytes: a part of it is not new */
-        uint64_t end;     /* byte of the stream behind it */
+        uint64_t end;     /* byte of the stream after it */
         uint64_t hash; /* of its line */
-    } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which stands further down */
+    } deferred[JUDGE_DEFERRED_MAX]; /* uses that wait for a function which is further down */
     uint32_t n_deferred;
     struct {
         uint32_t cwe, begin; /* in text, from 1 */
     } told[TOLD];
     uint32_t n_told;
-    char old[OLD_BYTES]; /* what the edit takes away, and what stands around it */
+    char old[OLD_BYTES]; /* what the edit takes away, and what is around it */
     uint32_t n_old;
     known_finding used[KNOWN_MAX]; /* of what was there, what came again */
     uint32_t n_used;
@@ -130,7 +130,7 @@ void finding_note_allowed(guard_stream *s, view held);
 guard_severity finding_soften(const guard_stream *s, const rule *u, guard_severity severity);
 awaited finding_describe(const guard_stream *s, known_finding what, place first, place last,
                          place line);
-/* Are the held bytes [from, to) new, one behind the other, and nothing between them? */
+/* Are the held bytes [from, to) new, one after the other, and nothing between them? */
 bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to);
 /* Tell it, unless it stood there before.  line: the held one. */
 void finding_raise(guard_stream *s, const awaited *a, view line);

@@ -1,5 +1,5 @@
 /* json_reader.h - JSON one byte at a time: which string of which key it is in, and what its escapes
- * say.  What is no JSON gives events too; nothing is refused. */
+ * say.  What is not JSON gives events too; nothing is refused. */
 #ifndef GUARD_JSON_READER_H
 #define GUARD_JSON_READER_H
 
@@ -19,7 +19,7 @@ typedef enum {
     JSON_NOTHING,
     JSON_OPEN,         /* an object or a list begins */
     JSON_CLOSE,        /* and ends */
-    JSON_STRING,       /* a string begins, which is no key */
+    JSON_STRING,       /* a string begins, which is not a key */
     JSON_STRING_BYTES, /* bytes of it */
     JSON_STRING_END,
     JSON_KEY,          /* a key ended: it is in `key` */

@@ -2,7 +2,7 @@
  *
  * One pass over the tree, in the order of the text: what each name holds is kept, branches are
  * joined, and every call, assignment and pair is shown to the rules with what is known of its
- * arguments.  What lies behind the held line's end does not exist yet. */
+ * arguments.  What comes after the held line's end does not exist yet. */
 #ifndef GUARD_JUDGE_H
 #define GUARD_JUDGE_H
 
@@ -62,7 +62,7 @@ typedef struct {
     view fix;            /* the safe form, or empty */
 } hit;
 
-/* A use that waits for a function which stands further down. */
+/* A use that waits for a function which is further down. */
 typedef struct {
     uint32_t begin, end; /* in the window */
 } deferral;
@@ -114,7 +114,7 @@ void judge_set(judge *j, view name, value v);
 value judge_named(judge *j, value v); /* a source, if its name is one */
 value judge_plus(judge *j, value a, value b);
 value judge_string_value(judge *j, int32_t n);
-view judge_string(const judge *j, int32_t n); /* what stands between its quotes */
+view judge_string(const judge *j, int32_t n); /* what comes between its quotes */
 
 /* ---- fold.c ---- */
 /* Lists whose places are known: list names the variable. */

@@ -4,7 +4,7 @@
 
 #include "guard/guard.h"
 
-/* From what stands in the first lines; GUARD_TEXT when nothing speaks for any. */
+/* From what is in the first lines; GUARD_TEXT when nothing speaks for any. */
 guard_language language_detect(view text);
 
 /* Of code that gives itself away in nothing: what it most likely is. */

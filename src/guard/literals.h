@@ -1,6 +1,6 @@
 /* literals.h - the words that wake the rules, in one vectorscan database for each language.
  *
- * A line on which no word stands is never parsed; most are not.  The database is scanned once for
+ * A line on which no word is is never parsed; most are not.  The database is scanned once for
  * each line that is complete, so that nothing depends on how the bytes came. */
 #ifndef GUARD_LITERALS_H
 #define GUARD_LITERALS_H
@@ -10,10 +10,10 @@
 #include "guard/rules.h"
 
 typedef struct {
-    uint32_t rule;  /* of the set; RULE_LINE alone is told apart */
+    uint32_t rule;  /* of the set; RULE_LINE alone is kept apart */
     uint16_t len;
     bool word;      /* nothing of a word may stand beside it */
-    bool open;      /* something may, behind it */
+    bool open;      /* something may, after it */
     bool call;      /* it wakes calls alone: what follows must look like one, or like an alias */
     bool line;      /* it wakes a RULE_LINE, not the tree's rules */
 } literal;

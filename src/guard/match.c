@@ -119,7 +119,7 @@ static guard_severity rule_severity(const rule *u, taint level)
     }
 }
 
-/* What stands around a use: the lines before it, and its own to the end. */
+/* What is around a use: the lines before it, and its own to the end. */
 static view around(view text, uint32_t begin, uint32_t end)
 {
     enum { AROUND_BYTES = 400 };
@@ -137,7 +137,7 @@ guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re,
     return rule_severity(u, level);
 }
 
-/* What is bad by what stands around it (a hash, of a password) has another safe form. */
+/* What is bad by what is around it (a hash, of a password) has another safe form. */
 static view fix_for(judge *j, const rule *u, guard_severity severity, taint level, const use *by)
 {
     if (severity > rule_severity(u, level)) return (view){NULL, 0};
@@ -329,7 +329,7 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     return true;
 }
 
-/* What a function would return is no text that is given. */
+/* What a function would return is not text that is given. */
 static bool argument_holds(judge *j, const rule *r, const use *u, const argument *a, taint *level)
 {
     bool function = a->node >= 0 && j->tree.list[a->node].role == NODE_FUNCTION;

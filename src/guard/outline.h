@@ -1,4 +1,4 @@
-/* outline.h - which functions of a window are complete, told from its lines.
+/* outline.h - which functions of a window are complete, found by its lines.
  *
  * What a complete function does was judged when it was written; a parse needs its head, and its
  * body only where a call of it is followed.  So bodies are left out of the parse. */
@@ -30,7 +30,7 @@ typedef struct {
 /* A logical line [begin, end) of text is complete; brackets open before and after it. */
 void outline_line(outline *o, guard_language language, view text, uint32_t begin, uint32_t end,
                   unsigned before, unsigned after);
-/* Text [from, to) goes away, and what stood behind it moves. */
+/* Text [from, to) goes away, and what stood after it moves. */
 void outline_cut(outline *o, uint32_t from, uint32_t to);
 /* Bodies that a parse of text can do without, at most OUTLINE_DONE_MAX; returns how many. */
 uint32_t outline_holes(const outline *o, guard_language language, view text, outline_hole *out);

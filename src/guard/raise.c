@@ -69,7 +69,7 @@ awaited finding_describe(const guard_stream *s, known_finding what, place first,
                                  .goes_on = s->continues}};
 }
 
-/* Are the held bytes [from, to) new, one behind the other, and nothing between them? */
+/* Are the held bytes [from, to) new, one after the other, and nothing between them? */
 bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to)
 {
     enum { GAP = 6 + GUARD_MARGIN_BYTES }; /* a newline with two backslashes, a margin, a + */
@@ -100,7 +100,7 @@ static void keep_line(guard_stream *s, guard_finding *f, uint32_t from, uint32_t
     f->to = to - begin;
     f->line_begin = s->map[begin].at;
     f->escapes = (uint8_t)(s->escaped + carrier_is_string(&s->carrier));
-    /* An escaped newline has a backslash for each string that it stands in. */
+    /* An escaped newline has a backslash for each string that it is in. */
     f->line_end = s->map[end - 1].at + 1 + (held[end - 1] == '\n' ? f->escapes : 0);
     f->quote = carrier_quote(&s->carrier);
     f->n_margin = s->unwrap.n_margin;
@@ -160,7 +160,7 @@ void finding_raise(guard_stream *s, const awaited *a, view line)
     else add_finding(s, a->finding, false);
 }
 
-/* A call that stays open over several lines is seen with each of them, and told once. */
+/* A call that stays open over several lines is seen with each of them, and reported once. */
 static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
 {
     for (uint32_t i = 0; i < ARRAY_LEN(s->told); i++)

@@ -2,7 +2,7 @@
  *
  * A refusal takes as little of the line as its language allows: the innermost statement around what
  * is weak, or what is weak alone, or the condition of the block that the line opens.  What opens or
- * closes a block stays, as the text behind the line belongs to it: a form whose brackets are not
+ * closes a block stays, as the text after the line belongs to it: a form whose brackets are not
  * those of the line is none. */
 #include "guard/repair.h"
 
@@ -50,7 +50,7 @@ static size_t skip_heads(const repair *r, const repair_depths *d, size_t at)
     return at;
 }
 
-/* Python: behind "if x:", and the last ";". */
+/* Python: after "if x:", and the last ";". */
 static size_t begin_python(const repair *r, const repair_depths *d)
 {
     static const char *const heads[] = {"if", "elif", "else", "for", "while", "with", "try",
@@ -113,7 +113,7 @@ static bool in_function(const repair *r, size_t begin)
     return found;
 }
 
-/* Words of the shell that stand before a command, and behind it. */
+/* Words of the shell that stand before a command, and after it. */
 static void shell_command(const repair *r, size_t *begin, size_t *end)
 {
     static const char *const words[] = {"if", "elif", "while", "until", "then", "do", "else", "!",
@@ -309,7 +309,7 @@ static bool write_header(const repair *r, writing *w)
     return false;
 }
 
-/* A function that is weak as a whole refuses: its body, or what stands before its end. */
+/* A function that is weak as a whole refuses: its body, or what comes before its end. */
 static bool write_body(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, close = r->to, first = repair_skip_blanks(r->line, 0);
@@ -334,7 +334,7 @@ static bool write_body(const repair *r, const repair_depths *d, writing *w)
     return true;
 }
 
-/* ---- text that is no code ---- */
+/* ---- text that is not code ---- */
 
 static bool write_value(const repair *r, writing *w)
 {
@@ -387,7 +387,7 @@ static bool names_secret(const char *name, size_t n)
     return false;
 }
 
-/* The name that stands before a value, as one of the environment: dbPassword, "db-password":.  An
+/* The name that comes before a value, as one of the environment: dbPassword, "db-password":.  An
  * argument has the name of the one before it, if that names a secret. */
 static bool put_name(const repair *r, size_t at, writing *w)
 {

@@ -1,10 +1,10 @@
-/* repair_bound.c - refusals that leave names bound and used, so that what stands around them is
+/* repair_bound.c - refusals that leave names bound and used, so that what is around them is
  * compiled: Java, Go, TypeScript, C. */
 #include <ctype.h>
 
 #include "guard/repair_parts.h"
 
-/* "Type name = weak": the place behind the sign; 0 when the line binds nothing. */
+/* "Type name = weak": the place after the sign; 0 when the line binds nothing. */
 static size_t behind_binding(const repair *r, const repair_depths *d)
 {
     for (size_t i = r->indent + 1; i + 1 < r->from && i + 1 < d->n; i++) {

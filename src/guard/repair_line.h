@@ -16,7 +16,7 @@ typedef struct {
 repair_brackets repair_read_brackets(guard_language language, view text);
 bool repair_same_brackets(const repair_brackets *a, const repair_brackets *b);
 
-/* Behind each byte of a line: what is open innermost, and how much in all. */
+/* After each byte of a line: what is open innermost, and how much in all. */
 typedef struct {
     bool text; /* the byte is of a string or a comment */
     char inner;
@@ -29,7 +29,7 @@ typedef struct {
 } repair_depths;
 
 void repair_read_depths(repair_depths *d, guard_language language, view line);
-/* Behind the bracket that closes the one at `at`. */
+/* After the bracket that closes the one at `at`. */
 size_t repair_behind_bracket(const repair_depths *d, size_t at);
 
 size_t repair_skip_blanks(view line, size_t at);

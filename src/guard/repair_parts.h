@@ -16,7 +16,7 @@ typedef struct {
     const guard_finding *f;
     view line, newline;
     size_t indent, from, to;
-    bool outside; /* of every function, by how it stands there */
+    bool outside; /* of every function, by how it is there */
     bool pointer; /* its value is one */
     bool leaves;  /* what is replaced ended the function: "return x;" */
 } repair;
@@ -35,7 +35,7 @@ bool repair_put_expression(writing *w, const repair *r, bool called);
 
 /* ---- repair_bound.c ---- */
 
-/* Only what the name is given refuses: what comes behind the line is compiled as it was. */
+/* Only what the name is given refuses: what comes after the line is compiled as it was. */
 bool repair_write_bound(const repair *r, const repair_depths *d, writing *w);
 
 #endif

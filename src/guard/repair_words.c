@@ -62,7 +62,7 @@ bool repair_put_statement(writing *w, const repair *r, bool ends)
     case GUARD_JAVASCRIPT:
     case GUARD_TYPESCRIPT:
     case GUARD_TSX: before = "throw new Error("; break;
-    case GUARD_JAVA: /* what stands behind it must be reached for javac */
+    case GUARD_JAVA: /* what comes after it must be reached for javac */
         before = ends && !r->leaves ? "if (true) throw new UnsupportedOperationException("
                                     : "throw new UnsupportedOperationException(";
         break;

@@ -72,8 +72,8 @@ typedef struct {
     rule_if ifs[RULE_IFS_MAX];
     pcre2_code *match;         /* RULE_STRING, RULE_LINE */
     pcre2_code *unless;        /* RULE_LINE: what the match must not look like */
-    pcre2_code *seen, *unseen; /* in what stands before, in the window; of a line, with it */
-    pcre2_code *near[RULE_NEAR]; /* guard_severity where that stands around the use */
+    pcre2_code *seen, *unseen; /* in what comes before, in the window; of a line, with it */
+    pcre2_code *near[RULE_NEAR]; /* guard_severity where that is around the use */
     bool secret;               /* the match must look like a secret */
     bool live;                 /* and like one that a machine made */
     view *literals;            /* RULE_STRING, RULE_LINE: what wakes it */

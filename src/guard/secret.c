@@ -1,7 +1,7 @@
 /* secret.c - does a literal look like a secret?
  *
  * Entropy alone is the worst of detectors; here it is the last question about a value that already
- * stands where a secret would. */
+ * is where a secret would. */
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -86,7 +86,7 @@ static bool is_header(view text)
     return dash;
 }
 
-/* Paths, addresses, names of things, formats: what stands beside credentials' names in code. */
+/* Paths, addresses, names of things, formats: what is beside credentials' names in code. */
 static bool is_label(view text, counts c)
 {
     if (c.space || is_header(text)) return true;

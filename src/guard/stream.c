@@ -180,7 +180,7 @@ static bool is_branch(view line)
 }
 
 /* Where the part that stays begins: the outermost line among those that fit, and never one within a
- * text or brackets, as all behind it would be read as what it is not. */
+ * text or brackets, as all after it would be read as what it is not. */
 static uint32_t cut_place(const guard_stream *s)
 {
     uint32_t best = s->n - GUARD_WINDOW_KEPT, least = UINT32_MAX;
@@ -206,7 +206,7 @@ static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
 }
 
 /* Of the whole import: names in brackets may go on over lines.  Half of it would open a bracket
- * that nothing closes, and all behind it would be read as names.  from: its end is not there. */
+ * that nothing closes, and all after it would be read as names.  from: its end is not there. */
 static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
 {
     lexer x;
@@ -342,7 +342,7 @@ static void relex(guard_stream *s)
     for (uint32_t i = 0; i < s->n; i++) lexer_step(&s->lexer, s->text[i]);
 }
 
-/* While the language is not known, what stands there is held, and judged when it is.  finally: no
+/* While the language is not known, what is there is held, and judged when it is.  finally: no
  * more of it comes. */
 static void find_language(guard_stream *s, bool finally)
 {

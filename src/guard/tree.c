@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 /* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar, thirty where it
- * is no text of it.  This is the last resort against a grammar that runs away; it goes by the
+ * is not text of it.  This is the last resort against a grammar that runs away; it goes by the
  * processor time of this thread, so that it never decides otherwise, also not on a busy machine or
  * one that is stopped for a while. */
 enum { PARSE_S_MAX = 10, SLICE_US = 1000000 };
@@ -139,7 +139,7 @@ static void parse(void *arg)
     ts_parser_delete(parser);
 }
 
-/* Nothing stands where the body was; in Python something must. */
+/* Nothing is where the body was; in Python something must. */
 static void leave_out(tree *t, outline_hole hole)
 {
     uint32_t at = hole.begin;

@@ -83,7 +83,7 @@ static void step_json(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     }
 }
 
-/* A turn is an answer, in which an object of JSON that begins a line or stands behind a mark is a
+/* A turn is an answer, in which an object of JSON that begins a line or comes after a mark is a
  * call.  What it says outside of its strings is text as well. */
 static void step_turn(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {

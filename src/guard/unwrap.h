@@ -12,7 +12,7 @@ enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_SAID_BYTES = 200, UNWRAP
 
 typedef enum {
     UNWRAP_FRESH,  /* written now */
-    UNWRAP_AROUND, /* stands around a change, before it and behind it */
+    UNWRAP_AROUND, /* is around a change, before it and after it */
     UNWRAP_OLD,    /* what a change takes away */
 } unwrap_side;
 
@@ -28,7 +28,7 @@ typedef struct {
     void *arg;
     /* Another text begins. */
     void (*segment)(void *arg, unwrap_segment s);
-    /* A byte of it, and where it stands in the stream. */
+    /* A byte of it, and where it is in the stream. */
     void (*byte)(void *arg, char c, uint64_t at, unwrap_side side);
     /* A change begins or is complete: what was taken away before is of another one. */
     void (*edit)(void *arg);
@@ -53,7 +53,7 @@ typedef struct {
     bool start;       /* nothing but blanks was read of an answer: it may be code without a fence */
     bool bare;        /* it is */
     bool blank;       /* the last line of it was blank */
-    bool in_prose;    /* the search/replace block stands in prose */
+    bool in_prose;    /* the search/replace block is in prose */
     bool soft_path, soft_said;
     char head[UNWRAP_HEAD_BYTES]; /* of a line; in a block, it is withheld while it may be a mark */
     uint64_t head_at[UNWRAP_HEAD_BYTES];
@@ -69,7 +69,7 @@ typedef struct {
     bool in_path, in_old, is_new, is_diff; /* what the string is */
     bool had_old; /* the object said what it takes away */
     /* a turn */
-    char before;      /* the last byte of its line that is no blank; 0 */
+    char before;      /* the last byte of its line that is not blank; 0 */
     bool in_json, in_value;
     bool after_old; /* the last line of prose may be the first one of a diff */
 } unwrap;

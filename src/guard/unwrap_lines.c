@@ -40,7 +40,7 @@ static void set_prose(unwrap *u, const unwrap_sink *to)
     unwrap_set_mode(u, UNWRAP_PROSE, GUARD_TEXT, false, to);
 }
 
-/* What stands before the text of a line: blanks of a list's item, signs of a quotation. */
+/* What comes before the text of a line: blanks of a list's item, signs of a quotation. */
 static uint8_t margin_of(view line)
 {
     uint8_t n = 0;

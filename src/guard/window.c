@@ -12,7 +12,7 @@ static bool is_ruby_part(view line)
     return false;
 }
 
-/* Ruby's blocks close with words; how many are open is told by how the lines are indented. */
+/* Ruby's blocks close with words; how many are open is seen by how the lines are indented. */
 static size_t ruby_ends(view text, char *out, size_t size)
 {
     size_t n = 0, at = text.len, indent = SIZE_MAX;
@@ -31,7 +31,7 @@ static size_t ruby_ends(view text, char *out, size_t size)
         opens |= line.len > 6 && !memcmp(line.ptr + line.len - 6, " begin", 6);
         bool one_line = line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3);
         if (line.len && first - begin < indent) {
-            /* Behind a part of a block its head is still open, at the same place. */
+            /* After a part of a block its head is still open, at the same place. */
             indent = first - begin + is_ruby_part(line);
             if (opens && !one_line) {
                 memcpy(out + n, "\nend", 4);

@@ -6,8 +6,8 @@
 
 enum { WINDOW_CLOSERS = 1024 };
 
-/* Behind text[0, n), which x has read: what closes its brackets, strings and blocks, and a newline.
- * room: bytes behind it that may be written, at least 64.  Returns how many there are then; places
+/* After text[0, n), which x has read: what closes its brackets, strings and blocks, and a newline.
+ * room: bytes after it that may be written, at least 64.  Returns how many there are then; places
  * in the code stay what they are. */
 size_t window_close(const lexer *x, char *text, size_t n, size_t room);
 /* Blanks and tabs that a line begins with. */

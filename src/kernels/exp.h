@@ -5,7 +5,7 @@
  * are rounded to float); all in all the result is within KERNEL_EXP_ULP of e^x.
  *
  * The vector variants (x86/exp_avx2.h, x86/exp_avx512.h) do these operations in this order with
- * these roundings, so that they give these bits; they use this file for what is left over behind
+ * these roundings, so that they give these bits; they use this file for what is left over after
  * the last full vector. */
 #ifndef KERNELS_EXP_H
 #define KERNELS_EXP_H

@@ -168,7 +168,7 @@ static void quantize_run(kernel_act *out, const float *x, uint32_t first, uint32
     }
 }
 
-/* Values behind n are zero. */
+/* Values after n are zero. */
 static void quantize_ref(kernel_act *restrict out, const float *restrict x, uint32_t n,
                          uint32_t share)
 {

@@ -16,7 +16,7 @@
  *   head    f16 d[16], f16 dmin[16], u8 scales[4][16][2], u8 minima[4][16][2]   Q4_K Q5_K
  *           f16 d[16], 32 zeros, i8 scales[8][16][2]                            Q6_K
  *           f16 d[16], 32 zeros, i8 scales[4][16][2]                            IQ4_XS
- *           Scale s stands at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
+ *           Scale s is at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
  *   blocks  eight blocks of quants
  * Types with a scale for 128 values (Q4_W Q8_W):
  *   head    f16 d[n_groups][16] of the whole panel, rounded up to 64 bytes with zeros
@@ -197,7 +197,7 @@ PANEL_INLINE float panel_scale(const uint8_t *head, uint32_t i, uint32_t row)
     return f16_to_f32(h);
 }
 
-/* d of block b of a group of a type with a scale for 32 values; m stands 32 bytes behind. */
+/* d of block b of a group of a type with a scale for 32 values; m is 32 bytes after. */
 PANEL_INLINE float panel_block_scale(block_type type, const uint8_t *group, uint32_t b,
                                      uint32_t row)
 {

@@ -26,11 +26,11 @@ enum {
 #define UNROLLED _Pragma("GCC unroll 8")
 #endif
 
-/* What a tile asks for of the tile behind it, while it is in its last group: the processor's own
+/* What a tile asks for of the tile after it, while it is in its last group: the processor's own
  * prefetchers see a stream only after some misses, and a panel of 896 columns in four bits is 8 KB,
  * so a fifth of the time would go by in seeing.  Eight lines a stream are enough, and more of them,
  * or earlier ones, displace what is being read (docs/performance.md, Decoding).
- *   next: where the first stream continues; the others, stride bytes behind each other.  Behind the
+ *   next: where the first stream continues; the others, stride bytes one after another.  After the
  *   last panel of a matrix that is memory which may not be there, which a prefetch may ask for. */
 enum { TILE_AHEAD_LINES = 8 };
 PANEL_INLINE void tile_prefetch(uintptr_t next, uint32_t n_streams, size_t stride, uint32_t first,
@@ -99,7 +99,7 @@ static inline void matmul_tiled(const matmul_tiles *tiles, size_t panel_bytes, f
 /* Panels one after the other, as they lie in memory: one stream, for processors that read one as
  * fast as four.  It does not begin anew with each tile, so nothing is waited for there
  * (docs/decisions/0038-one-stream-where-one-is-enough.md).  Tokens in parts of like sizes.
- *   tiles: [1 .. TILE_LINE] one panel for so many tokens */
+ *   tiles: [1 .. TILE_LINE] one panel for this many tokens */
 static inline void matmul_line(matmul_tile_fn *const tiles[TILE_LINE + 1], size_t panel_bytes,
                                float *y, size_t y_stride, const uint8_t *panels,
                                const kernel_act *x, uint32_t n_panels, uint32_t n_cols,

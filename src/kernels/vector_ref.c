@@ -14,7 +14,7 @@ float kernel_exp_ref(float x)
  *
  * pi/2 is the sum of three doubles.  k pi/2 loses nothing in the first step, as the difference is
  * a multiple of 2^-52 (or of the last bit of x) below 1 and fma rounds once; the other two steps
- * round r alone.  k < 2^40, so what pi/2 lacks behind 161 bits is below 2^-121. */
+ * round r alone.  k < 2^40, so what pi/2 lacks after 161 bits is below 2^-121. */
 void kernel_sincos_ref(double x, float *sine, float *cosine)
 {
     const double round = 0x1.8p+52;

@@ -147,7 +147,7 @@ static bool stands_outside(const reading *r, const level *whole, const level *ch
     return false;
 }
 
-/* ---- what an identifier does where it stands ---- */
+/* ---- what an identifier does where it is ---- */
 
 static const level *above(const reading *r, uint32_t n)
 {

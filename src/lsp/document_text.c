@@ -29,7 +29,7 @@ static size_t starts_below(const lsp_text *t, size_t p)
 }
 
 
-/* How many lines begin in [from, from + with.len] once `with` stands in the place of [from, to). */
+/* How many lines begin in [from, from + with.len] once `with` is in the place of [from, to). */
 static size_t count_after(const lsp_text *t, size_t from, size_t to, view with)
 {
     const view text = lsp_text_view(t);

@@ -2,7 +2,7 @@
  * count them.
  *
  * Lines end with LF, CR LF or a lone CR.  A position is a line and a number of units in it, both
- * from 0.  One that points behind a line means its end, one behind the text the text's end, and one
+ * from 0.  One that points after a line means its end, one after the text the text's end, and one
  * into the middle of a character that character's begin. */
 #ifndef LSP_DOCUMENT_TEXT_H
 #define LSP_DOCUMENT_TEXT_H

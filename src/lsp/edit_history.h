@@ -26,7 +26,7 @@ typedef struct {
     uint64_t last_serial;
 } edit_history;
 
-/* text: after the change; at `from` stands `with`, where `was` was.  Without memory the history is
+/* text: after the change; at `from` is `with`, where `was` was.  Without memory the history is
  * forgotten. */
 void edit_history_add(edit_history *h, const lsp_text *text, size_t from, view was, view with,
                       uint64_t now);

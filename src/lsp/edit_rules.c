@@ -12,7 +12,7 @@ static bool is_letter(char c)
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* The word or sign at `at`, which is no blank; its end. */
+/* The word or sign at `at`, which is not blank; its end. */
 static size_t word_end(view text, size_t at)
 {
     size_t end = at + 1;
@@ -109,7 +109,7 @@ bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was_text, edit
     return true;
 }
 
-/* ---- what stands around a place ---- */
+/* ---- what is around a place ---- */
 
 void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *out)
 {
@@ -153,7 +153,7 @@ static bool fits(const edit_context *here, const edit_context *wanted)
     return true;
 }
 
-/* Do the words stand at `at`?  *end: behind them. */
+/* Do the words stand at `at`?  *end: after them. */
 static bool stands(view text, size_t at, view words, const code_word *list, size_t n, size_t *end)
 {
     for (size_t i = 0; i < n; i++) {

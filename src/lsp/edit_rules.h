@@ -39,7 +39,7 @@ typedef struct {
 void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *out);
 /* What both have, from the nearest on. */
 void edit_context_join(edit_context *a, const edit_context *b);
-/* Places of code, not of strings and comments, where `a` stands between such words; room for n_max.
+/* Places of code, not of strings and comments, where `a` comes between such words; room for n_max.
  * Returns how many. */
 size_t edit_places(const lsp_text *t, guard_language language, view a, const edit_context *around,
                    code_word *out, size_t n_max);

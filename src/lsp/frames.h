@@ -1,5 +1,5 @@
 /* frames.h - messages of the Language Server Protocol as bytes: a head with Content-Length, an
- * empty line, and so many bytes of JSON.
+ * empty line, and this many bytes of JSON.
  *
  * Bytes come in any pieces.  What is wrong with one message costs that message alone: a body that
  * is too long is passed over, a head without a length is dropped. */

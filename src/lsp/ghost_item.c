@@ -41,8 +41,8 @@ static bool take(brackets *b, char c)
     return true;
 }
 
-/* How far the text may be shown with these brackets; *replaces: what of `behind` it brings.  What
- * it closes was opened by it, on its line, stands behind the caret, or is a block's own end. */
+/* How far the text may be shown with these brackets; *replaces: what of `after` it brings.  What
+ * it closes was opened by it, on its line, comes after the caret, or is a block's own end. */
 static size_t fit_brackets(view text, view before, view behind, bool is_block, size_t *replaces)
 {
     brackets b = {.n = 0};
@@ -62,7 +62,7 @@ static size_t fit_brackets(view text, view before, view behind, bool is_block, s
         if (at < behind.len && behind.ptr[at] == c) *replaces = ++at;
         else if (own && !(behind.len > at && memchr(behind.ptr + at, c, behind.len - at)))
             continue;
-        else if (own) return i; /* what closes it stands further on */
+        else if (own) return i; /* what closes it is further on */
         else if (!is_block || without_blanks((view){text.ptr + line, i - line}) || !line) return i;
     }
     return text.len;

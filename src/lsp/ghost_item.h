@@ -1,5 +1,5 @@
 /* ghost_item.h - what of a proposal an editor is shown at a place: whole lines, whose brackets fit
- * what stands around them. */
+ * what is around them. */
 #ifndef LSP_GHOST_ITEM_H
 #define LSP_GHOST_ITEM_H
 
@@ -8,7 +8,7 @@
 
 typedef struct {
     size_t len;      /* bytes of the proposal, from fit.typed on; 0: nothing to show */
-    size_t replaces; /* bytes behind the caret that it brings itself */
+    size_t replaces; /* bytes after the caret that it brings itself */
     bool is_whole;   /* more of the proposal would not make it longer */
 } lsp_item;
 
@@ -18,7 +18,7 @@ typedef struct {
     bool takes_lines;    /* it waited long enough: lines that are there do without the rest */
 } lsp_item_limits;
 
-/* before: what stands before the caret on its line. */
+/* before: what comes before the caret on its line. */
 lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place, view before,
                      const lsp_item_limits *limits);
 

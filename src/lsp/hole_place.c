@@ -71,11 +71,11 @@ static bool is_comment(view code)
     return code.len >= 3 && !memcmp(code.ptr + code.len - 3, "\"\"\"", 3);
 }
 
-/* A block may come behind what opens one, and below that or below a comment on an empty line. */
+/* A block may come after what opens one, and below that or below a comment on an empty line. */
 static bool may_be_block(const lsp_text *t, uint32_t line, view before, bool is_line_blank)
 {
     size_t from, to;
-    if (!is_line_blank) return ends_in(before, "{:"); /* behind ( the line goes on */
+    if (!is_line_blank) return ends_in(before, "{:"); /* after ( the line goes on */
     while (line-- > 0) {
         lsp_text_line(t, line, &from, &to);
         view above = stripped((view){t->text.ptr + from, to - from});
@@ -94,7 +94,7 @@ lsp_place lsp_place_at(const lsp_text *t, guard_language language, size_t at, bo
     if (at > to) at = to;
     view before = {text + from, at - from};
     lsp_place p = {.behind = {text + at, to - at}, .is_blank = stripped(before).len == 0};
-    bool is_plain = true; /* nothing but closers and blanks behind it */
+    bool is_plain = true; /* nothing but closers and blanks after it */
     for (size_t i = 0; i < p.behind.len; i++) {
         bool is_other = !is_closer(p.behind.ptr[i]) && !is_blank(p.behind.ptr[i]);
         n_other += is_other;

@@ -11,15 +11,15 @@
 enum {
     LSP_LARGE_BYTES = 10 << 20, /* larger files, */
     LSP_LARGE_LINES = 50000,    /* and longer ones, are not completed */
-    LSP_BEHIND_BYTES = 8,       /* other than closers that may stand behind the caret */
+    LSP_BEHIND_BYTES = 8,       /* other than closers that may come after the caret */
 };
 
 typedef enum {
     LSP_SPEAKS = 0,
     LSP_SILENT_LARGE = 1,    /* the file */
     LSP_SILENT_MINIFIED = 2, /* so is nothing that people write */
-    LSP_SILENT_WORD = 3,     /* a word goes on behind the caret */
-    LSP_SILENT_BEHIND = 4,   /* code stands behind it */
+    LSP_SILENT_WORD = 3,     /* a word goes on after the caret */
+    LSP_SILENT_BEHIND = 4,   /* code comes after it */
     LSP_SILENT_TEXT = 5,     /* inside of a string or a comment */
     LSP_SILENCES = 6,
 } lsp_silence;
@@ -28,7 +28,7 @@ typedef struct {
     lsp_silence silence;
     bool is_block;  /* more than a line may come */
     bool is_blank;  /* the caret's line has nothing but blanks before it */
-    view behind;    /* what stands behind the caret on its line */
+    view behind;    /* what comes after the caret on its line */
 } lsp_place;
 
 /* Is it a file that a program wrote?  Reads all of it. */

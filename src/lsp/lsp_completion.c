@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum {
-    HOT_MS = 10000,    /* behind a question a change makes a generation start by itself */
+    HOT_MS = 10000,    /* after a question a change makes a generation start by itself */
     WAIT_MS = 150,
     BLANK_MS = 400,    /* of rest on an empty line: Tab is to stay Tab */
     REST_MS = 150,     /* of the caret, then the prompt of its place is computed */
@@ -451,7 +451,7 @@ uint64_t lsp_completion_due(const lsp_document *d)
     const lsp_question *q = &d->question;
     uint64_t due = d->warm_at_ns ? d->warm_at_ns : UINT64_MAX, at = UINT64_MAX;
     if (q->id) {
-        at = q->asked_ns + WAIT_MS * LSP_MS; /* once: behind it only text can answer */
+        at = q->asked_ns + WAIT_MS * LSP_MS; /* once: after it only text can answer */
         if (q->not_before_ns > at) at = q->not_before_ns;
         if (q->waited) at = UINT64_MAX;
     }

@@ -14,7 +14,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "file:///a%20b" is /a b; of others what stands behind the scheme.  Returns owned. */
+/* "file:///a%20b" is /a b; of others what comes after the scheme.  Returns owned. */
 static char *path_of(view uri, bool *is_file)
 {
     *is_file = view_starts(uri, VIEW("file://"));

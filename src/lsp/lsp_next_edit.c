@@ -2,7 +2,7 @@
  * rename by the language's scopes, and any other change once it was made twice.
  *
  * Silence beats a guess: a name that is bound to nothing here, one that other files know, and a new
- * name that stands there already are left alone. */
+ * name that is there already are left alone. */
 #include "lsp/bindings.h"
 #include "lsp/edit_rules.h"
 #include "lsp/lsp_parts.h"

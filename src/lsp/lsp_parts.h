@@ -54,7 +54,7 @@ typedef struct lsp_document {
     uint64_t serial;  /* of the running order; 0: none */
     uint32_t running; /* its proposal; 0: a warm-up */
     infill_stop stop;
-    bytes after;      /* text behind the running order's place, as it was sent */
+    bytes after;      /* text after the running order's place, as it was sent */
     double logprob;   /* of text that `stop` holds back */
     uint32_t n_lines;
     lsp_question question;
@@ -144,7 +144,7 @@ void lsp_documents_close(lsp_server *s);
 
 /* ---- lsp_completion.c ---- */
 void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
-/* The document changed: bytes [from, to) became n, and the caret is behind them.  Then, behind all
+/* The document changed: bytes [from, to) became n, and the caret is behind them.  Then, after all
  * changes of a message: lsp_follow(). */
 void lsp_completion_moved(lsp_document *d, size_t from, size_t to, size_t n);
 void lsp_follow(lsp_server *s, lsp_document *d, uint64_t now);

@@ -11,13 +11,13 @@ enum {
     LSP_PROPOSALS_MAX = 24,       /* kept of a document */
     LSP_PROPOSAL_BYTES_MAX = 64 << 10,
     LSP_PROPOSAL_AROUND = 1024,   /* bytes on each side by which a place is known again */
-    LSP_PROPOSAL_CLOSERS = 4,     /* that an editor may have put in behind the caret */
+    LSP_PROPOSAL_CLOSERS = 4,     /* that an editor may have put in after the caret */
 };
 
 typedef struct {
     uint32_t id;
     size_t at;             /* of the document, where it begins */
-    uint64_t before, after; /* hashes of what stands there */
+    uint64_t before, after; /* hashes of what is there */
     size_t n_before;       /* bytes of `before` */
     bytes text;
     bytes marks;           /* of lsp_mark, one a token */
@@ -40,13 +40,13 @@ typedef struct {
     uint32_t n, last_id;
 } lsp_proposals;
 
-/* Where a proposal stands at a place. */
+/* Where a proposal is at a place. */
 typedef struct {
     size_t typed;     /* bytes of it that are there */
-    size_t n_closers; /* bytes behind the place that its end brings, too */
+    size_t n_closers; /* bytes after the place that its end brings, too */
 } lsp_fit;
 
-/* A new one for the text between [.., at) with `seed` and [behind, ..); NULL without memory.  It
+/* A new one for the text between [.., at) with `seed` and [after, ..); NULL without memory.  It
  * stays where it is until the next begin or drop. */
 lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t at, size_t behind,
                                   view seed);

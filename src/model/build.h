@@ -78,9 +78,9 @@ void build_embed(builder *b);
 /* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for what
  * differs.  Biases and head norms are taken where the file has them. */
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
-/* Blocks behind the last, for tokens further on (MTP), are not run: they are no layers. */
+/* Blocks after the last, for tokens further on (MTP), are not run: they are no layers. */
 void build_without_mtp(builder *b);
-/* QKV, ATTEND and OUT, whose q has a gate behind each head. */
+/* QKV, ATTEND and OUT, whose q has a gate after each head. */
 step_op *build_attention_gated(builder *b, uint32_t layer);
 /* delta_net.c: the keys of layers with a state; then LINEAR_IN, CONV, DELTA and OUT. */
 void build_recurrence(builder *b);

@@ -1,4 +1,4 @@
-/* gemma3.c - Gemma 3: norms before and behind every branch, an RMSNorm on every Q and K head, gated
+/* gemma3.c - Gemma 3: norms before and after every branch, an RMSNorm on every Q and K head, gated
  * GELU, embeddings times the root of their width; five of six layers see a window and turn by a
  * smaller base, the others see everything. */
 #include <math.h>

@@ -73,7 +73,7 @@ static size_t panel_area(const model_matrix *w)
     return w->panel_bytes * w->n_panels * w->n_matrices;
 }
 
-/* A screen's errors and a head's norms lie behind its panels, so that what keeps the ones keeps the
+/* A screen's errors and a head's norms come after its panels, so that what keeps the ones keeps the
  * others. */
 static size_t bounds_area(const model_matrix *w)
 {
@@ -181,7 +181,7 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
                      (int)(name.len < 64 ? name.len : 64), name.ptr, known);
 }
 
-/* An encoder of an architecture that we know: what it makes of a token depends on those behind it,
+/* An encoder of an architecture that we know: what it makes of a token depends on those after it,
  * so it would run, and write nonsense. */
 static int check_direction(const gguf_file *file, const char *arch, cerium_error *err)
 {

@@ -25,9 +25,9 @@ typedef struct {
     size_t panel_bytes;
     uint8_t *panels;       /* [n_matrices][n_panels][panel_bytes]; owned by the model */
     bool is_screen;        /* of an output head: coarse, and knows how coarse it is */
-    float *row_error;      /* of a screen: [16 n_panels] behind its panels, see step_op */
+    float *row_error;      /* of a screen: [16 n_panels] after its panels, see step_op */
     bool has_norms;        /* of an output head of which logits may be left out */
-    float *panel_norm;     /* [n_panels] behind its panels: the greatest |row| of each; or NULL */
+    float *panel_norm;     /* [n_panels] after its panels: the greatest |row| of each; or NULL */
 } model_matrix;
 
 /* How far the float arithmetic of a product may be from the real numbers, for each unit of |w| |x|:
@@ -120,7 +120,7 @@ typedef struct {
     uint32_t rope;                /* QKV: which of the shape's tables, or STEP_NO_ROPE */
     float attention_scale;        /* QKV: of q k */
     bool is_row_norm;             /* QKV: head_norm is of all heads of a row together */
-    bool is_gated;                /* QKV: w[0] has behind each head of q as many rows of a gate;
+    bool is_gated;                /* QKV: w[0] has after each head of q as many rows of a gate;
                                      ATTEND: a *= its sigmoid.  FFN_DOWN: what is added is times
                                      the sigmoid of ROUTE's w[1] n, one number */
     const float *norm;            /* [n_embd]; of x, where the kind has one */

@@ -21,7 +21,7 @@ static void check_sections(builder *b)
         build_fail(b, "key %s: these sections are not supported", key);
 }
 
-/* Which layers keep a state: the file's list, or all but the last of so many. */
+/* Which layers keep a state: the file's list, or all but the last of this many. */
 static void find_recurrent(builder *b, bool *is_recurrent)
 {
     const uint32_t n = b->program.shape.n_layers;

@@ -18,7 +18,7 @@ struct http_reader {
     llhttp_t parser;
     reader_state state;
     bytes text;    /* target, then name and value of each field, each with a NUL */
-    size_t fields; /* where the first field stands in text */
+    size_t fields; /* where the first field is in text */
     uint32_t n_fields;
     bool has_head;     /* it is whole */
     size_t head_bytes; /* of the head, as received */
@@ -482,7 +482,7 @@ const char *http_reader_host(const http_reader *r)
     return r->host;
 }
 
-/* ---- what stands in a target ---- */
+/* ---- what is in a target ---- */
 
 static int hex_digit(char c)
 {

@@ -67,7 +67,7 @@ const char *http_reader_field(const http_reader *r, const char *name);
 /* The same into out; "" when it is not there or too long for out. */
 void http_reader_copy(const http_reader *r, const char *name, char *out, size_t cap);
 
-/* ---- what stands in a target ---- */
+/* ---- what is in a target ---- */
 
 /* %XX decoded in place, and '+' as a blank where it is an argument; false when it is malformed or
  * holds a NUL. */

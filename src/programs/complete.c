@@ -219,7 +219,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
                 const int32_t *tokens, size_t n, generation *g, cerium_error *err)
 {
     size_t before = c->at < BEFORE_BYTES ? c->at : BEFORE_BYTES;
-    if (c->measured) { /* no token behind the end counts: drafts bring several at a time */
+    if (c->measured) { /* no token after the end counts: drafts bring several at a time */
         c->o.sampling.logprobs = true;
         c->o.sampling.step_tokens_max = 1;
     }

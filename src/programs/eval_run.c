@@ -78,7 +78,7 @@ static int score_documents(runner *r)
 
 /* ---- lines ---- */
 
-/* What stands before at, in whole lines where it is cut. */
+/* What comes before at, in whole lines where it is cut. */
 static view before(const eval_document *d, size_t at, size_t max)
 {
     size_t begin = at > max ? at - max : 0;
@@ -106,7 +106,7 @@ static cerium_context_file neighbour(const runner *r, size_t document, size_t ma
     return (cerium_context_file){d->path, d->text, d->len < max ? d->len : max};
 }
 
-/* Owned tokens that ask for the task, at most max; less of the text until they fit.  What stands
+/* Owned tokens that ask for the task, at most max; less of the text until they fit.  What is
  * before may end within a token: *heal_prefix, as in `cerium run` and `complete`. */
 static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max, int32_t **tokens,
                        size_t *n, view *heal_prefix)

@@ -32,7 +32,7 @@ typedef struct {
     uint64_t neighbour_bytes; /* of another file of the package, before holes */
     uint64_t seed;
     double pointer;       /* in lines, see cerium_sampling; below 0: as the model file says */
-    bool unhealed; /* what stands before ends where it ends, not where a token does */
+    bool unhealed; /* what comes before ends where it ends, not where a token does */
 } eval_options;
 
 /* The session scores SCORE tokens in a pass: open it with eval_session_config(). */

@@ -36,7 +36,7 @@ void guarding_close(guarding *g);
 CERIUM_CHECKED int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err);
 /* A dim line for each of findings [n] that the reader of the text should know of. */
 void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n);
-/* Text that is whole already, behind the code `before` (GUARD_CODE).  CERIUM_ERR_FORMAT when
+/* Text that is whole already, after the code `before` (GUARD_CODE).  CERIUM_ERR_FORMAT when
  * something in it is to be blocked: "NAME FATE: a line would be weak: ..."; what is to be warned of
  * is told. */
 CERIUM_CHECKED int guarding_judge(guarding *g, const guard_stream_config *config, view before,

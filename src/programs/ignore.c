@@ -11,7 +11,7 @@ enum { TEXT_BYTES_MAX = 64 << 20, INDEX_BYTES_MAX = 256 << 20 };
 
 /* ---- patterns ---- */
 
-/* "[a-z]" at pattern[*at]: moves behind it.  A bracket that nothing closes is itself. */
+/* "[a-z]" at pattern[*at]: moves after it.  A bracket that nothing closes is itself. */
 static bool in_brackets(view pattern, size_t *at, unsigned char c)
 {
     size_t i = *at + 1;
@@ -79,7 +79,7 @@ static view first_name(view path, view *rest)
 
 bool ignore_glob(view pattern, view path)
 {
-    view after = {NULL, 0}, tried = path, rest, left; /* behind the last "**", and where it ends */
+    view after = {NULL, 0}, tried = path, rest, left; /* after the last "**", and where it ends */
     while (path.len) {
         view part = first_name(pattern, &rest), name = first_name(path, &left);
         if (pattern.len && view_equal(part, VIEW("**"))) {
@@ -221,7 +221,7 @@ static int add_name(tracked_files *t, const char *name, size_t len)
     return bytes_append(&t->text, "", 1);
 }
 
-/* The name of an entry of version 4: so many bytes less of the one before, and then these. */
+/* The name of an entry of version 4: this many bytes less of the one before, and then these. */
 static int add_shortened(tracked_files *t, view *rest)
 {
     char name[4096];

@@ -27,7 +27,7 @@ static const gguf_tensor *part(const gguf_file *file, const gguf_tensor *tensor,
     return gguf_find_tensor(file, name);
 }
 
-/* Sums [n] to means; false where one of them is no sum of squares. */
+/* Sums [n] to means; false where one of them is not a sum of squares. */
 static bool means(float *out, const float *sums, float count, uint64_t n)
 {
     double all = 0;

@@ -8,7 +8,7 @@
 
 #include "gguf/gguf.h"
 
-/* CERIUM_ERR_FORMAT for a GGUF file that is no importance matrix. Close with gguf_close(). */
+/* CERIUM_ERR_FORMAT for a GGUF file that is not an importance matrix. Close with gguf_close(). */
 CERIUM_CHECKED int importance_open(gguf_file **out, const char *path, cerium_error *err);
 
 /* Weights for block_quantize(): mean squares, [matrices][columns], with a little for columns that

@@ -106,7 +106,7 @@ static void end_answer(slot *l)
 }
 
 /* The prompt within its bound: text far from the hole goes first, three bytes before it for one
- * behind it. */
+ * after it. */
 static int make_prompt(lsp_engine *e, slot *l, const lsp_order *o, cerium_error *err)
 {
     size_t before = o->before.len - l->n_heal, after = o->after.len;

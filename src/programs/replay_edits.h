@@ -6,7 +6,7 @@
 
 typedef struct {
     const char *path;       /* JSON lines with `before` and `after`, and maybe `instruction` */
-    uint32_t n_edits;       /* at most so many; 0 = all */
+    uint32_t n_edits;       /* at most this many; 0 = all */
     uint32_t n_plain;       /* tokens of each that are decoded plainly, to compare; 0 = none */
     bool no_prediction;     /* the file is in the prompt alone */
     const char *tokenizer;  /* another model, whose tokens the texts become; NULL = the model's */

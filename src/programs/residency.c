@@ -134,7 +134,7 @@ static bool better(const residency_machine *machine, residency_advice *a, double
     return a->speed * 100 >= than * GAIN_PERCENT;
 }
 
-/* Bytes of a step whose matrices have at most so many bits a weight. */
+/* Bytes of a step whose matrices have at most this many bits a weight. */
 static uint64_t with_bits(const residency_model *m, double bits, bool head_only)
 {
     uint64_t n = 0;

@@ -1,7 +1,7 @@
 /* residency.h - where a model's weights and KV live on a machine, and the tokens/s that follows:
  * the arithmetic of `cerium inspect --plan`, without hardware in it.
  *
- * One token reads every weight of its step once, and the KV of what stands before it, in the same
+ * One token reads every weight of its step once, and the KV of what comes before it, in the same
  * order every time.  So a level of the memory hierarchy helps only when the whole working set fits:
  * otherwise it evicts exactly what is read next. Speed is at most the bandwidth of that level over
  * the bytes of one token. */
@@ -52,7 +52,7 @@ residency_model residency_of(const gguf_file *file);
 uint64_t residency_step_bytes(const residency_model *m);
 /* KV bytes that the token after depth others reads; a value has 1 (i8), 2 or 4 (f16, f32). */
 uint64_t residency_kv_bytes(const residency_model *m, uint32_t kv_value_bytes, uint64_t depth);
-/* The innermost level that holds so many bytes beside what else needs a place in it. */
+/* The innermost level that holds this many bytes beside what else needs a place in it. */
 uint32_t residency_place(const residency_machine *machine, uint64_t n_bytes);
 /* Tokens/s at most when one token reads n_bytes. */
 double residency_speed(const residency_machine *machine, uint64_t n_bytes);

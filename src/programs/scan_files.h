@@ -1,4 +1,4 @@
-/* scan_files.h - files and folders read by the watchdog on all cores, told in their order. */
+/* scan_files.h - files and folders read by the watchdog on all cores, reported in their order. */
 #ifndef PROGRAMS_SCAN_FILES_H
 #define PROGRAMS_SCAN_FILES_H
 
@@ -24,7 +24,7 @@ typedef struct {
     char other[200];           /* one of those */
 } scan_job;
 
-/* Files, folders, and "-" for standard input, of which findings are told as they come.
+/* Files, folders, and "-" for standard input, of which findings are reported as they come.
  * CERIUM_ERR_MEMORY; what found() returns. */
 CERIUM_CHECKED int scan_files(scan_job *job, int n, char **paths, cerium_error *err);
 

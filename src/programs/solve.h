@@ -92,7 +92,7 @@ bool solve_place_read(const char *text, bool is_file, solve_place *out);
 /* What is written anew.  CERIUM_ERR_ARGUMENT. */
 CERIUM_CHECKED int solve_place_span(const solve_place *p, view text, solve_span *out,
                                     cerium_error *err);
-/* The body of a function, behind its docstring.  CERIUM_ERR_ARGUMENT: there is none. */
+/* The body of a function, after its docstring.  CERIUM_ERR_ARGUMENT: there is none. */
 CERIUM_CHECKED int solve_function_span(view text, wire_language language, const char *name,
                                        solve_span *out, cerium_error *err);
 /* The text of line n (from 1) without its indentation and its break; empty beyond the last. */
@@ -110,7 +110,7 @@ typedef struct {
     size_t begin, end;
 } solve_token;
 
-/* The token at *at, which moves behind it; false at the end.  Tokens cover the text. */
+/* The token at *at, which moves after it; false at the end.  Tokens cover the text. */
 bool solve_token_next(view text, wire_language language, size_t *at, solve_token *out);
 /* What of a program makes it another: its tokens without comments and blanks, but for Python's
  * indentation.  Only [begin, end) is read: the rest is equal. */

@@ -1,4 +1,4 @@
-/* solve_edit.c - what stands around a token, and how one becomes a variant. */
+/* solve_edit.c - what is around a token, and how one becomes a variant. */
 #include "programs/solve_mutate.h"
 
 enum { EDIT_BYTES = 400 };
@@ -57,7 +57,7 @@ int mutate_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32
     return mutate_edit(m, begin, end, (view){text, len});
 }
 
-/* ---- what stands around a token ---- */
+/* ---- what is around a token ---- */
 
 bool mutate_is_closer(const mutator *m, uint32_t i)
 {
@@ -87,7 +87,7 @@ bool mutate_is_operand(const mutator *m, uint32_t i)
     return mutate_is_closer(m, i);
 }
 
-/* Behind the bracket that opens at i; m->n where it stays open. */
+/* After the bracket that opens at i; m->n where it stays open. */
 uint32_t mutate_behind_bracket(const mutator *m, uint32_t i)
 {
     uint32_t depth = 0;
@@ -100,7 +100,7 @@ uint32_t mutate_behind_bracket(const mutator *m, uint32_t i)
     return m->n;
 }
 
-/* Behind the operand that begins at i, with its calls, subscripts and members; i: there is none. */
+/* After the operand that begins at i, with its calls, subscripts and members; i: there is none. */
 uint32_t mutate_operand_end(const mutator *m, uint32_t i)
 {
     uint32_t at = i;

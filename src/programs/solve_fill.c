@@ -1,4 +1,4 @@
-/* solve_fill.c - texts for an empty place, without a model: what a line lacks often stands in the
+/* solve_fill.c - texts for an empty place, without a model: what a line lacks often is in the
  * file already, or is a small form of names that are near. */
 #include "programs/solve_mutate.h"
 
@@ -70,7 +70,7 @@ static void read_pieces(filler *f)
     uint32_t near = 0;
     while (near < m->n && m->tokens[near].begin < f->at.begin) near++;
     for (uint32_t step = 0; step < 2 * m->n; step++) {
-        /* One behind the place, one before it, and so on. */
+        /* One after the place, one before it, and so on. */
         uint32_t far = step / 2, i = step % 2 ? near + far : near - far - 1;
         if ((step % 2 ? i >= m->n : far >= near)) continue;
         bool inner = i > 0 && (mutate_is(m, i - 1, ".") || mutate_is(m, i - 1, "->"));
@@ -153,7 +153,7 @@ static int fill_twos(filler *f, const char *const *forms, uint32_t n_forms)
     return CERIUM_OK;
 }
 
-/* Does a statement begin here: at the beginning of a line, behind a head or another statement? */
+/* Does a statement begin here: at the beginning of a line, after a head or another statement? */
 static bool is_statement(const filler *f)
 {
     const view text = f->m->set->text;

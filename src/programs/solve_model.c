@@ -52,7 +52,7 @@ static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium
         RETURN_IF(encode(m->engine, (view){prefix.ptr, prefix.len - p[1].n_heal},
                          CERIUM_TOKENIZE_BEGIN, &p[1].tokens, &p[1].n, err));
         if (p[0].n + m->n_tokens_max < context && p[1].n + m->n_tokens_max < context) {
-            if (p[1].n == 0) { /* nothing stands before it */
+            if (p[1].n == 0) { /* nothing comes before it */
                 memory_free(p[1].tokens);
                 p[1] = (maker_prompt){0};
             }
@@ -133,7 +133,7 @@ static int start(solve_model *m, maker_stream *s, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Without blanks at its end, and without the rest of the line, which stands there already. */
+/* Without blanks at its end, and without the rest of the line, which is there already. */
 static view trimmed(const solve_model *m, const maker_stream *s)
 {
     view text = {s->text.ptr, s->text.len}, all = m->set->text;
@@ -197,7 +197,7 @@ int maker_pump(solve_model *m, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Models write the indentation of a line, too: they saw no holes behind it. */
+/* Models write the indentation of a line, too: they saw no holes after it. */
 static void begin_line(const solve_model *m, solve_span *place)
 {
     size_t at = place->begin;

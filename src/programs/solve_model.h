@@ -9,7 +9,7 @@
 
 enum { MODEL_STREAMS = 64, MODEL_FORMS = 2 };
 
-/* A place's prompt: what stands around it, or only what stands before it. */
+/* A place's prompt: what is around it, or only what comes before it. */
 typedef struct {
     int32_t *tokens; /* owned; NULL: the model has no such form */
     size_t n, n_heal;

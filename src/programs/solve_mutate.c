@@ -127,7 +127,7 @@ static int add_parts(mutator *m, uint32_t i)
     static const char *const links[] = {" and ", " or ", " && ", " || "};
     const bool python = m->set->language == WIRE_PYTHON;
     bool asks = mutate_is(m, i, "if") || mutate_is(m, i, "elif") || mutate_is(m, i, "while");
-    uint32_t first = python ? i + 1 : i + 2; /* behind the bracket */
+    uint32_t first = python ? i + 1 : i + 2; /* after the bracket */
     for (uint32_t k = 0; asks && first < m->n && k < m->n_names && k < NEAR_NAMES; k++)
         for (int link = python ? 0 : 2; link < (python ? 2 : 4); link++) {
             const view parts[] = {m->names[k], view_of(links[link])};
@@ -241,7 +241,7 @@ static int read_tokens(mutator *m, const solve_span *spans, uint32_t n)
 {
     m->n = 0;
     for (uint32_t i = 0; i < n; i++) {
-        solve_token t; /* from the beginning: a place may be behind quotes that close */
+        solve_token t; /* from the beginning: a place may be after quotes that close */
         for (size_t at = 0; solve_token_next(m->set->text, m->set->language, &at, &t);) {
             if (t.kind == TOKEN_BLANK || t.kind == TOKEN_COMMENT || t.kind == TOKEN_BREAK) continue;
             if (t.begin < spans[i].begin) continue;

@@ -28,14 +28,14 @@ bool mutate_is(const mutator *m, uint32_t i, const char *word);
 bool mutate_among(view word, const char *words);
 /* Tokens [a, b) with what is between them. */
 view mutate_span(const mutator *m, uint32_t a, uint32_t b);
-/* Behind the operand that begins at i, with its calls, subscripts and members; i: there is none. */
+/* After the operand that begins at i, with its calls, subscripts and members; i: there is none. */
 uint32_t mutate_operand_end(const mutator *m, uint32_t i);
 /* Is it an operator between two operands? */
 bool mutate_is_binary(const mutator *m, uint32_t i);
 bool mutate_is_operand(const mutator *m, uint32_t i);
 bool mutate_is_closer(const mutator *m, uint32_t i);
 bool mutate_is_keyword(view word);
-/* Behind the bracket that opens at i; m->n where it stays open. */
+/* After the bracket that opens at i; m->n where it stays open. */
 uint32_t mutate_behind_bracket(const mutator *m, uint32_t i);
 /* Where the operand that ends before i begins; i: there is none. */
 uint32_t mutate_operand_begin(const mutator *m, uint32_t i);

@@ -5,7 +5,7 @@
 
 enum { LINES_MAX = 1 << 30 };
 
-/* The number at the end of *rest, behind the byte `mark`; *rest loses both.  False: there is
+/* The number at the end of *rest, after the byte `mark`; *rest loses both.  False: there is
  * none. */
 static bool take_number(view *rest, char mark, uint32_t *out)
 {
@@ -117,7 +117,7 @@ static bool token_is(view text, const solve_token *t, const char *word)
     return view_equal((view){text.ptr + t->begin, t->end - t->begin}, view_of(word));
 }
 
-/* Behind what closes the bracket at *t, which is open. */
+/* After what closes the bracket at *t, which is open. */
 static bool skip_brackets(view text, wire_language language, size_t *at, solve_token *t)
 {
     uint32_t depth = 1;
@@ -129,7 +129,7 @@ static bool skip_brackets(view text, wire_language language, size_t *at, solve_t
     return depth == 0;
 }
 
-/* Lines behind the head that are indented more than it, without a docstring. */
+/* Lines after the head that are indented more than it, without a docstring. */
 static bool python_body(view text, size_t head, size_t colon, solve_span *out)
 {
     size_t begin = line_end(text, colon), line = head;
@@ -168,7 +168,7 @@ static bool braced_body(view text, wire_language language, size_t open, solve_sp
     return true;
 }
 
-/* Behind the name: its parameters, and what follows up to the body. */
+/* After the name: its parameters, and what follows up to the body. */
 static bool body_behind(view text, wire_language language, size_t head, size_t at, solve_span *out)
 {
     solve_token t;

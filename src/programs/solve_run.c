@@ -70,7 +70,7 @@ static int look_at_pass(solve *s, uint32_t index, cerium_error *err)
     return s->o.json ? solve_show_pass(s, index, err) : CERIUM_OK;
 }
 
-/* Behind the first that passes, as many are looked at as were before it, and some: what passes weak
+/* After the first that passes, as many are looked at as were before it, and some: what passes weak
  * tests by chance is then seen beside what is right. */
 static uint32_t enough(const solve *s)
 {

@@ -24,7 +24,7 @@ static size_t line_end(view text, size_t at)
     return at;
 }
 
-/* Behind the string that begins at `at`. */
+/* After the string that begins at `at`. */
 static size_t string_end(view text, size_t at, wire_language language)
 {
     char quote = text.ptr[at];

@@ -359,7 +359,7 @@ static uint32_t prefill(simulate *s)
     return n - 1;
 }
 
-/* Tokens by passes over guesses, behind the first; every logit that they leave is compared. */
+/* Tokens by passes over guesses, after the first; every logit that they leave is compared. */
 static int decode_drafts(simulate *s, cerium_error *err)
 {
     int32_t out[MESH_ROWS_MAX];

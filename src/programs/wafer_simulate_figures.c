@@ -48,7 +48,7 @@ static void print_time(const simulate *s, size_t n)
                 "guesses\n", d->clock_us / (double)(n - 1), ghz, s->step[0].cycles / ghz / 1e3);
 }
 
-/* Of the tokens behind the first, which the prompt yields; 0: there are none. */
+/* Of the tokens after the first, which the prompt yields; 0: there are none. */
 static double decode_rate(const simulate *s)
 {
     const size_t n = s->n - s->n_prompt;

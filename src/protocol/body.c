@@ -7,7 +7,7 @@ typedef struct {
     size_t depth, depth_max, n_values, n_containers, n_lone;
     size_t string;    /* where the last string began, at its quote */
     bool tools_open;  /* inside the value of the outermost "tools" */
-    view tools;       /* that value; what stands there may not be JSON */
+    view tools;       /* that value; what is there may not be JSON */
 } body_measure;
 
 static int hex4(const char *p)

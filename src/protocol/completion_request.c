@@ -95,7 +95,7 @@ static int best_of_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* What is held back is known at its end: no token of it can be told before. */
+/* What is held back is known at its end: no token of it can be sent before. */
 static int confidence_parse(parser *p)
 {
     protocol_request *r = p->r;

@@ -146,7 +146,7 @@ static int compare_places(const void *a, const void *b)
     return x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* What stands in place of lines: the last line of a file keeps having no end. */
+/* What is in place of lines: the last line of a file keeps having no end. */
 static int put(bytes *out, const edit_block *b, view file)
 {
     view text = b->replace;

@@ -13,7 +13,7 @@
 
 enum { EDIT_FAULT_MAX = 200 };
 
-/* Whole lines of the file, and what stands in their place. */
+/* Whole lines of the file, and what is in their place. */
 typedef struct {
     view search, replace;
     size_t at, len; /* of the file, once found */
@@ -34,7 +34,7 @@ typedef struct {
  * Views are of the answer. */
 bool edit_blocks_read(view answer, edit_blocks *out, char fault[EDIT_FAULT_MAX]);
 
-/* The file in place of which `file` stands: what is between the first fence and the last that
+/* The file in place of which `file` is: what is between the first fence and the last that
  * closes it.  False with fault: none, not closed, or several where the file has none itself. */
 bool edit_whole_read(view answer, view file, view *out, char fault[EDIT_FAULT_MAX]);
 

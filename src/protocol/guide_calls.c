@@ -21,7 +21,7 @@ static void put_others(json_out *t, const char *chars, size_t n)
     json_out_literal(t, "]");
 }
 
-/* Between one first byte of the mark and the next, what stands is not the rest of the mark: it
+/* Between one first byte of the mark and the next, what is is not the rest of the mark: it
  * stops somewhere in that rest, or differs from it there. */
 void guide_put_avoiding(json_out *t, const char *mark)
 {
@@ -102,7 +102,7 @@ static void put_arguments(json_out *t, const struct protocol_tool *facts)
 
 /* ---- arguments as tags ---- */
 
-/* What a parameter's schema says may be text, which stands as it is. */
+/* What a parameter's schema says may be text, which is as it is. */
 static bool is_text(const json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type");
@@ -277,7 +277,7 @@ static void put_marked(json_out *t, const cerium_tool *tool, const struct protoc
 
 /* ---- calls ---- */
 
-/* The name as it stands in a string of JSON. */
+/* The name as it is in a string of JSON. */
 static void put_json_name(json_out *t, const char *before, const char *name, const char *after)
 {
     json_out inner = {.b.max = t->b.max};
@@ -348,7 +348,7 @@ void guide_put_calls(json_out *t, const protocol_request *r, call_style style,
     }
     if (style == CALL_XML) {
         /* Stock models write the line feeds or leave them away.  Within a value the mark has no
-         * beginning: behind these bytes only its end may stand. */
+         * beginning: after these bytes only its end may stand. */
         json_out_literal(t, "value: ");
         guide_put_avoiding(t, "</parameter");
         json_out_literal(t, "\nends: /\\n?<\\/parameter>\\n?/\n");

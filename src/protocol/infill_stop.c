@@ -5,10 +5,10 @@
 
 enum {
     TEXT_MAX = 4 << 20,
-    BEFORE_BYTES = 4096, /* of what stands before the hole, and whole lines of it at most: */
+    BEFORE_BYTES = 4096, /* of what comes before the hole, and whole lines of it at most: */
     BEFORE_LINES = 2 * INFILL_STOP_PERIOD_LINES,
     ROUND_TIMES = 4,  /* within a line, so often and */
-    ROUND_BYTES = 24, /* so many bytes are a loop */
+    ROUND_BYTES = 24, /* this many bytes are a loop */
 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -49,7 +49,7 @@ static view line_at(const infill_stop *h, size_t at)
 /* ---- going round ---- */
 
 /* Whether the lines before this one would be said twice, period of them each, with the one that
- * stands `period` lines above: at[i] is the line i above this one, and at[0] this one.  What a file
+ * is `period` lines above: at[i] is the line i above this one, and at[0] this one.  What a file
  * does by itself may go on. */
 static bool would_repeat(const infill_stop *h, const size_t *at, size_t n, size_t period)
 {
@@ -96,7 +96,7 @@ static bool goes_round(infill_stop *h)
 
 static bool is_closer(char c) { return c == '}' || c == ')' || c == ']'; }
 
-/* Is the block's end, with this bracket, not yet behind the hole? */
+/* Is the block's end, with this bracket, not yet after the hole? */
 static bool may_close(const infill_stop *h, uint32_t indent, char c)
 {
     uint32_t follows = indent_of(h->follow);
@@ -104,7 +104,7 @@ static bool may_close(const infill_stop *h, uint32_t indent, char c)
     return follows == indent && h->follow.ptr[follows] != c;
 }
 
-/* The first byte of a line that is no blank. */
+/* The first byte of a line that is not blank. */
 static void begin_code(infill_stop *h, char c)
 {
     const uint32_t indent = (uint32_t)(h->text.len - 1 - h->line);
@@ -117,7 +117,7 @@ static void begin_code(infill_stop *h, char c)
         h->is_closing = is_closer(c) && may_close(h, indent, c);
         if (!h->is_closing) h->end = INFILL_STOP_LEFT;
     } else if (indent == 0 && !is_closer(c) && h->solid > h->begin && h->line - h->solid > 1) {
-        h->end = INFILL_STOP_LEFT; /* behind an empty line, at the left: another one */
+        h->end = INFILL_STOP_LEFT; /* after an empty line, at the left: another one */
     }
 }
 
@@ -157,7 +157,7 @@ static bool take(infill_stop *h, char c)
 {
     const bool may_be_loop = h->is_block && goes_round(h);
     if (is_blank(c)) {
-        if (h->is_block || h->solid <= h->line) return false; /* with what comes behind it */
+        if (h->is_block || h->solid <= h->line) return false; /* with what comes after it */
     } else {
         if (h->solid <= h->line) begin_code(h, c);
         h->solid = h->text.len;

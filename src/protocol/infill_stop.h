@@ -1,7 +1,7 @@
 /* infill_stop.h - where the text of a hole ends by itself.
  *
  * A completion is to be one block: it ends where the code leaves the block that the hole is in, at
- * the line that stands behind the hole anyway, and where it begins to go round.  Text waits only
+ * the line that comes after the hole anyway, and where it begins to go round.  Text waits only
  * while it may still turn out to be such an end: blanks before a line is known, and what is so far
  * the beginning of a line that would end it. */
 #ifndef PROTOCOL_INFILL_STOP_H
@@ -14,7 +14,7 @@ enum { INFILL_STOP_PERIOD_LINES = 8, INFILL_STOP_PERIOD_BYTES = 32 };
 typedef enum {
     INFILL_STOP_NONE = 0,  /* there may be more */
     INFILL_STOP_LEFT = 1,  /* the code left its block */
-    INFILL_STOP_MET = 2,   /* it came to the line behind the hole */
+    INFILL_STOP_MET = 2,   /* it came to the line after the hole */
     INFILL_STOP_ROUND = 3, /* it said what it had said just before */
 } infill_stop_end;
 
@@ -25,13 +25,13 @@ typedef struct {
     bool is_block, is_closing; /* closing: the line that comes ends the block */
     bool is_known;             /* indent is that of the block, not of the hole's line */
     uint32_t indent_min, indent;
-    view follow;               /* first line behind the hole's that is not blank */
+    view follow;               /* first line after the hole's that is not blank */
     bytes text;                /* lines before the hole, from `begin` on its own */
     size_t begin, shown, line; /* places in text: of the line that comes */
-    size_t solid;              /* behind the last byte that is no blank */
+    size_t solid;              /* after the last byte that is not blank */
     uint32_t n_again;
     size_t again[INFILL_STOP_PERIOD_LINES];  /* lines that would make it go round */
-    uint32_t runs[INFILL_STOP_PERIOD_BYTES]; /* of the line, equal to those so many before */
+    uint32_t runs[INFILL_STOP_PERIOD_BYTES]; /* of the line, equal to those this many before */
 } infill_stop;
 
 /* Ends as said above.
@@ -42,7 +42,7 @@ typedef struct {
 CERIUM_CHECKED int infill_stop_open(infill_stop *h, view before, view after, uint32_t indent_min,
                                     bool is_block);
 
-/* More text of it.  Appends to *show what may be told now; h->end says whether it ended, and what
+/* More text of it.  Appends to *show what may be sent now; h->end says whether it ended, and what
  * comes then is not looked at.  CERIUM_ERR_MEMORY, _CAPACITY (of *show). */
 CERIUM_CHECKED int infill_stop_feed(infill_stop *h, view text, bytes *show);
 

@@ -1,4 +1,4 @@
-/* parse.h - what the readers of requests share: where a value stands, typed fields, made strings.
+/* parse.h - what the readers of requests share: where a value is, typed fields, made strings.
  *
  * Every function returns 0, CERIUM_ERR_ARGUMENT with *error filled in the API's own words, or
  * CERIUM_ERR_MEMORY.  Private to protocol/. */

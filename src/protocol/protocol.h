@@ -1,4 +1,4 @@
-/* protocol.h - what clients say, as structs, and what they are told, as bytes; no sockets.
+/* protocol.h - what clients say, as structs, and what is sent to them, as bytes; no sockets.
  *
  * A request comes in as the body of an HTTP request or as a WebSocket message and becomes a
  * protocol_request.  An answer goes through a protocol_writer, which takes the model's text as it
@@ -123,7 +123,7 @@ typedef struct {
     size_t *prompt_n_tokens;          /* [n_prompts] owned */
     size_t n_prompts;
     bool echo;                        /* Completions: the prompt comes back too */
-    bool whole_tokens;                /* token_healing:false: the answer begins behind the last
+    bool whole_tokens;                /* token_healing:false: the answer begins after the last
                                          token of the text, not within one */
     bool fill_in;                     /* suffix is there, or it is infill */
     bool ends_hole;                   /* what fills in ends where the hole does (hole.h) */
@@ -179,7 +179,7 @@ typedef struct {
     bool is_socket;                   /* it came over a WebSocket */
     bool counts;                      /* the request's tokens are counted, and none is sampled */
     bool fills_in;                    /* the model can fill in the middle, */
-    float pointer;                    /* and then with so much of cerium_sampling.pointer */
+    float pointer;                    /* and then with this much of cerium_sampling.pointer */
     double confidence_min;            /* of completions that fill in */
     /* The item of an item_reference, a reference that the request takes; NULL: not known.  The
      * function itself may be NULL. */
@@ -229,7 +229,7 @@ CERIUM_CHECKED int protocol_request_parse(protocol_request **out, protocol_api a
                                           const protocol_defaults *defaults, protocol_error *error);
 /* The value of x-codex-turn-metadata says that nobody waits for the answer: titles, summaries and
  * other requests that Codex makes beside the user's. */
-/* What of the request does not count, and why: told in the answer, as
+/* What of the request does not count, and why: reported in the answer, as
  * "cerium":{"warnings":[{"param": ..., "message": ...}]}.  After some dozens no more is told. */
 void protocol_warn(protocol_request *request, const char *param, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -239,7 +239,7 @@ bool protocol_is_side_request(view metadata);
 view protocol_answer_head(const protocol_request *request, const char *chat_form);
 /* The prompt of a form that opens a thought closes it again. */
 bool protocol_ends_thought(const protocol_request *request, const char *chat_form);
-/* What ends a thought in the words of the model's form; again: it began another one behind that.  A
+/* What ends a thought in the words of the model's form; again: it began another one after that.  A
  * static text. */
 view protocol_thought_end(const protocol_request *request, const char *call_form, bool again);
 /* What Ollama answers where nothing is asked; now: seconds since 1970. */
@@ -247,7 +247,7 @@ CERIUM_CHECKED int protocol_ollama_load_body(bytes *out, const protocol_request 
                                              const char *model, int64_t now);
 void protocol_request_free(protocol_request **request);
 
-/* A result of a tool names its call by an id.  Where the call stands in an earlier response, its
+/* A result of a tool names its call by an id.  Where the call is in an earlier response, its
  * message has no name until it was found among those items; the chain may be walked back call by
  * call.  name_orphans() ends the search: what was found nowhere is named "tool".  Without
  * previous_response_id the search has ended already. */
@@ -357,7 +357,7 @@ typedef enum {
 } protocol_part;
 int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part part, view text);
 /* The watchdog found something in what comes next, or came last.  Responses tell it at once, as
- * response.cerium.finding; what is no step on the way is kept for the whole object, and for the
+ * response.cerium.finding; what is not a step on the way is kept for the whole object, and for the
  * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
 /* The embedding of a choice's prompt: [n], copied. */

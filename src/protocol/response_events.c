@@ -469,7 +469,7 @@ static void compact_body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-/* Alone, it is no stream of Responses' events. */
+/* Alone, it is not a stream of Responses' events. */
 static void compact_beat(protocol_writer *w, const protocol_progress *p)
 {
     if (w->r->api == PROTOCOL_COMPACT)

@@ -114,7 +114,7 @@ void protocol_steer_free(protocol_steer *steer)
     *steer = (protocol_steer){.previous = NULL};
 }
 
-/* ---- what is told ---- */
+/* ---- what is sent ---- */
 
 static void begin(json_out *t, const char *type, const protocol_steer_reply *told)
 {

@@ -18,7 +18,7 @@ CERIUM_CHECKED int protocol_steer_read(protocol_steer *out, protocol_body *body,
                                        protocol_error *error);
 void protocol_steer_free(protocol_steer *steer);
 
-/* ---- what is told ---- */
+/* ---- what is sent ---- */
 
 typedef struct {
     const char *id;        /* NULL: none was given out */
@@ -51,8 +51,8 @@ CERIUM_CHECKED int protocol_request_again(protocol_request **out, const protocol
 uint64_t protocol_writer_sequence(protocol_writer *writer);
 /* A steer came: the answer is to end soon. */
 void protocol_writer_steer(protocol_writer *writer);
-/* Whether it may end here: within a thought; behind a line of text that ended since the steer came,
- * out of a fence; behind a call, and then it is whole.  hurry: anywhere but in a call. */
+/* Whether it may end here: within a thought; after a line of text that ended since the steer came,
+ * out of a fence; after a call, and then it is whole.  hurry: anywhere but in a call. */
 bool protocol_writer_may_end(const protocol_writer *writer, bool hurry, bool *whole);
 
 #endif

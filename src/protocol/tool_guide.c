@@ -23,7 +23,7 @@ typedef struct {
     thinking thinks;
     opening openings[PROTOCOL_TRIGGERS_MAX];
     const char *first;    /* a whole call at the beginning of an answer */
-    const char *more;     /* another one behind it; NULL: an answer has one */
+    const char *more;     /* another one after it; NULL: an answer has one */
     bool ends;            /* nothing follows calls */
     const char *beginning; /* a call without a mark, which may begin an answer, or NULL */
     const char *document; /* before what the answer is to be, where it is not all */

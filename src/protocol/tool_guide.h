@@ -13,15 +13,15 @@
 enum { PROTOCOL_TRIGGERS_MAX = 4 };
 
 typedef struct {
-    const char *text; /* static: free text ends behind it, */
+    const char *text; /* static: free text ends after it, */
     view grammar;     /* and goes on so; in guide.text */
-    bool ends;        /* behind the grammar's text the answer ends; else it is free again */
+    bool ends;        /* after the grammar's text the answer ends; else it is free again */
 } protocol_trigger;
 
 typedef struct {
     view grammar; /* the answer begins so; empty: as free text; in text */
     protocol_trigger triggers[PROTOCOL_TRIGGERS_MAX];
-    size_t n_triggers; /* 0: behind the grammar's text the answer ends */
+    size_t n_triggers; /* 0: after the grammar's text the answer ends */
     bytes text;        /* owned */
     json_t *marks;     /* owned: what triggers of a template are */
 } protocol_guide;

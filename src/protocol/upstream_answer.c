@@ -159,7 +159,7 @@ static int chat_event(upstream_reader *o, const json_t *event)
     const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
     if (json_is_object(error)) return fail_with(o, error);
     take_usage(o, json_object_get(event, "usage"));
-    if (o->ended) return CERIUM_OK; /* only usage comes behind the end */
+    if (o->ended) return CERIUM_OK; /* only usage comes after the end */
     RETURN_IF(chat_delta(o, json_object_get(choice, "delta")));
     if (!reason) return CERIUM_OK;
     return end_with(o, strcmp(reason, "length") ? PROTOCOL_END_STOP : PROTOCOL_END_LENGTH);

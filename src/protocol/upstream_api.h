@@ -17,7 +17,7 @@ typedef struct {
     bool responses;                  /* it has the Responses API */
 } upstream_order;
 
-/* The path behind the other server's url. */
+/* The path after the other server's url. */
 const char *upstream_path(const upstream_order *order);
 /* The body of the request, all but how many tokens the answer may have: that may depend on how long
  * it is.  Appended to *out.  CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
@@ -45,9 +45,9 @@ typedef struct {
 void upstream_reader_open(upstream_reader *o, const protocol_request *request,
                           protocol_writer *writer, bool responses);
 void upstream_reader_close(upstream_reader *o);
-/* More of the answer's body.  CERIUM_ERR_FORMAT: it is no stream of that API. */
+/* More of the answer's body.  CERIUM_ERR_FORMAT: it is not a stream of that API. */
 CERIUM_CHECKED int upstream_reader_feed(upstream_reader *o, view body);
-/* An answer that is no stream: the error that it tells, as ours; http_status as it came. */
+/* An answer that is not a stream: the error that it tells, as ours; http_status as it came. */
 void upstream_refusal(view body, int http_status, const char *who, protocol_error *e);
 
 #endif

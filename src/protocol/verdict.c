@@ -49,7 +49,7 @@ bool writer_in_fence(view text)
 
 static int add(bytes *to, view text) { return bytes_append(to, text.ptr, text.len); }
 
-/* Behind what was said, and out of its fence. */
+/* After what was said, and out of its fence. */
 int verdict_words(const writer_choice *c, bytes *out)
 {
     const bool is_text = c->piece == PIECE_TEXT;

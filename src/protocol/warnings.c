@@ -1,4 +1,4 @@
-/* warnings.c - owns what of a request does not count, and what is told of it. */
+/* warnings.c - owns what of a request does not count, and what is reported of it. */
 #include "base/json.h"
 #include "protocol/parse.h"
 #include "protocol/writer.h"

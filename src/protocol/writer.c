@@ -181,7 +181,7 @@ static bool is_blank(view text)
     return true;
 }
 
-/* A run of nothing but blanks, as models put between thoughts and calls, is no piece. */
+/* A run of nothing but blanks, as models put between thoughts and calls, is not a piece. */
 static int piece_text(protocol_writer *w, writer_choice *c, piece_kind kind, view text)
 {
     if (c->piece != kind && c->waiting != kind) {
@@ -457,7 +457,7 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     CHECK(choice < w->n_choices && usage);
     writer_choice *c = &w->choices[choice];
     if (w->status || c->ended) return w->status;
-    /* The one call that was wanted is there, whatever began behind it. */
+    /* The one call that was wanted is there, whatever began after it. */
     const bool has_all = w->r->one_call && c->n_whole && c->piece == PIECE_NONE;
     const bool is_whole = has_all || protocol_writer_enough(w, choice);
     if (has_all && (end == PROTOCOL_END_LENGTH || end == PROTOCOL_END_CONTEXT))

@@ -33,7 +33,7 @@ typedef struct {
     uint32_t n_calls;
     uint32_t n_whole;                  /* calls that came to their end */
     bool enough;                       /* the one call that was wanted is whole */
-    bytes verdict;                     /* what is told where the watchdog ends the answer */
+    bytes verdict;                     /* what is sent where the watchdog ends the answer */
     bool told_verdict;                 /* it was */
     stop_state stop;                   /* without a reader */
     const char *stopped_by;            /* of the request's stop strings; NULL: none was said */
@@ -104,7 +104,7 @@ void event_send(protocol_writer *w, const char *name);
 static inline bool writer_live(const protocol_writer *w) { return w->answer.emit && !w->status; }
 
 /* verdict.c: what the finding means for who goes on from here, and that as the answer's last words
- * behind its open piece; and where they are told. */
+ * after its open piece; and where they are told. */
 CERIUM_CHECKED int verdict_note(writer_choice *c, const protocol_finding *f);
 bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end);
 CERIUM_CHECKED int verdict_words(const writer_choice *c, bytes *out);
@@ -115,7 +115,7 @@ bool writer_in_fence(view text);
 void put_findings(const protocol_writer *w, json_out *t);
 /* ,"cerium":{...} of a sign of life: how far the prompt is, and the load of its model. */
 void put_beat(json_out *t, const protocol_progress *p);
-/* A sign of life that is no event. */
+/* A sign of life that is not an event. */
 void beat_silent(protocol_writer *w, const protocol_progress *p);
 /* "prompt_progress":{...}, as llama.cpp has it. */
 void put_progress(json_out *t, const protocol_progress *p);

@@ -242,7 +242,7 @@ static void take_mark(cerium_reader *r, const char *mark)
     } else if (mark == r->marks.open) {
         reader_marked_begin(r);
     } else if (mark == r->marks.section || mark == r->marks.section_end) {
-        reader_after_call(r); /* what stands around calls is not said */
+        reader_after_call(r); /* what is around calls is not said */
     } else if (strcmp(mark, "[TOOL_CALLS]") == 0) {
         reader_inst_begin(r);
     } else if (strcmp(mark, "<tool_call>") == 0) {

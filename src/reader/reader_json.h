@@ -51,7 +51,7 @@ typedef enum { TEXT_MORE = 0, TEXT_END = 1, TEXT_BAD = 2 } text_result;
 /* Decodes into out [JSON_TEXT_MAX]; *n: how many bytes.  TEXT_END: c is the closing quote. */
 text_result json_text_byte(json_text *t, char c, char *out, size_t *n);
 
-/* c as it stands inside a JSON string: out [JSON_TEXT_MAX]; returns how many bytes. */
+/* c as it is inside a JSON string: out [JSON_TEXT_MAX]; returns how many bytes. */
 size_t json_escape_byte(char c, char *out);
 
 #endif

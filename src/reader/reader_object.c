@@ -163,7 +163,7 @@ static bool key_is(const cerium_reader *r, const char *name)
     return view_equal((view){r->key, r->n_key}, view_of(name));
 }
 
-/* Where a call stands without a mark, only those of tools that there are, are calls. */
+/* Where a call is without a mark, only those of tools that there are, are calls. */
 static bool may_call(const cerium_reader *r, char first)
 {
     return r->place != IN_LINE || (first == '{' && reader_find_tool(r));

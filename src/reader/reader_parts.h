@@ -162,7 +162,7 @@ void reader_marked_end(cerium_reader *r);
 
 /* ---- reader_probed.c: the same with an object for arguments ---- */
 
-/* The mark was taken that stands before all calls, or the one that opens a call. */
+/* The mark was taken that comes before all calls, or the one that opens a call. */
 void reader_probed_section(cerium_reader *r);
 void reader_probed_begin(cerium_reader *r);
 /* A call ended: others of its section may follow. */

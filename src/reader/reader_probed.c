@@ -1,5 +1,5 @@
 /* reader_probed.c - owns calls as the model's own template writes them, where their arguments are a
- * JSON object behind the name (call_marks.h).  White space is as the model has it. */
+ * JSON object after the name (call_marks.h).  White space is as the model has it. */
 #include "reader/reader_parts.h"
 
 static reader_state in_section, in_name, in_mark, in_arguments, in_end;
@@ -17,7 +17,7 @@ static bool is_letter(char c)
 
 typedef enum { FITS, FITS_WHOLE, FITS_NOT } fit;
 
-/* c behind what was read of a mark: *at is what is left of it, NULL when it fits no more. */
+/* c after what was read of a mark: *at is what is left of it, NULL when it fits no more. */
 static fit follow(cerium_reader *r, const char **at, char c)
 {
     const char *p = *at;
@@ -69,7 +69,7 @@ void reader_probed_begin(cerium_reader *r)
     begin_name(r);
 }
 
-/* Behind a call: the next, or the end of all. */
+/* After a call: the next, or the end of all. */
 void reader_probed_next(cerium_reader *r)
 {
     reader_after_call(r);
@@ -78,7 +78,7 @@ void reader_probed_next(cerium_reader *r)
     r->closing = true;
 }
 
-/* What stands between calls is white space, and commas. */
+/* What comes between calls is white space, and commas. */
 static bool in_section(cerium_reader *r, char c)
 {
     const bool fresh = r->fits == r->marks.open;

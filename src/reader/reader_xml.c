@@ -183,7 +183,7 @@ static bool in_name(cerium_reader *r, char c)
     return true;
 }
 
-/* What stands between parameters and is none of them is said after the call. */
+/* What comes between parameters and is none of them is said after the call. */
 static bool between(cerium_reader *r, char c)
 {
     static const char *const marks[] = {"<parameter=", "</function>", "</tool_call>"};

@@ -42,7 +42,7 @@ typedef struct {
     uint32_t n_vocab, n_words; /* words: of a mask, 64 tokens each */
     uint32_t token_bytes_max;  /* longest path, marks of control tokens included */
     mask_trie plain, rest;
-    uint64_t *runs;       /* [GRAMMAR_RUN_MAX + 1][n_words] plain tokens of so many characters
+    uint64_t *runs;       /* [GRAMMAR_RUN_MAX + 1][n_words] plain tokens of this many characters
                              at most */
     uint64_t *ends, *all; /* [n_words] end tokens; tokens that have a text or end */
     bytes texts;          /* of all tokens, one after the other */

@@ -207,7 +207,7 @@ typedef struct {
     uint32_t run, weight;
 } entry;
 
-/* What stands behind places like the timeline's end, those with the longest runs: entries of
+/* What comes after places like the timeline's end, those with the longest runs: entries of
  * different tokens, *n of them, the sum of whose weights is returned; 0 for none. */
 static uint32_t pointer_look_up(const pointer *p, entry entries[ENTRIES_MAX], uint32_t *n,
                                 uint32_t *run)

@@ -6,14 +6,14 @@
  *
  *     p(t) = (1 - share(l)) p_model(t) + share(l) p_text(t)
  *
- * where p_text counts what came behind the latest POINTER_PLACES places that end with the same
+ * where p_text counts what came after the latest POINTER_PLACES places that end with the same
  * token, those with the longest run most.  Pointer sentinel mixtures are such (Merity et al.,
  * arXiv:1609.07843), with a learned share; that of the longest context is the older way of caches
  * in models of code (Hellendoorn and Devanbu, FSE 2017).  It is a function of the tokens before
  * and of the logits, with the same bits on every machine, so drafts are judged by it as by logits.
  *
  * Whether a line ends or the hole that it fills does, earlier places do not know: of a token with a
- * line break the text says what stands before the break, and the model how it ends. */
+ * line break the text says what comes before the break, and the model how it ends. */
 #ifndef SAMPLING_POINTER_H
 #define SAMPLING_POINTER_H
 
@@ -27,7 +27,7 @@ enum {
 typedef enum {
     POINTER_TEXT,
     POINTER_END,   /* ends an answer: where a line break might stand */
-    POINTER_SEAM,  /* no text, and what stands before it goes on behind it */
+    POINTER_SEAM,  /* no text, and what comes before it goes on after it */
     POINTER_BREAK, /* no text goes on across it */
 } pointer_kind;
 

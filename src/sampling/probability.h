@@ -11,7 +11,7 @@
 
 enum {
     PROBABILITY_UNIT_BITS = 43,
-    PROBABILITY_VOCAB_BITS = 20, /* at most so many weights are added up */
+    PROBABILITY_VOCAB_BITS = 20, /* at most this many weights are added up */
 };
 _Static_assert(PROBABILITY_UNIT_BITS + PROBABILITY_VOCAB_BITS <= 63, "a sum of weights fits");
 

@@ -569,7 +569,7 @@ size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, s
         out[0] = (cerium_logprob){(int32_t)i, logit};
         sampler_sink(out, n, 0);
     }
-    for (size_t last = n; last-- > 1;) { /* the worst of those left goes behind them */
+    for (size_t last = n; last-- > 1;) { /* the worst of those left goes after them */
         cerium_logprob worst = out[0];
         out[0] = out[last];
         sampler_sink(out, last, 0);

@@ -41,7 +41,7 @@ enum {
     TYPE_ARRAY = 8,
     TYPE_STRING = 16,
     TYPE_INTEGER = 32,
-    TYPE_FRACTION = 64, /* a number that is no integer */
+    TYPE_FRACTION = 64, /* a number that is not an integer */
     TYPE_NUMBER = TYPE_INTEGER | TYPE_FRACTION,
     TYPE_ALL = 127,
 };
@@ -91,7 +91,7 @@ bool schema_is_never(const conjuncts *of); /* one of them is false */
 unsigned schema_types(schema_compiler *s, const json_t *schema);
 /* What its $ref leads to; NULL: nothing. */
 const json_t *schema_target(schema_compiler *s, const json_t *schema);
-/* The rule of a value that fits all; `key` and `name` say where it stands below s->path. */
+/* The rule of a value that fits all; `key` and `name` say where it is below s->path. */
 uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, const char *name);
 /* What a key that a schema has (not, if, oneOf, dependentRequired, ...) demands, in other keys; key
  * is a literal of schema.c's.  NULL: nothing, or an error. */
@@ -137,7 +137,7 @@ bool schema_finite(schema_compiler *s, const conjuncts *of, bytes *rules);
 /* Whether no schema forbids this value: null, true or false. */
 bool schema_word_fits(const conjuncts *of, const char *word);
 /* The first value of these types from *at on that some schema forbids (SCHEMA_NOT_IN), and *at
- * behind it; NULL: there is none left. */
+ * after it; NULL: there is none left. */
 const json_t *schema_forbidden(const conjuncts *of, unsigned types, size_t *at);
 unsigned schema_type_of(const json_t *value);
 /* Whether no value fits both; false also when that cannot be seen. */

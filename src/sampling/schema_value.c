@@ -6,7 +6,7 @@ static uint32_t schema_value_text(schema_compiler *s, const char *what)
     return expr_text(s->b, view_of(what));
 }
 
-/* A value as it stands. */
+/* A value as it is. */
 static uint32_t schema_literal(schema_compiler *s, const json_t *value);
 
 /* Lists of members in the order that they have; as deep as jansson reads. */

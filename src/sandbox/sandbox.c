@@ -36,7 +36,7 @@ const char *sandbox_verdict_name(wire_verdict verdict)
     return verdict_names[verdict];
 }
 
-/* So many processes of so much memory: their sum is watched, too. */
+/* This many processes of this much memory: their sum is watched, too. */
 sandbox_limits sandbox_limits_of(wire_language language)
 {
     sandbox_limits l = {.wall_ms = 2000, .cpu_s = 2, .processes = 32, .descriptors = 64,
@@ -140,7 +140,7 @@ int sandbox_start(sandbox *s, const sandbox_job *job, cerium_error *err)
 
 int sandbox_fd(const sandbox *s) { return s->place.fd; }
 
-/* Of a note, ".": a test was passed; behind "!", what was not. One printable line of it. */
+/* Of a note, ".": a test was passed; after "!", what was not. One printable line of it. */
 static void read_note(sandbox *s, view note, sandbox_result *out)
 {
     size_t n = 0;

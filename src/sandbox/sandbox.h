@@ -3,7 +3,7 @@
  *
  * A sandbox is one slot: bubblewrap around a fork server (guest/), and namespaces, limits and a
  * filter of system calls around each program.  A program passes when it wrote a mark that it cannot
- * know behind its last test, and ended with status 0: what it prints, and how it ends, is no
+ * know after its last test, and ended with status 0: what it prints, and how it ends, is no
  * proof.
  * What a program leaves behind is gone before the next one begins. */
 #ifndef SANDBOX_SANDBOX_H
@@ -46,7 +46,7 @@ typedef struct {
 /* Views are valid until the next call on the sandbox. */
 typedef struct {
     wire_verdict verdict;
-    uint32_t status, signal, n_passed; /* n_passed: tests, as far as they can be told apart */
+    uint32_t status, signal, n_passed; /* n_passed: tests, as far as they can be kept apart */
     uint64_t wall_ns, cpu_ns, memory_bytes;
     view out, err; /* their beginnings and ends */
     view why;      /* one line of the test that failed, or of what did; may be empty */

@@ -26,7 +26,7 @@ typedef enum {
 
 /* How a Python program is tested. */
 typedef enum {
-    WIRE_TESTS = 0,   /* the tests' text runs behind it */
+    WIRE_TESTS = 0,   /* the tests' text runs after it */
     WIRE_DOCTEST = 1, /* the examples in the docstrings of the tests' text */
     WIRE_PYTEST = 2,  /* pytest in a copy of the folder; the tests' text is its arguments */
     WIRE_BEHAVIOUR = 3, /* what its functions give for inputs like those of the tests' text */

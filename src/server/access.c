@@ -183,7 +183,7 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
                               "pages of this origin may not connect; see --allow-origin");
 }
 
-/* Of --allow-host: names of a proxy before us.  A port behind the name is any. */
+/* Of --allow-host: names of a proxy before us.  A port after the name is any. */
 static bool host_is_allowed(const server *s, const char *host)
 {
     for (size_t i = 0; i < s->config.n_hosts; i++) {

@@ -72,7 +72,7 @@ bool answer_is_stored(const protocol_request *r)
     return r->api == PROTOCOL_RESPONSES && r->store && !r->compacts;
 }
 
-/* What was said behind what the model said: the next turn reads it. */
+/* What was said after what the model said: the next turn reads it. */
 static void add_verdict(const answer *a, int32_t **tokens, size_t *n)
 {
     const view verdict = protocol_writer_verdict(a->writer, 0);

@@ -216,7 +216,7 @@ bool answer_watchdog_turns(const choice *ch)
 
 /* ---- starting again ---- */
 
-/* What stood behind the line in whose place another was put, and then the rest. */
+/* What stood after the line in whose place another was put, and then the rest. */
 static int say_rest(choice *ch, view behind)
 {
     bytes text = {.max = SIZE_MAX / 2};

@@ -17,7 +17,7 @@ CERIUM_CHECKED int answer_watchdog_open(choice *ch);
 void answer_watchdog_close(choice *ch);
 
 /* What came of the engine, or that it ended; *out is what the watch lets out.  Its findings are
- * counted, logged and told. CERIUM_ERR_MEMORY: nothing more may be released. */
+ * counted, logged and reported. CERIUM_ERR_MEMORY: nothing more may be released. */
 CERIUM_CHECKED int answer_watchdog_step(choice *ch, const cerium_event *event, watch_result *out);
 CERIUM_CHECKED int answer_watchdog_finish(choice *ch, watch_result *out);
 

@@ -37,7 +37,7 @@ void answer_end_warm_up(answer *a)
         choice_end(&a->choices[i], PROTOCOL_END_STOP);
 }
 
-/* A warm-up is over for the client at once; the engine computes it behind that. */
+/* A warm-up is over for the client at once; the engine computes it after that. */
 void answer_tell_begin(answer *a)
 {
     if (a->begun) return;
@@ -78,7 +78,7 @@ int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_
 
 /* ---- the last events ---- */
 
-/* What is told, and what is told as a whole.  On a thread or on the loop. */
+/* What is sent, and what is sent as a whole.  On a thread or on the loop. */
 static bool run_ending(job *j)
 {
     answer_ending *end = (answer_ending *)j;
@@ -196,7 +196,7 @@ static void begin_ending(answer *a)
 
 /* ---- a choice ends ---- */
 
-/* Text that waited for the probability of the whole: told now, or not at all. */
+/* Text that waited for the probability of the whole: sent now, or not at all. */
 static int tell_unsure(choice *ch, protocol_end end)
 {
     answer *a = ch->a;

@@ -54,7 +54,7 @@ void answer_refuse(answer *a, const protocol_error *e);
 void answer_abandon(answer *a);
 /* One that never began, or is over. */
 void answer_free(answer *a);
-/* Free a request, which came as so many bytes; nulls it. */
+/* Free a request, which came as this many bytes; nulls it. */
 void request_bury(server *s, protocol_request **request, size_t n_bytes);
 
 /* ---- all answers ---- */

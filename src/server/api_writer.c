@@ -3,7 +3,7 @@
 
 #include "server/recording.h"
 
-/* Name and data of an event, one behind the other, with their lengths. */
+/* Name and data of an event, one after the other, with their lengths. */
 typedef struct {
     size_t name_len, len;
 } held_event;

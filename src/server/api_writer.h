@@ -1,4 +1,4 @@
-/* api_writer.h - answers are told by the protocol_writer of their API. */
+/* api_writer.h - answers are written by the protocol_writer of their API. */
 #ifndef SERVER_API_WRITER_H
 #define SERVER_API_WRITER_H
 

@@ -26,7 +26,7 @@ void connection_close(connection *c);
 /* Close now, and send nothing more. */
 void connection_break(connection *c);
 
-/* So many bytes more of a body or a message wait here to become whole, or fewer.  False: there is
+/* This many bytes more of a body or a message wait here to become whole, or fewer.  False: there is
  * no room for them, and they are not counted. */
 bool connection_gathers(connection *c, size_t so_far, ptrdiff_t bytes);
 

@@ -13,7 +13,7 @@ typedef enum {
     COUNT_TEMPLATE,  /* {"prompt": "..."}, as llama.cpp's /apply-template has it */
 } count_what;
 
-/* Takes the request, which came as so many bytes.  Nothing of it counts against limits. */
+/* Takes the request, which came as this many bytes.  Nothing of it counts against limits. */
 void counting_begin(connection *c, protocol_request *request, count_what what, size_t n_bytes);
 
 #endif

@@ -69,7 +69,7 @@ static const char *address_of(const server *s)
     return strcmp(host, "::") ? host : "::1";
 }
 
-/* "host:port", as addresses of the web have it: an IPv6 address stands in brackets. */
+/* "host:port", as addresses of the web have it: an IPv6 address is in brackets. */
 static void authority(const server *s, char *out, size_t size)
 {
     const char *address = address_of(s);

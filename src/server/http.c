@@ -309,7 +309,7 @@ static int bad_request(protocol_error *e, int status, const char *why)
                               why);
 }
 
-/* What came is no request, or none that is taken: answered, and the connection ends. */
+/* What came is not a request, or none that is taken: answered, and the connection ends. */
 static void refuse_bytes(connection *c)
 {
     protocol_error e;

@@ -7,7 +7,7 @@
 
 #include "server/state.h"
 
-/* One request at a time: what came behind it waits until it is answered. */
+/* One request at a time: what came after it waits until it is answered. */
 extern const connection_type http_connection;
 /* The same for probes.h. */
 extern const connection_type http_probe;
@@ -47,7 +47,7 @@ void http_stream_end(connection *c);
 /* An upgrade is refused: answered with this error, then closed. */
 void http_refuse(connection *c, const protocol_error *e);
 
-/* One argument behind the path's '?', decoded.  "" when it is not there. */
+/* One argument after the path's '?', decoded.  "" when it is not there. */
 void http_argument(const connection *c, const char *name, char *out, size_t cap);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "server/state.h"
 
-/* Begin, or say why not; takes the request, which came as so many bytes. */
+/* Begin, or say why not; takes the request, which came as this many bytes. */
 void inline_begin(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
 /* id: "" when it is not known. */
 void inline_refuse(connection *c, const char *id, const protocol_error *e);

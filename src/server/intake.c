@@ -25,7 +25,7 @@ typedef enum {
 struct intake {
     job job; /* first */
     connection *c;
-    intake *next; /* a message of the same WebSocket, behind it */
+    intake *next; /* a message of the same WebSocket, after it */
     bool is_away; /* a thread reads it, or it waits for one */
     bool is_message;
     protocol_api api;
@@ -344,7 +344,7 @@ static void on_message_read(job *j)
     connection_flush(c);
 }
 
-/* The first one is read; those behind it wait. */
+/* The first one is read; those after it wait. */
 static void read_first(connection *c)
 {
     protocol_error e;

@@ -1,7 +1,7 @@
 /* intake.h - requests on their way from their last byte to what they ask: read by a thread, unless
  * they are small.
  *
- * A WebSocket's messages are taken in their order: behind one that a thread reads, all wait; only a
+ * A WebSocket's messages are taken in their order: after one that a thread reads, all wait; only a
  * small message that cancels what runs goes by. */
 #ifndef SERVER_INTAKE_H
 #define SERVER_INTAKE_H

@@ -32,7 +32,7 @@ static void add_load(const answer *a, protocol_progress *p)
     p->loaded_bytes = atomic_load_explicit(&m->done_bytes, memory_order_relaxed);
 }
 
-/* Prompts count once, however many texts go on from them.  What runs behind the first text is the
+/* Prompts count once, however many texts go on from them.  What runs after the first text is the
  * watch's: then the prompt is computed, whatever the session does. */
 static protocol_progress progress_of(const answer *a)
 {

@@ -2,7 +2,7 @@
  *
  * Messages with the same stream_id (or none) form a lane: first in, first out.  Lanes run beside
  * each other.  A lane is there while something runs or waits on it.  What a steer makes of a
- * response comes right behind that, before all that waits. */
+ * response comes right after that, before all that waits. */
 #include "server/lanes.h"
 
 #include <time.h>
@@ -459,7 +459,7 @@ static int queue(connection *c, protocol_request *r, size_t n_bytes, uint64_t st
 void lanes_take(connection *c, protocol_request *r, size_t n_bytes, uint64_t started_ns)
 {
     protocol_error e;
-    lanes_start(c->s); /* what is free is not taken by those behind it */
+    lanes_start(c->s); /* what is free is not taken by those after it */
     if (socket_is_old(c, clock_ns()) || r->cancel) {
         if (r->cancel)
             (void)lanes_cancel(c, r);

@@ -34,7 +34,7 @@ void socket_event(const sink *k, const char *name, view json);
 void socket_limits(const sink *k, const rates_report *left, const char *served_by);
 
 /* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
- * which came as so many bytes, is taken. */
+ * which came as this many bytes, is taken. */
 void lanes_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
 /* A response.steer was read; what it says is taken, and *e is why it is refused, or NULL. */
 void lanes_steer(connection *c, protocol_steer *said, const protocol_error *e);

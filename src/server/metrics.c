@@ -356,7 +356,7 @@ static double running_of(const metrics_model *m)
     return n;
 }
 
-/* What all of them do together stands in the series of engines. */
+/* What all of them do together is in the series of engines. */
 static void put_models(writer *w, const metrics_engine *e)
 {
     static const char counter[] = "counter", gauge[] = "gauge";

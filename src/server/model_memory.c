@@ -6,7 +6,7 @@
 
 /* ---- of the machine ---- */
 
-/* A number of bytes in a file of one line, or behind a name in one of many; 0: there is none. */
+/* A number of bytes in a file of one line, or after a name in one of many; 0: there is none. */
 static uint64_t number_in(const char *path, const char *name, uint64_t unit)
 {
     char text[4096];

@@ -1,7 +1,7 @@
 /* policy.h - what a configuration file says: tiers, prices, upstreams, and options of the server.
  *
  * INI, read by libinih.  Pure: from bytes to a struct, without a file or a clock.  What each key
- * means stands in docs/service.md. */
+ * means is in docs/service.md. */
 #ifndef SERVER_POLICY_H
 #define SERVER_POLICY_H
 
@@ -42,7 +42,7 @@ typedef struct {
     bool responses;                   /* it has the Responses API; else Chat Completions alone */
     uint32_t connect_s, first_s, idle_s; /* to connect; to the first byte; between two */
     uint32_t retries;                 /* further tries before the first byte */
-    uint32_t failures, rest_s;        /* so many in a row: it is left alone for so long */
+    uint32_t failures, rest_s;        /* this many in a row: it is left alone for so long */
     uint32_t health_s;                /* between checks of its health; 0 = none */
 } upstream_policy;
 

@@ -205,7 +205,7 @@ static int end_prompts(preparation *p, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* What comes behind the stage that ended. */
+/* What comes after the stage that ended. */
 static int end_stage(preparation *p, protocol_error *e)
 {
     answer *a = p->a;

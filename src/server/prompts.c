@@ -123,7 +123,7 @@ static void splice_turns(history *h, const protocol_request *request, uint64_t t
     }
 }
 
-/* Tokens of the conversation, behind n_base of them that stand in the room. */
+/* Tokens of the conversation, after n_base of them that stand in the room. */
 static int render(const served_model *m, const prompt_room *room, const protocol_request *request,
                   const conversation *t, size_t n_base, size_t *total, size_t *n_head,
                   cerium_error *err)
@@ -145,7 +145,7 @@ static int render(const served_model *m, const prompt_room *room, const protocol
     return status;
 }
 
-/* The oldest messages behind `kept` go; the rest stays in its order. */
+/* The oldest messages after `kept` go; the rest stays in its order. */
 static void drop_oldest(conversation *t, size_t kept, size_t n)
 {
     t->n -= n;
@@ -358,7 +358,7 @@ static int infill_tokens(const served_model *m, const prompt_room *room, const p
     in.prefix = prefix.ptr;
     in.prefix_len = prefix.len;
     if (m->info.fill_in_middle) return fit_infill(m, room, in, max, n, err);
-    /* A model that cannot fill in goes on from what stands before the hole. */
+    /* A model that cannot fill in goes on from what comes before the hole. */
     return cerium_tokenize(m->vocab, prefix.ptr, prefix.len, CERIUM_TOKENIZE_BEGIN,
                            room->tokens, room->cap, n, err);
 }

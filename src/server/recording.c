@@ -46,7 +46,7 @@ static size_t at(const recording *r, size_t offset, kept_event *head, const char
     return offset + sizeof *head + head->name_len + head->len;
 }
 
-/* At least so many bytes of the oldest events go, or all. */
+/* At least this many bytes of the oldest events go, or all. */
 static void forget_oldest(recording *r, size_t n_bytes)
 {
     size_t end = 0;
@@ -82,7 +82,7 @@ size_t recordings_bytes(const server *s)
     return n;
 }
 
-/* Room for so many bytes more of r.  False: there is none. */
+/* Room for this many bytes more of r.  False: there is none. */
 static bool make_room(recording *r, size_t n_bytes)
 {
     bytes *b = &r->events;

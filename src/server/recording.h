@@ -1,7 +1,7 @@
 /* recording.h - the events of a stored response, kept so that its stream can be taken up again.
  *
  * Each event is kept under its sequence number while the response runs and for SERVER_RECORD_NS
- * behind its end: at most SERVER_RECORD_BYTES_MAX of one response, the oldest events go first, and
+ * after its end: at most SERVER_RECORD_BYTES_MAX of one response, the oldest events go first, and
  * SERVER_RECORDS_BYTES_MAX of all, where whole responses that ended go first.  Connections follow:
  * they get what is there, then what comes, as fast as they read.  Nothing waits for them.
  * Belongs to the loop's thread. */
@@ -28,7 +28,7 @@ void recording_end(recording *r);
 
 /* NULL: there is none, or nothing of it is left. */
 recording *recording_find(server *s, uint64_t tenant, const char *id);
-/* Tell k's connection what came behind number `after` (all of it for -1), and what comes, until
+/* Tell k's connection what came after number `after` (all of it for -1), and what comes, until
  * the end.  CERIUM_ERR_ARGUMENT with *e: of a response that runs, some of that is gone. */
 int recording_follow(const sink *k, recording *r, int64_t after, protocol_error *e);
 /* Its reader took some. */

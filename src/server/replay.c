@@ -135,7 +135,7 @@ static int read_line(const script_line *at, view text, line *l)
 {
     json_error_t error;
     *l = (line){.any_api = true};
-    /* The whole line is one value: what stands after it is an error too. */
+    /* The whole line is one value: what is after it is an error too. */
     l->root = json_read(text, JSON_REJECT_DUPLICATES, &error);
     if (l->root) return read_fields(at, l);
     if (json_error_code(&error) == json_error_out_of_memory)

@@ -15,7 +15,7 @@
  * The first line that matches answers; it is used once, or for ever with "repeat": true.  What no
  * line matches, the model answers.  Warm-ups use no line.  "corrected" is what is said where the
  * watchdog takes a line back, one text a time, from that line to the end of the answer; where it
- * has no more, the line's safe form is said, or a refusal, and then what stood behind it. */
+ * has no more, the line's safe form is said, or a refusal, and then what stood after it. */
 #ifndef SERVER_REPLAY_H
 #define SERVER_REPLAY_H
 

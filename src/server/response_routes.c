@@ -26,7 +26,7 @@ typedef struct {
     uint32_t n_max;       /* of a list */
     const server *s;
     bool streams;         /* the answer is events: how it began, and how it ended, */
-    int64_t after;        /* behind this number */
+    int64_t after;        /* after this number */
     bytes beginning;
     const char *ending;   /* name of the last event */
     json_t *object;       /* owned: to be written; NULL: the store has it */

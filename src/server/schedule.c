@@ -8,7 +8,7 @@
 #include "server/source_engine.h"
 
 /* The class that a request has by now: each second of waiting is worth one, so that none waits for
- * ever behind those that keep coming. */
+ * ever after those that keep coming. */
 static cerium_class class_by_now(const answer *a, uint64_t now)
 {
     uint64_t ages = now > a->started_ns ? (now - a->started_ns) / SERVER_AGE_NS : 0;

@@ -6,7 +6,7 @@
 
 /* Start what waits for a place. */
 void answers_start(server *s);
-/* Something waits that could begin: must never be so behind answers_start(). */
+/* Something waits that could begin: must never be so after answers_start(). */
 bool answers_are_stuck(server *s);
 
 #endif

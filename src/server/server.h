@@ -1,7 +1,7 @@
 /* server.h - the server: an engine behind HTTP/1.1 and WebSocket on one port.
  *
  * One thread, that of server_run(), owns the sockets, the answers and the store; the engine's own
- * threads compute and wake it.  What it serves stands in docs/server.md. */
+ * threads compute and wake it.  What it serves is in docs/server.md. */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
 

@@ -21,7 +21,7 @@ typedef struct {
     /* What is left of the limits of its tenant, and who answers; served_by NULL: nobody. */
     void (*limits)(const sink *k, const rates_report *left, const char *served_by);
     void (*begin)(const sink *k);
-    /* name: of an SSE event, or NULL.  json.ptr NULL: a sign of life that is no event. */
+    /* name: of an SSE event, or NULL.  json.ptr NULL: a sign of life that is not an event. */
     void (*event)(const sink *k, const char *name, view json);
     /* body: the whole answer, where nothing streams. */
     void (*finish)(const sink *k, view body);

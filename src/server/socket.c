@@ -233,5 +233,5 @@ bool socket_upgrade(connection *c)
     c->type = &socket_connection;
     c->s->n_sockets++;
     metrics_count(&c->s->metrics, METRICS_SOCKETS, 1);
-    return true; /* frames may stand behind the head */
+    return true; /* frames may come after the head */
 }

@@ -1,4 +1,4 @@
-/* source_engine.c - choices and their engine sessions: started, followed, told. */
+/* source_engine.c - choices and their engine sessions: started, followed, sent. */
 #include "server/source_engine.h"
 
 #include "protocol/steer.h"
@@ -81,7 +81,7 @@ static void steer_off(choice *ch, uint32_t n)
         choice_stop(ch, whole ? PROTOCOL_END_STOP : PROTOCOL_END_STEERED);
 }
 
-/* Text that may be told, and the tokens that it is of. */
+/* Text that may be sent, and the tokens that it is of. */
 static void choice_text(choice *ch, view said, const cerium_watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
@@ -138,7 +138,7 @@ static bool has_ended(choice *ch, const cerium_step *step)
     return false;
 }
 
-/* A thought that has as many tokens as it may have is closed: the engine stops, and goes on behind
+/* A thought that has as many tokens as it may have is closed: the engine stops, and goes on after
  * the end of the thought. */
 static void look_at_thought(choice *ch, const cerium_event *event)
 {
@@ -200,7 +200,7 @@ static int say_end_of_thought(choice *ch)
     return CERIUM_OK;
 }
 
-/* Behind what was said; *goes_on false: there is nothing more to come, for *end. */
+/* After what was said; *goes_on false: there is nothing more to come, for *end. */
 static int go_on(choice *ch, protocol_end *end, bool *goes_on)
 {
     cerium_sampling sampling;

@@ -79,7 +79,7 @@ typedef struct {
     bool awaits_end;                    /* of the answer with this id: response_routes.c */
     bool awaits_deletion;               /* model_delete.c */
     recording *follows;                 /* recording.c: NULL: none; else */
-    uint64_t followed;                  /* so many bytes of its events, */
+    uint64_t followed;                  /* this many bytes of its events, */
     int64_t follow_number, follow_from; /* the next one's number; the first that is told */
     const sink_type *follow_sink;
     connection *next_follower;
@@ -155,7 +155,7 @@ struct choice {
     int32_t *said;              /* owned: a script that is not the answer's, or NULL */
     cerium_usage before;        /* of what ran before it was started again */
     bool was_started_again;
-    bool ends_thought;          /* it is stopped, to go on behind its thought (again.h) */
+    bool ends_thought;          /* it is stopped, to go on after its thought (again.h) */
     uint32_t n_thought, n_thoughts; /* tokens of thoughts, and those that were ended */
     bytes unread;               /* where thoughts have a budget: what the watch holds back */
     struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
@@ -223,7 +223,7 @@ struct answer {
     const char *canceled;       /* why it was; NULL: it was not */
     bool superseded;
     bool steered;               /* a steer waits for its end (steering.h), */
-    uint32_t n_steered;         /* for so many tokens */
+    uint32_t n_steered;         /* for this many tokens */
     choice *choices;            /* [n_choices] */
     uint32_t n_choices, n_ended, n_closed;
     int32_t **prompts;          /* [n_prompts] owned arrays */
@@ -241,7 +241,7 @@ struct answer {
     int64_t created_at;         /* seconds since 1970 */
     uint64_t started_ns;
     uint64_t said_ns;           /* when the client was last told something; at first, started_ns */
-    uint32_t n_sent;            /* return_progress: tokens that were told to be done, and when; */
+    uint32_t n_sent;            /* return_progress: tokens that were reported as done, and when; */
     uint64_t sent_ns;           /* UINT32_MAX: all were */
     bool failed;
     protocol_error failure;

@@ -1,4 +1,4 @@
-/* steering.c - steers from their acceptance to their commitment, and what is told of them. */
+/* steering.c - steers from their acceptance to their commitment, and what is reported of them. */
 #include "server/steering.h"
 
 #include "server/ids.h"
@@ -12,7 +12,7 @@ struct steer {
     char id[SERVER_ID_BYTES];
 };
 
-/* ---- what is told ---- */
+/* ---- what is sent ---- */
 
 typedef struct {
     bytes event;

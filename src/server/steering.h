@@ -21,7 +21,7 @@ typedef struct {
     uint64_t sequence;       /* of what is told when no response runs */
 } steering;
 
-/* Where a lane's steers are told of. */
+/* Where a lane's steers are sent. */
 typedef struct {
     connection *c;
     const char *name; /* of the lane, or NULL */

@@ -35,7 +35,7 @@ typedef struct {
     char error[160];      /* one line */
 } transfer_state;
 
-/* What came since the last time is appended to *out; then how it stands. */
+/* What came since the last time is appended to *out; then how it is. */
 CERIUM_CHECKED int transfer_take(transfer *t, bytes *out, transfer_state *state);
 /* End it, if need be, and forget it. Accepts NULL and pointers to NULL. */
 void transfer_end(transfer **t);

@@ -11,7 +11,7 @@ enum { DONE_A_POLL = 64 }; /* before the loop sees to its connections again */
 
 enum { JOB_MADE = 0, JOB_WAITING, JOB_RUNNING, JOB_DROPPED, JOB_DONE };
 
-/* The first job of each client, by next_client; behind each, by next, the client's others. */
+/* The first job of each client, by next_client; after each, by next, the client's others. */
 typedef struct {
     job *first, *last;
     uint32_t n; /* jobs */
@@ -78,7 +78,7 @@ static void replace_first(queue *q, job *old, job *new)
     if (q->last == old) q->last = new ? new : before;
 }
 
-/* A job that was begun stands before the others of its client. */
+/* A job that was begun comes before the others of its client. */
 static void queue_put_back(queue *q, job *j)
 {
     job *first = first_of(q, j->client);
@@ -92,7 +92,7 @@ static void queue_put_back(queue *q, job *j)
         add_client(q, j);
 }
 
-/* The client of the first job; its next one, if any, waits behind the other clients. */
+/* The client of the first job; its next one, if any, waits after the other clients. */
 static job *queue_take(queue *q)
 {
     job *j = q->first, *next = j->next;

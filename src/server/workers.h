@@ -4,7 +4,7 @@
  * workers_poll().  It belongs to who made it until it is submitted, to the workers until done() is
  * called, and then to who made it again.  What is in it belongs to one side at a time.
  *
- * Each lane has a thread and a queue of its own, so that what takes long stands only before its
+ * Each lane has a thread and a queue of its own, so that what takes long is only before its
  * like.  Within a lane clients take turns: who brings many jobs waits for them alone. */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
@@ -33,7 +33,7 @@ typedef struct job {
     workers_lane lane;
     uint64_t client;
 
-    struct job *next, *last;  /* the workers': of the same client, behind it; the last of those */
+    struct job *next, *last;  /* the workers': of the same client, after it; the last of those */
     struct job *next_client;
     uint32_t n;               /* of the client's, where it is the first of them */
     int state;

@@ -35,7 +35,7 @@ typedef struct {
 } corpus;
 
 size_t corpus_bytes(uint32_t n_files, uint32_t n_tokens);
-/* An empty one in memory of so many bytes, aligned as hash_name and zero. files, tokens and state
+/* An empty one in memory of this many bytes, aligned as hash_name and zero. files, tokens and state
  * are for the caller to fill in, then corpus_seal() makes the index and the head. */
 void corpus_open(corpus *c, void *memory, uint32_t n_files, uint32_t n_tokens);
 void corpus_seal(corpus *c, void *memory, uint64_t vocabulary);

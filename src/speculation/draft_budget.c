@@ -8,8 +8,8 @@ enum {
 };
 
 static const double SHARE = 0.01;     /* of the time, for what may be in vain */
-static const float SEEN_FIRST = 6;    /* what is supposed weighs so much, */
-static const float SEEN_MAX = 64;     /* and what was seen at most so much */
+static const float SEEN_FIRST = 6;    /* what is supposed weighs this much, */
+static const float SEEN_MAX = 64;     /* and what was seen at most this much */
 static const float MET_MAX = 256;
 
 /* The greatest margin of each class but the last. */

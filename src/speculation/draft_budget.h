@@ -47,7 +47,7 @@ void budget_settle(draft_budget *w, double ns);
 
 /* A pass that guesses are for. */
 typedef struct {
-    const float *cost; /* [n_max + 1] of it with so many guesses, relative to none */
+    const float *cost; /* [n_max + 1] of it with this many guesses, relative to none */
     float ns;          /* without */
     uint32_t n_max;
     uint32_t n_sharing; /* requests that wait for it, this one too */
@@ -55,7 +55,7 @@ typedef struct {
 
 /* Tokens in the time of a pass without guesses, at best, by the odds of late; at least 1. */
 float budget_rate(const draft_budget *w, const budget_pass *pass);
-/* n guesses are there, all right with so much chance: is it worth asking for one more?  rate: of
+/* n guesses are there, all right with this much chance: is it worth asking for one more?  rate: of
  * budget_rate(). */
 bool budget_asking(draft_budget *w, const budget_pass *pass, uint32_t n, float all_right,
                   float rate);

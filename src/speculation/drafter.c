@@ -2,11 +2,11 @@
 #include "speculation/drafter.h"
 
 enum {
-    SURE_MATCH = 4,   /* so many that agree are no accident: this place is home */
+    SURE_MATCH = 4,   /* this many that agree are no accident: this place is home */
     BEGIN_MATCH = 8,  /* what an answer's beginning is taken for where it is predicted */
     NEAR_BEFORE = 4,  /* places around home where one token is enough */
     NEAR_AFTER = 48,
-    NEAR_BONUS = 4,   /* as good as so many tokens that agree, far away */
+    NEAR_BONUS = 4,   /* as good as this many tokens that agree, far away */
 };
 
 /* The text that a source follows. */

@@ -1,4 +1,4 @@
-/* ngrams.h - where in a text of tokens its like was before: chains of places, hashed by what stands
+/* ngrams.h - where in a text of tokens its like was before: chains of places, hashed by what is
  * before them.
  *
  * A place i of a text is the gap before its token i.  For each of two lengths, places before which
@@ -52,7 +52,7 @@ void ngrams_cut(ngrams *x, const int32_t *text, uint32_t n);
  * NGRAMS_MATCH_MAX. */
 uint32_t ngrams_match(const int32_t *text, uint32_t at, const int32_t *context, uint32_t n);
 
-/* The place before which most of the context's end stands, of equals the first that is not before
+/* The place before which most of the context's end is, of equals the first that is not before
  * `from`, else the newest; only places below x->n.  Returns how much agrees, at least lengths[0],
  * or 0 when nothing was found.  Cost: bounded, two times candidates_max comparisons. */
 uint32_t ngrams_find(const ngrams *x, const int32_t *text, const int32_t *context, uint32_t n,

@@ -3,15 +3,15 @@
 
 enum {
     SEEN_ENOUGH = 3,       /* passes of a size that say what they cost */
-    SEEN_FIRST_PASSES = 6, /* so many are measured at once, */
-    NEXT_PASSES = 256,     /* then one in so many */
+    SEEN_FIRST_PASSES = 6, /* this many are measured at once, */
+    NEXT_PASSES = 256,     /* then one in this many */
     OLD_PASSES = 4096,
 };
 
 static const float ROW_SUPPOSED = 1.0f / 4; /* of a pass of one: a row more, before it is known */
 static const float AGE_HALF = 4096;       /* passes after which one that was not seen counts half */
-static const float SEEN_MAX = 48;         /* what was seen before weighs at most so much */
-static const float SEEN_FIRST = 6;        /* and what is supposed at first, so much */
+static const float SEEN_MAX = 48;         /* what was seen before weighs at most this much */
+static const float SEEN_FIRST = 6;        /* and what is supposed at first, this much */
 
 /* The last match of each class but the last, which has no end. */
 static const uint32_t class_end[ODDS_CLASSES - 1] = {0, 1, 2, 3, 4, 6, 8, 11, 15, 22, 31, 47, 63};

@@ -13,7 +13,7 @@ typedef enum {
     DRAFT_TIMELINE = 1,   /* the session's own tokens */
     DRAFT_WORKSPACE = 2,  /* the files around it */
     DRAFT_PAST_ANSWERS = 3,    /* what was answered in other sessions */
-    DRAFT_TEXTS = 4,      /* so many sources are texts that are followed */
+    DRAFT_TEXTS = 4,      /* this many sources are texts that are followed */
     DRAFT_MODEL = 4,      /* a smaller model: see draft_budget.h */
     DRAFT_SOURCES = 5,
 } draft_source;
@@ -25,14 +25,14 @@ typedef struct {
 } draft_odds;
 
 void odds_init(draft_odds *odds);
-/* A source knew a token after so many (0: it guessed) that agreed; it was right or not. */
+/* A source knew a token after this many (0: it guessed) that agreed; it was right or not. */
 void odds_learn(draft_odds *odds, draft_source source, uint32_t match, bool was_right);
 /* Above 0, below 1. */
 float odds_of(const draft_odds *odds, draft_source source, uint32_t match);
 
 enum { PACE_SIZES = 15, PACE_ROWS_MAX = 64 };
 
-/* How much of the processor's time passes of about so many rows take.  Zero-initialise. */
+/* How much of the processor's time passes of about this many rows take.  Zero-initialise. */
 typedef struct {
     float rows[PACE_SIZES], ns[PACE_SIZES];
     uint32_t n_seen[PACE_SIZES];

@@ -15,7 +15,7 @@ void past_answers_lay_out(past_answers *x, void *memory, uint32_t n_max)
 
 void past_answers_clear(past_answers *x) { ngrams_clear(&x->index); }
 
-/* Whether answer [n] stands in the text, with all its tokens. */
+/* Whether answer [n] is in the text, with all its tokens. */
 static bool has(const past_answers *x, const int32_t *answer, uint32_t n)
 {
     uint32_t at = 0, same = ngrams_find(&x->index, x->tokens, answer, n, UINT32_MAX, &at);

@@ -1,7 +1,7 @@
 /* past_answers.h - what was answered before, as a text to follow: the newest answers of one
  * tenant, with an index of places.
  *
- * Each answer stands behind the end of what it answered, so that its beginning is found, too, and
+ * Each answer comes after the end of what it answered, so that its beginning is found, too, and
  * before a token that there is not.  When there is no room, the older half goes.  Places move then:
  * who followed the text is somewhere else in it, and finds the way back as after any wrong token.
  * Nothing allocates. */
@@ -11,7 +11,7 @@
 #include "speculation/ngrams.h"
 
 enum {
-    PAST_END = -1,      /* behind each answer */
+    PAST_END = -1,      /* after each answer */
     PAST_CONTEXT = 32,  /* tokens before it, at most */
     PAST_ANSWER_MIN = 8, /* shorter ones save no pass that is worth a search */
     PAST_TOKENS_MIN = 4 * PAST_CONTEXT, /* room that makes sense */

@@ -9,7 +9,7 @@
 enum {
     PIECE_BYTES = 4096,  /* of text that is encoded at once */
     PIECE_TOKENS = 64,   /* of the model, that it is made of at most, */
-    OVERLAP_TOKENS = 8,  /* so many of which were read before: the end of a text may change */
+    OVERLAP_TOKENS = 8,  /* this many of which were read before: the end of a text may change */
     LOOK_BACK = 48,      /* draft tokens, for a place to go on from */
     ROOM_TOKENS = 64,    /* that a timeline leaves for guesses */
 };

@@ -40,7 +40,7 @@ typedef struct {
     uint32_t n, n_max;
     uint32_t begin, end; /* it is the model's tokens [begin, end) */
     uint32_t n_same;   /* tokens [0, n_same) are as they were when the caller last set it to n */
-    uint32_t n_open;   /* bytes behind tokens [n] that are half a character */
+    uint32_t n_open;   /* bytes after tokens [n] that are half a character */
     char open[4];
     bool is_stuck;     /* there was no room, and will not be before it begins elsewhere */
 } translation;

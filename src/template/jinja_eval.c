@@ -407,7 +407,7 @@ jinja_value jinja_eval(jinja_run *r, const jinja_node *node)
     r->depth++;
     jinja_value out = eval(r, node);
     r->depth--;
-    /* What fails without knowing where it stands stands here. */
+    /* What fails without knowing where it is is here. */
     if (r->status && !r->err.line) r->err.line = node->line;
     return out;
 }

@@ -1,4 +1,4 @@
-/* jinja_filters.c - owns what can stand behind |. */
+/* jinja_filters.c - owns what can come after |. */
 #include <math.h>
 
 #include "template/jinja_value.h"

@@ -73,7 +73,7 @@ jinja_value jinja_percent(jinja_run *r, jinja_value s, const jinja_value *list, 
     return jinja_sink_take(r, &sink);
 }
 
-/* {}, {0}, {name}: without what may stand behind a colon or a dot. */
+/* {}, {0}, {name}: without what may come after a colon or a dot. */
 jinja_value jinja_braces(jinja_run *r, jinja_value s, const jinja_args *args)
 {
     jinja_sink sink = {0};

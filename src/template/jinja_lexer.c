@@ -45,7 +45,7 @@ static char opens(view rest)
     return rest.ptr[1] == '%' || rest.ptr[1] == '{' || rest.ptr[1] == '#' ? rest.ptr[1] : 0;
 }
 
-/* Behind a tag's closing bracket: trim_blocks takes one line feed, a minus all white space. */
+/* After a tag's closing bracket: trim_blocks takes one line feed, a minus all white space. */
 static void close_tag(jinja_lexer *x, size_t len, bool minus, bool plus, bool trims)
 {
     skip(x, len);
@@ -92,7 +92,7 @@ static size_t bare_tag(view rest, const char *word, char *first, char *last)
     return is_word((view){rest.ptr + i, rest.len - i}, "%}") ? i + 2 : 0;
 }
 
-/* Behind {% raw %}: its text as data. */
+/* After {% raw %}: its text as data. */
 static jinja_token read_raw(jinja_lexer *x)
 {
     uint32_t line = x->line;
@@ -197,7 +197,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'z' ? c - 'a' + 10 : 99;
 }
 
-/* An escape of Python's, behind the backslash; returns how many bytes it has, 0: none is known. */
+/* An escape of Python's, after the backslash; returns how many bytes it has, 0: none is known. */
 static size_t read_escape(view rest, char *out, size_t *n)
 {
     static const char names[] = "abfnrtv\\'\"", means[] = "\a\b\f\n\r\t\v\\'\"";

@@ -115,7 +115,7 @@ static chain chain_of(jinja_node *owner)
     return (chain){owner, &owner->list};
 }
 
-/* A node stands in one list only; what is const for everybody else is not yet here. */
+/* A node is in one list only; what is const for everybody else is not yet here. */
 static void link_node(jinja_parser *p, chain *c, const jinja_node *item)
 {
     if (p->status) return;

@@ -93,7 +93,7 @@ jinja_value jinja_strip(jinja_value s, const jinja_value *chars, bool left, bool
 
 /* ---- joining ---- */
 
-/* Text and marks of the bytes of s behind each other. */
+/* Text and marks of the bytes of s one after another. */
 static void copy_string(char *text, uint8_t *marks, jinja_value s)
 {
     if (!s.len) return;

@@ -1,4 +1,4 @@
-/* jinja_tests.c - owns what can stand behind `is`. */
+/* jinja_tests.c - owns what can come after `is`. */
 #include "template/jinja_value.h"
 
 /* Tests that ask nothing but what v is; a and b are compared in the others. */

@@ -50,7 +50,7 @@ static void put_nullable(prompt *p, const json_t *schema, unsigned indent)
     if (json_is_true(json_object_get(schema, "nullable"))) prompt_scaffold(p, " | null");
 }
 
-/* One line for each choice, and what is said of it behind it. */
+/* One line for each choice, and what is said of it after it. */
 static void put_choice(prompt *p, const json_t *choice, unsigned indent, bool says)
 {
     const json_t *description = says ? json_object_get(choice, "description") : NULL;
@@ -231,7 +231,7 @@ static int32_t find(const talk *k, const char *name)
 /* The header of the last message of a timeline. */
 typedef struct {
     bool unfinished; /* no <|message|> yet */
-    view to;         /* whom it is for, in text; empty: nobody, it is no call */
+    view to;         /* whom it is for, in text; empty: nobody, it is not a call */
     char text[512];
 } last_header;
 
@@ -262,7 +262,7 @@ static void read_last_header(const talk *k, const int32_t *tokens, size_t n, las
     h->to = (view){found, to};
 }
 
-/* What is missing after a turn of the assistant.  A <|return|> never stands in a prompt: it
+/* What is missing after a turn of the assistant.  A <|return|> never is in a prompt: it
  * becomes an <|end|>, which is why sampled turns are copied without it. */
 static void close_answer(const talk *k, const int32_t *tokens, size_t n)
 {

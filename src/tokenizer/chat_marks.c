@@ -11,7 +11,7 @@ static size_t find(view text, size_t from, view part)
     return at ? (size_t)(at - text.ptr) : text.len;
 }
 
-/* Where the answer begins: behind the last of the question. */
+/* Where the answer begins: after the last of the question. */
 static size_t behind_question(view text, view question)
 {
     size_t out = text.len;
@@ -24,7 +24,7 @@ static view part(view text, size_t from, size_t to)
     return from <= to && to <= text.len ? (view){text.ptr + from, to - from} : none;
 }
 
-/* What both end with, from its first tag on: what stands before that is not of the mark. */
+/* What both end with, from its first tag on: what comes before that is not of the mark. */
 static view common_tag(view a, view b)
 {
     size_t n = 0;
@@ -82,7 +82,7 @@ static bool find_call(const chat_call_probes *p, marks *m)
     m->open = common_tag(before, between);
     if (!m->open.len || !view_starts(between, m->value_end)) return false;
     m->end = chat_trim(part(between, m->value_end.len, between.len - m->open.len));
-    /* What stands around all calls: a tag before the first, and its end after the last. */
+    /* What is around all calls: a tag before the first, and its end after the last. */
     size_t last = find(text, again, p->value) + p->value.len;
     size_t rest = find(text, last, m->end) + m->end.len;
     view tail = chat_trim(part(text, rest, text.len)), head = none;
@@ -101,7 +101,7 @@ static bool find_call(const chat_call_probes *p, marks *m)
     return m->end.len != 0;
 }
 
-/* What stands between the key and a value that is no text; false where it is not there. */
+/* What comes between the key and a value that is not text; false where it is not there. */
 static bool find_json_key_end(const chat_call_probes *p, const marks *m, view text, view value,
                               view *out)
 {

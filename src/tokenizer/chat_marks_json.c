@@ -49,7 +49,7 @@ static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* ---- pieces ---- */
 
-/* text with its ids replaced; no more than fits, of what stands behind the calls. */
+/* text with its ids replaced; no more than fits, of what comes after the calls. */
 static void take_piece(piece_text *out, const chat_call_probes *p, view text)
 {
     out->n = 0;
@@ -80,7 +80,7 @@ static size_t opening(view before, view opens)
     return n < opens.len ? whole_tags(before.ptr, n) : n;
 }
 
-/* What stands before the calls of an answer and not before its text; a thought that is empty is
+/* What comes before the calls of an answer and not before its text; a thought that is empty is
  * left out. */
 static view begun(const chat_call_probes *p, view before)
 {

@@ -169,7 +169,7 @@ static void find_types(prober *b)
 
 /* ---- how calls are written ---- */
 
-/* X(name of a family, what stands around a call of TOOL with KEY = "probe value") */
+/* X(name of a family, what is around a call of TOOL with KEY = "probe value") */
 typedef struct {
     const char *family;
     const char *text;
@@ -223,7 +223,7 @@ static bool copy_text(void *user, view text)
     {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},                  \
      .content = {arguments, sizeof arguments - 1}}
 
-/* Calls in marks that no family has: a tag for each argument, or an object behind the name. */
+/* Calls in marks that no family has: a tag for each argument, or an object after the name. */
 static bool find_marks(prober *b, bool opens_thought)
 {
     enum { N = 7 };
@@ -300,7 +300,7 @@ static bool family_is_equal(prober *b)
     return true;
 }
 
-/* The special token behind what the assistant said. */
+/* The special token after what the assistant said. */
 static bool find_end(void *user, view text)
 {
     prober *b = user;

@@ -378,7 +378,7 @@ static void emit(const talk *k, const jinja_output *out, size_t from, size_t to)
     }
 }
 
-/* Where part stands first in text from `from` on; text.len: nowhere. */
+/* Where part is first in text from `from` on; text.len: nowhere. */
 static size_t find(view text, size_t from, view part)
 {
     const char *at = NULL;
@@ -399,7 +399,7 @@ typedef struct {
     chat_rendering asked, open, said; /* u; u and the generation prompt; u and a mark */
     view prompt; /* the generation prompt */
     view header; /* as much of it as every turn of the assistant begins with */
-    view close;  /* behind what it said */
+    view close;  /* after what it said */
     view end;    /* of that, up to the special token */
 } turns;
 
@@ -455,13 +455,13 @@ static bool ends_with(const talk *k, const int32_t *tokens, size_t n, view scaff
     return chat_ends(k->p->t, tokens, n, text);
 }
 
-/* Where the text behind the turn goes on that tokens are of: its closing is left out as far as
+/* Where the text after the turn goes on that tokens are of: its closing is left out as far as
  * they have it. */
 static size_t skip_closing(const talk *k, const turns *w, view text, size_t at,
                            const int32_t *tokens, size_t n)
 {
     size_t end = find(text, at, w->end);
-    if (end < text.len) at = end; /* what stands before it closes a call, which was sampled */
+    if (end < text.len) at = end; /* what comes before it closes a call, which was sampled */
     view rest = behind(text, at);
     if (view_starts(rest, w->close) && ends_with(k, tokens, n, w->close)) return at + w->close.len;
     if (view_starts(rest, w->end) && ends_with(k, tokens, n, w->end)) return at + w->end.len;

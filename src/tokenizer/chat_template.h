@@ -36,7 +36,7 @@ CERIUM_CHECKED int chat_template_text(const chat_template *c, const talk *k, boo
                                       chat_rendering *out, jinja_error *err);
 void chat_template_text_free(chat_rendering *r);
 
-/* What stands in place of sampled turn i, of which messages can have nothing. */
+/* What is in place of sampled turn i, of which messages can have nothing. */
 enum { CHAT_MARK_BYTES = 16 };
 
 /* Renderings of the same question with calls in the answer, and the names in them. */
@@ -55,7 +55,7 @@ enum { CHAT_MARK_ANY = '\1' };
 /* How calls with a tag for each argument are written; false where they are not so, or where it
  * cannot be told. */
 bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);
-/* The same of calls whose arguments are a JSON object behind a name. */
+/* The same of calls whose arguments are a JSON object after a name. */
 bool chat_find_json_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);
 
 #endif

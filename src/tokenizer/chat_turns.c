@@ -41,7 +41,7 @@ static const turns deepseek_coder = {
     .headings = true,
 };
 
-/* The template takes no system message; ours stands where its own stood. */
+/* The template takes no system message; ours is where its own stood. */
 static const turns starcoder2 = {
     .default_system = "You are an exceptionally intelligent coding assistant that consistently "
                       "delivers accurate and reliable responses to user instructions.",

@@ -177,7 +177,7 @@ static void list_remove(merger *m, uint32_t at)
     s[at].rule = MERGER_NONE;
 }
 
-/* In an open list behind all that lie left of it: see the top for why that is soon found. */
+/* In an open list after all that lie left of it: see the top for why that is soon found. */
 static void list_insert(merger *m, merger_list *list, uint32_t at)
 {
     merger_symbol *s = m->symbols;

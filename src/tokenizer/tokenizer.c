@@ -259,7 +259,7 @@ static int encode_byte_level(encoder *e, view text)
 }
 
 /* A stretch that no merge leaves.  Its characters are at from[0..n) in text while merging; what
- * is no token in the end is written as bytes. */
+ * is not a token in the end is written as bytes. */
 static int encode_stretch(encoder *e, view text)
 {
     const tokenizer *t = e->t;
@@ -307,7 +307,7 @@ static int encode_sentencepiece(encoder *e, view text)
 enum { SPACE_MARK_BYTES = 3 };
 static const char space_mark[] = "\xE2\x96\x81";
 
-/* Where a stretch of text without special tokens stands. */
+/* Where a stretch of text without special tokens is. */
 typedef enum { TEXT_WITHIN, TEXT_AFTER_TOKEN, TEXT_FIRST } text_place;
 
 /* SentencePiece's own sign for a space is one in any text, as it is there. */

@@ -100,7 +100,7 @@ bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a 
 bool tokenizer_adds_space_within(const tokenizer *t); /* or where it has none: not at the start of
                                                          the whole text alone */
 bool tokenizer_suffix_first(const tokenizer *t); /* cerium.fim_suffix_first: the file says that what
-                                                    stands after a hole comes first */
+                                                    is after a hole comes first */
 view tokenizer_pre(const tokenizer *t);        /* tokenizer.ggml.pre, or empty; owned by t */
 view tokenizer_template(const tokenizer *t);   /* tokenizer.chat_template, or empty; owned by t */
 

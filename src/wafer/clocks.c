@@ -136,7 +136,7 @@ typedef struct {
     wafer_clocks *c;
     const wafer_reduction *sum;
     uint32_t root, wavelets, lines; /* lines that this one represents */
-    const uint8_t *extra;           /* hops more behind each core, or NULL */
+    const uint8_t *extra;           /* hops more after each core, or NULL */
     size_t stride;                  /* of extra */
 } line_job;
 

@@ -38,7 +38,7 @@ typedef enum {
     SPENT_SCALAR = 2, /* element by element: exp, norms, rotations */
     SPENT_STAGE = 3,  /* software between dependent messages, and their ramps */
     SPENT_HOP = 4,    /* wires */
-    SPENT_STREAM = 5, /* wavelets behind the first of a message, waits for links */
+    SPENT_STREAM = 5, /* wavelets after the first of a message, waits for links */
 } wafer_spent;
 enum { WAFER_SPENT = 6 };
 extern const char *const wafer_spent_names[WAFER_SPENT];
@@ -75,7 +75,7 @@ void clocks_close(wafer_clocks *c);
 int64_t clocks_latest(const wafer_clocks *c);
 /* Every core does this for so long. */
 void clocks_spend(wafer_clocks *c, wafer_spent what, int64_t ticks);
-/* An all-reduce of so many wavelets along axis, by each run of sum->n cores of a line on its own;
+/* An all-reduce of this many wavelets along axis, by each run of sum->n cores of a line on its own;
  * what is left at the end of a line stands idle. */
 void clocks_reduce(wafer_clocks *c, wafer_axis axis, const wafer_reduction *sum, uint32_t wavelets);
 /* A barrier, then a fixed time: transfers that involve every core. */

@@ -45,7 +45,7 @@ static uint32_t idle_rooms(const plan_layout *l, wafer_region out[ROOMS])
 }
 
 /* The rectangle as a wafer of its own.  It is one of live cores: of a row's dead ones, those before
- * it come first there, those behind it not at all. */
+ * it come first there, those after it not at all. */
 static int room_mesh(wafer_mesh *out, const wafer_mesh *m, const wafer_region *room)
 {
     uint32_t row = UINT32_MAX, in_row = 0, most = 0, here = 0;

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     double verify;   /* of all its tokens */
     double step;     /* one guess, */
-    double catch_up; /* and one behind two tokens: when all were right, the last is not computed */
+    double catch_up; /* and one after two tokens: when all were right, the last is not computed */
     double tell;     /* what was right and what follows, to the smaller model */
     double offer;    /* the guesses, to the model */
 } draft_us;
@@ -62,7 +62,7 @@ double draft_overlapped_guesses(const draft_us *t, double p, uint32_t tokens);
 /* Dynamic joules of what a pass is made of: the ends of the energy constants. */
 typedef struct {
     wafer_band verify;          /* of all its tokens */
-    wafer_band guess, catch_up; /* one guess, and one behind two tokens */
+    wafer_band guess, catch_up; /* one guess, and one after two tokens */
     wafer_band messages;        /* both ways */
 } draft_joules;
 
@@ -74,7 +74,7 @@ typedef struct {
 /* Of a pass of 1 to r->draft tokens.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int draft_energy(draft_joules *out, const draft_plan *d, const plan_result *plan,
                                 const plan_request *r, uint32_t tokens);
-/* us, j: of passes of so many tokens. */
+/* us, j: of passes of this many tokens. */
 draft_figures draft_figure(const draft_us us[2], const draft_joules *j, const plan_result *plan,
                            const plan_request *r, double p, uint32_t tokens, bool overlapped);
 

@@ -24,7 +24,7 @@ typedef struct {
 } gpu_time;
 
 gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work);
-/* A prompt of so many tokens at 60 % of the dense peak. */
+/* A prompt of this many tokens at 60 % of the dense peak. */
 double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *work, uint32_t tokens);
 /* Users whose KV fits beside the weights, those of a model that drafts as well; 0 where the
  * weights do not fit. */

@@ -79,7 +79,7 @@ typedef struct {
     wafer_machine *m;
     view rest;                    /* lines not yet read */
     int line;                     /* of the one that was read last */
-    int line_of[ARRAY_LEN(keys)]; /* where a key stands; 0 = nowhere */
+    int line_of[ARRAY_LEN(keys)]; /* where a key is; 0 = nowhere */
     char why[200];                /* the first thing wrong, at bad_line */
     int bad_line;
 } reading;

@@ -184,7 +184,7 @@ static inline uint32_t mesh_side(const mesh *m, wafer_axis axis)
 /* ---- mesh_layout.c: who has what ---- */
 
 int mesh_splits_make(mesh *m);
-/* Values [0, n) over n_cores in even tiles; and without values, of at most so many pieces. */
+/* Values [0, n) over n_cores in even tiles; and without values, of at most this many pieces. */
 int mesh_split_even(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores);
 int mesh_split_begin(mesh *m, mesh_split *s, uint32_t n, uint32_t n_cores, uint32_t pieces_max);
 void mesh_split_add(mesh_split *s, uint32_t core, uint32_t begin, uint32_t end);
@@ -271,7 +271,7 @@ uint32_t mesh_gemm_adds(const mesh *m, const mesh_tiles *t);
 
 int mesh_expert_groups_make(mesh *m);
 int mesh_expert_groups_own(mesh *m);
-/* The bytes of a core's experts are those of so many; x, y: the core. */
+/* The bytes of a core's experts are those of this many; x, y: the core. */
 uint32_t mesh_expert_groups_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
 /* Every row of the pass to the groups of its chosen experts: rows of m->told. */
 void mesh_expert_groups_send(mesh *m, uint32_t acts);

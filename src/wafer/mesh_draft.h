@@ -17,7 +17,7 @@ typedef struct {
     const draft_us *us;  /* [tokens of a pass - 1], borrowed; NULL: nobody looks at a clock */
     bool is_overlapped;  /* needs us */
     uint32_t n_known;    /* tokens that it has computed: of the text, then of the chain */
-    uint32_t n_chain;    /* guesses behind the text */
+    uint32_t n_chain;    /* guesses after the text */
     int32_t chain[2 * MESH_ROWS_MAX];
     double clock_us;     /* of all passes */
     uint64_t n_steps;    /* guesses that it made, */

@@ -7,7 +7,7 @@
  * and passes both on: rows along x, weights along y.  A line is a ring that leaves every other core
  * out on its way there and takes it on its way back, so no part goes over more than two links.
  * Parts are places of the ring; where there are more parts than cores, a core has some places one
- * behind the other.  Weights are cut evenly over the cores of a column first, each core's share
+ * after the other.  Weights are cut evenly over the cores of a column first, each core's share
  * over its places then: no core has more than another.  So that parts meet, line y turns its rows
  * by its place before a product, and weights lie turned.
  *

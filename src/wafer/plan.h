@@ -32,7 +32,7 @@ typedef struct {
     uint32_t table_regions; /* before them: the head, and the embedding unless the host has it; or
                                0: the embedding lies in the room that the first layer regions have
                                left, the head in that of the last */
-    uint32_t embed_regions, head_regions; /* so many of them */
+    uint32_t embed_regions, head_regions; /* this many of them */
     uint64_t table_bytes;                 /* on a core of those */
     uint32_t wafers;
     wafer_choice choice;
@@ -96,7 +96,7 @@ CERIUM_CHECKED int plan_prompt_time(plan_prompt *out, const plan_result *plan,
 /* Bytes of a core for vectors that operations hand on, at their widest, of so many tokens in a step
  * of decoding. */
 uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens);
-/* Bytes of a core for a pass of MeshGEMM products, so many rows on each line of cores, that ends
+/* Bytes of a core for a pass of MeshGEMM products, this many rows on each line of cores, that ends
  * r's context; and what such a pass has of a core. */
 uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows);
 uint64_t plan_pass_room(const plan_result *plan, const plan_request *r);

@@ -3,7 +3,7 @@
  * A line of cores has neighbouring rows of the pass.  What the lines have of keys and values, of
  * tokens before the pass and of its own, comes by, one line's after the other's; of each key a core
  * multiplies its channels with those of all queries of its line that see it.  Scores add up along
- * the strip, which is told; its columns share the softmax (a row of a head is one column's), give
+ * the strip, which all get; its columns share the softmax (a row of a head is one column's), give
  * each other the weights, and each sums its channels of the values beside what came by before.
  * mesh_attend.c executes this. */
 #include <math.h>
@@ -84,7 +84,7 @@ static void prompt_attend_spend(ring *r, wafer_spent what, double cycles)
     clocks_spend(&r->c, what, llround(cycles * WAFER_TICKS));
 }
 
-/* n vector instructions on every core of the strip, of so many steps together. */
+/* n vector instructions on every core of the strip, of this many steps together. */
 static void prompt_attend_vectors(ring *r, double n, double steps, double macs)
 {
     const double cores = r->strips.cores;
@@ -98,7 +98,7 @@ static void prompt_attend_vectors(ring *r, double n, double steps, double macs)
     e->sram_write_bits += (uint64_t)(macs * 16 * cores);
 }
 
-/* Values of fp16 that meet along the strip, which is told. */
+/* Values of fp16 that meet along the strip, which all get. */
 static void prompt_attend_meet(ring *r, double values)
 {
     const wafer_reduction sum = reduction_of(r->strips.cores, 1);

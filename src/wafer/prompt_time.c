@@ -1,6 +1,6 @@
 /* prompt_time.c - a whole prompt through the regions of a plan.
  *
- * It goes in passes, one behind the other: while a pass is in the second region, the next one is in
+ * It goes in passes, one after the other: while a pass is in the second region, the next one is in
  * the first.  A pass is MeshGEMM products over as many rows as a core has room for, or fewer where
  * that is faster; or steps of decoding, of some tokens each, where there is no room for weights as
  * MeshGEMM products want them, or where that is faster: with many experts, and many regions. */
@@ -34,7 +34,7 @@ static step_cost prompt_time_cost_of(const plan_result *plan, const plan_request
                        .position = position};
 }
 
-/* All layers over n tokens behind `position`. */
+/* All layers over n tokens after `position`. */
 static int layers_cycles(double *out, const plan_result *plan, const plan_request *r,
                          uint32_t position, uint32_t n)
 {
@@ -61,7 +61,7 @@ static double prompt_time_handoffs(const plan_layout *l)
     return l->layer_regions - 1.0 + (l->table_regions != 0);
 }
 
-/* Cycles until the last pass leaves the first region, and those of the last behind it. */
+/* Cycles until the last pass leaves the first region, and those of the last after it. */
 typedef struct {
     double fill, rest;
 } prompt_cycles;
@@ -85,7 +85,7 @@ static int passes_cycles(prompt_cycles *out, const plan_result *plan, const plan
     for (uint32_t i = 0; i < samples; i++) {
         const uint32_t at = samples > 1 ? (uint32_t)((uint64_t)i * (full - 1) / (samples - 1)) : 0;
         RETURN_IF(layers_cycles(&all, plan, r, at * n, n));
-        /* The passes behind the sample before, up to this one. */
+        /* The passes after the sample before, up to this one. */
         const double passes = i ? at - before_at : 1;
         sum += i ? passes * (before + all) / 2 + (all - before) / 2 : all;
         before = all;
@@ -130,7 +130,7 @@ static uint32_t rows_max(const plan_result *plan, const plan_request *r, uint32_
     return low;
 }
 
-/* Passes of at most so many rows a line, all about as long. */
+/* Passes of at most this many rows a line, all about as long. */
 static uint32_t pass_tokens(const plan_layout *l, uint32_t rows, uint32_t tokens)
 {
     const uint64_t n = (uint64_t)rows * l->height;

@@ -47,7 +47,7 @@ bool row_model(wafer_model *out, const published_row *row, const char **why);
 
 /* Does the row name it, in its system, model, metric or class?  Letter case does not matter. */
 bool row_says(const published_row *row, const char *word);
-/* The number right before, or behind, a word of s. */
+/* The number right before, or after, a word of s. */
 bool row_number_before(const char *s, const char *word, double *out);
 bool row_number_after(const char *s, const char *word, double *out);
 

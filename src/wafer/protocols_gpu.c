@@ -161,7 +161,7 @@ static double link_gbytes_s(const published_row *row)
     return 0;
 }
 
-/* An all-reduce of so many bytes beyond what its latency covers, at 80 % of the links. */
+/* An all-reduce of this many bytes beyond what its latency covers, at 80 % of the links. */
 static double reduce_seconds(const row_query *q, double n_bytes)
 {
     return 2 * (1 - 1.0 / q->devices) * n_bytes / (link_gbytes_s(q->row) * 1e9 * 0.8);

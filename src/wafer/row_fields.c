@@ -30,7 +30,7 @@ static bool number_in(const char *s, size_t *at, double *out)
     return true;
 }
 
-/* Behind "x", "*" or U+00D7 and what may stand around it, where a number follows; else NULL. */
+/* After "x", "*" or U+00D7 and what may stand around it, where a number follows; else NULL. */
 static const char *behind_times(const char *s)
 {
     s += strspn(s, " ]");

@@ -41,7 +41,7 @@ typedef struct {
     uint32_t line;
 } reader;
 
-/* The next field, unquoted in place and NUL-terminated; *last where its line ends behind it. */
+/* The next field, unquoted in place and NUL-terminated; *last where its line ends after it. */
 static char *rows_next_field(reader *r, bool *last)
 {
     char *start = r->in, *out = r->in;

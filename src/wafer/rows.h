@@ -12,9 +12,9 @@
 /* All NUL-terminated, empty where the file has no such column or field; in published_rows.text. */
 typedef struct {
     const char *id, *class_, *system, *model, *precision, *context, *metric, *unit, *note, *source;
-    const char *published; /* the value as it stands there */
-    double devices;        /* 0 where it is no number */
-    double batch;          /* 1 where it is no number */
+    const char *published; /* the value as it is there */
+    double devices;        /* 0 where it is not a number */
+    double batch;          /* 1 where it is not a number */
     double value;          /* 0 where there is none: the row is predicted and has no error */
     uint32_t line;
 } published_row;

@@ -102,7 +102,7 @@ static void timing_scalars(walk *w, double n)
 }
 
 /* y[n_t] += W x[k_t] for each new token: one instruction for each element of x, or, where the style
- * swaps loops and that is shorter, one for each row and a sum of the lanes behind it. */
+ * swaps loops and that is shorter, one for each row and a sum of the lanes after it. */
 static void timing_product(walk *w, double k_t, double n_t, bool narrow)
 {
     const double m = w->cost->tokens;

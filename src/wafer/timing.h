@@ -52,7 +52,7 @@ typedef struct {
     wafer_choice choice;
     uint32_t context;  /* tokens in the cache */
     uint32_t tokens;   /* of this step: 1, or a draft to verify */
-    uint32_t position; /* of a pass over a prompt: so many tokens were before it */
+    uint32_t position; /* of a pass over a prompt: this many tokens were before it */
     /* Of published kernels: a loop over d / P elements where f / P belong; scores and values of a
      * prompt as two products. */
     bool silu_of_embd, attends_by_products;
@@ -77,7 +77,7 @@ CERIUM_CHECKED int time_layer_dead(step_time *out, const step_program *p, uint32
  * WAFER_LAYER_OPS_MAX. */
 CERIUM_CHECKED int time_layer_ops(step_time *out, const step_program *p, uint32_t layer,
                                   uint32_t width, uint32_t height, const step_cost *cost);
-/* [first, first + n) from clocks at zero: what is no layer. */
+/* [first, first + n) from clocks at zero: what is not a layer. */
 CERIUM_CHECKED int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n,
                               uint32_t width, uint32_t height, const step_cost *cost, bool folded);
 
@@ -91,7 +91,7 @@ CERIUM_CHECKED int time_prefill_layer(step_time *out, const step_program *p, uin
 CERIUM_CHECKED int time_prompt_attend(step_time *out, const step_program *p, uint32_t at,
                                       uint32_t width, uint32_t height, const step_cost *cost,
                                       uint32_t tokens, uint32_t line);
-/* The same of the line that has the most to do: the last whose rows are all there; behind other
+/* The same of the line that has the most to do: the last whose rows are all there; after other
  * passes, where a window hides what is far, perhaps the first, which meets it in smaller parts. */
 CERIUM_CHECKED int time_prompt_fullest(step_time *out, const step_program *p, uint32_t at,
                                        uint32_t width, uint32_t height, const step_cost *cost,

@@ -3,9 +3,9 @@
  *
  * Declined are words of the note and comments instead of code, what closes the block in which the
  * line stood, lines with which the code before can be no code of its language any more, and lines
- * that run in circles: REPLIES_MAX times at a place (half as often behind the line in the weak
+ * that run in circles: REPLIES_MAX times at a place (half as often after the line in the weak
  * one's place), and until REDRAWN_MAX tokens of an answer are thrown away.  Then the rule's safe
- * form is put there, or a statement that refuses (splice.c).  What comes behind it is taken as it
+ * form is put there, or a statement that refuses (splice.c).  What comes after it is taken as it
  * is, but where an answer is nothing but code it ends before it. */
 #include "watch/watch_parts.h"
 
@@ -34,7 +34,7 @@ static uint64_t circle(const watch *w)
     return UINT64_MAX;
 }
 
-/* Where what was written behind a note says words of it; UINT64_MAX: nowhere. */
+/* Where what was written after a note says words of it; UINT64_MAX: nowhere. */
 static uint64_t said_of_note(const watch *w)
 {
     view text = text_from(w, w->verified_until, w->fed), message = view_of(w->wrong.message);
@@ -68,7 +68,7 @@ static bool has_tries(const watch *w)
     return w->n_replies < REPLIES_MAX;
 }
 
-/* What is not vouched for is no code from byte `fault` on.  Words of a note are never told. */
+/* What is not vouched for is not code from byte `fault` on.  Words of a note are never sent. */
 static cerium_watch_order decline(watch *w, uint64_t fault)
 {
     uint32_t before = n_logged(w);
@@ -131,7 +131,7 @@ static reply_kind kind_of(const watch *w)
                          !strcmp(w->wrong.language, "text"));
 }
 
-/* The first byte from which on the last line is no code; UINT64_MAX: there is none.  Within JSON
+/* The first byte from which on the last line is not code; UINT64_MAX: there is none.  Within JSON
  * bytes of code are not those of the text, and a place near it has to do. */
 static uint64_t fault(watch *w, guard_fit *fit)
 {
@@ -162,7 +162,7 @@ cerium_watch_order watch_weigh(watch *w)
     return CERIUM_WATCH_GO;
 }
 
-/* The end came from outside, in the middle of a statement: its lines are not told. */
+/* The end came from outside, in the middle of a statement: its lines are not reported. */
 static bool drops_half(watch *w)
 {
     view rest = text_from(w, w->verified_until, w->fed);

@@ -149,7 +149,7 @@ bool watch_cut(watch *w, uint64_t at)
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/* From byte `at`, the first that is no blank. */
+/* From byte `at`, the first that is not blank. */
 static uint64_t skip_blanks(const watch *w, uint64_t at)
 {
     while (at < w->fed && is_blank(w->text.ptr[at - w->text_at])) at++;

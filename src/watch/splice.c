@@ -1,6 +1,6 @@
 /* splice.c - the line that is put in a weak one's place when the model has no better: the rule's
  * safe form, or a statement that refuses.  It is judged like the model's own text, and the answer
- * goes on behind it. */
+ * goes on after it. */
 #include "watch/watch_parts.h"
 
 enum {
@@ -18,7 +18,7 @@ static bool keeps_line(const watch *w, const guard_finding *f)
 void watch_note_repairs(watch *w, const guard_finding *f, bool first)
 {
     w->keeps_line = keeps_line(w, f);
-    if (w->keeps_line) { /* as it stands in the answer, behind its escapes */
+    if (w->keeps_line) { /* as it is in the answer, after its escapes */
         uint64_t end = f->line_end > f->line_begin && f->line_end <= w->fed ? f->line_end : w->fed;
         size_t n = (size_t)(end - f->line_begin);
         memset(w->n_repairs, 0, sizeof w->n_repairs);

@@ -70,7 +70,7 @@ static cerium_finding describe(const watch *w, const guard_finding *f)
                            .at = f->line_begin};
 }
 
-/* A line that stood there before is told once, however often it is said again. */
+/* A line that stood there before is reported once, however often it is said again. */
 static bool is_first_known(watch *w, const guard_finding *f)
 {
     uint64_t hash = (uint64_t)(uintptr_t)f->rule;
@@ -140,7 +140,7 @@ static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding
     return CERIUM_WATCH_END;
 }
 
-/* What the answer has behind the line: only what is recorded is to go on with it. */
+/* What the answer has after the line: only what is recorded is to go on with it. */
 static bool keep_behind(watch *w, const guard_finding *f)
 {
     uint64_t from = f->line_end;
@@ -271,7 +271,7 @@ static int feed_piece(watch *w, view text, cerium_watch_order *order)
     return CERIUM_OK;
 }
 
-/* What is not vouched for yet may be written again: no new base behind its beginning. */
+/* What is not vouched for yet may be written again: no new base after its beginning. */
 static int feed(watch *w, view text, cerium_watch_order *order)
 {
     while (text.len && *order == CERIUM_WATCH_GO) {

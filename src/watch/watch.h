@@ -16,7 +16,7 @@
  * that nothing of it is left in the timeline.  Where this happens follows from the tokens alone,
  * not from when anybody looked.  A line that begins within a token: that token's bytes before the
  * line are encoded anew.  After WATCH_TRIES at one place the line's safe form is put in its place,
- * or a statement that refuses (splice.c), and the answer goes on behind it.  Where neither fits,
+ * or a statement that refuses (splice.c), and the answer goes on after it.  Where neither fits,
  * and after WATCH_CORRECTIONS_MAX in an answer, it ends before the line.  From the first weak line
  * on, lines that are no code of their language are written again too (replacement.c).
  *
@@ -74,9 +74,9 @@ typedef struct {
 typedef struct {
     cerium_resume resume;
     bool corrects; /* a line is written again; else the note is taken away, or */
-    bool added;    /* that line stands behind the + of a diff */
-    bool repaired; /* another line was put in its place, and the answer goes on behind it */
-    view behind;   /* what stood behind the line: a recorded text goes on with it.  Until the next
+    bool added;    /* that line comes after the + of a diff */
+    bool repaired; /* another line was put in its place, and the answer goes on after it */
+    view behind;   /* what stood after the line: a recorded text goes on with it.  Until the next
                       call with the same watch */
 } watch_plan;
 

@@ -7,7 +7,7 @@
 #include "watch/watch.h"
 
 enum {
-    BACK_BYTES = 8192,   /* of text, behind the last place where nothing was held, that is kept */
+    BACK_BYTES = 8192,   /* of text, after the last place where nothing was held, that is kept */
     BASE_BYTES = 512,    /* between two such places that are remembered */
     NOTE_TOKENS = 256,
     REPLIES_MAX = 10,    /* at one place, that are taken back though they are not weak */
@@ -64,10 +64,10 @@ struct watch {
     watch_names *names;      /* NULL: nothing is known of the environment */
     bool keeps_line;         /* what may be put in its place is the line itself */
     uint64_t wrong_name;     /* of the line that is wrong, if a name in it is; 0 */
-    uint64_t known[KNOWN_TOLD]; /* what was told of lines that stood there before */
+    uint64_t known[KNOWN_TOLD]; /* what was reported of lines that were there before */
     uint32_t n_known;
 
-    /* a line that is written again, and what comes behind it */
+    /* a line that is written again, and what comes after it */
     bool corrects;           /* it is not there yet */
     bool has_note;           /* the session has the note */
     bool checks_form;        /* lines are looked at for their form: since the first weak one */
@@ -80,11 +80,11 @@ struct watch {
     uint32_t n_asked;        /* how often a line was to be written again */
     char repairs[REPAIR_FORMS][REPAIR_BYTES]; /* what may be put in its place: n_repairs bytes */
     size_t n_repairs[REPAIR_FORMS];
-    bytes behind;            /* of the answer as it was cut, behind the line */
+    bytes behind;            /* of the answer as it was cut, after the line */
     bool repaired;           /* in the last result */
     uint64_t spliced_at;     /* where a line was put in last, and */
     uint32_t n_spliced;      /* how often in turn */
-    bool escaped, added;     /* the line stands in JSON, behind a + */
+    bool escaped, added;     /* the line is in JSON, after a + */
     int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
     uint32_t n_note, n_avoid;
 
@@ -116,9 +116,9 @@ bool watch_rollback(watch *w, const guard_finding *f);
 /* The same before all that is not vouched for; its tokens up to byte `fault` are avoided. */
 bool watch_rollback_reply(watch *w, uint64_t fault);
 
-/* The guard stands where it stood at byte `at`, behind the base. */
+/* The guard is where it stood at byte `at`, after the base. */
 void watch_rewind(watch *w, uint64_t at);
-/* The tokens of a text from within another go to the log, behind byte `at`.  False when there are
+/* The tokens of a text from within another go to the log, after byte `at`.  False when there are
  * none that say it, or no memory. */
 bool watch_append(watch *w, view text, uint64_t at);
 
@@ -126,7 +126,7 @@ bool watch_append(watch *w, view text, uint64_t at);
 
 /* Note what may stand in the place of the line of f; first: that line is the first one there. */
 void watch_note_repairs(watch *w, const guard_finding *f, bool first);
-/* The answer, cut before the line that is wrong, goes on behind what is put there.  False when
+/* The answer, cut before the line that is wrong, goes on after what is put there.  False when
  * nothing fits; then it is as it was. */
 bool watch_splice(watch *w);
 
@@ -141,10 +141,10 @@ bool watch_drop_note(watch *w);
 
 /* ---- hint.c ---- */
 
-/* What is said to the model in place of the held line of f, which begins with `line`; it stands
+/* What is said to the model in place of the held line of f, which begins with `line`; it is
  * before what the model writes next.  Returns its length, 0 when nothing can be said. */
 size_t watch_hint(const guard_finding *f, view line, char *out, size_t size);
-/* What the lines of a text are that was written behind a note. */
+/* What the lines of a text are that was written after a note. */
 typedef enum {
     REPLY_NOTHING = 0, /* blanks */
     REPLY_COMMENT = 1, /* and comments */

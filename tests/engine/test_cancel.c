@@ -75,7 +75,7 @@ static void go_on(job *j, size_t n, uint64_t tenant, bool in_another)
                     usage.reused_tokens, usage.computed_tokens, j->n_prompt);
 }
 
-/* Cancel after so many places. False when it came to its end before. */
+/* Cancel after this many places. False when it came to its end before. */
 static bool cancel_at(long place, long pass, bool in_another)
 {
     static job have;
@@ -122,7 +122,7 @@ static void check(const char *model, uint32_t threads)
     run_alone(&want, &alone, want_logits);
     memcpy(want.tokens, alone.tokens, sizeof want.tokens);
     const long pass = places_of_a_pass();
-    /* Undisturbed, it has so many places. */
+    /* Undisturbed, it has this many places. */
     TEST_CHECK(!cancel_at(1L << 40, pass, false));
     const long all = (1L << 40) - atomic_load(&left);
     for (long place = 0; place < all; place += all / PLACES + 1) {

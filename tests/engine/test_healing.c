@@ -40,7 +40,7 @@ static void ask(question *q, const char *text)
     q->begin = (cerium_resume){.heal_prefix = q->heal_prefix, .n_heal = q->n_heal};
 }
 
-/* The same before a hole with a line behind it. */
+/* The same before a hole with a line after it. */
 static void ask_hole(question *q, const char *text)
 {
     memset(q, 0, sizeof *q);
@@ -147,7 +147,7 @@ static void test_taken_off(void)
         ask_hole(&q, cases[i].text);
         check_heal_prefix(&q, cases[i].text, cases[i].before_hole);
     }
-    /* Behind a control token text begins; without text there is nothing. */
+    /* After a control token text begins; without text there is nothing. */
     TEST_CHECK(cerium_heal_prefix(engine, "a b<|fim_middle|>", 17) == 0);
     TEST_CHECK(cerium_heal_prefix(engine, "a b<|fim_middle|>x", 18) == 1);
     TEST_CHECK(cerium_heal_prefix(engine, "", 0) == 0 && cerium_heal_prefix(engine, NULL, 0) == 0);
@@ -294,7 +294,7 @@ static void test_many_tokens(void)
     }
 }
 
-/* What stands in the prompt ends nothing; what comes behind it does. */
+/* What is in the prompt ends nothing; what comes after it does. */
 static void test_stops(void)
 {
     question q;

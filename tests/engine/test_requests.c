@@ -413,7 +413,7 @@ static void test_preemption(void)
     high->session = open_session(++fresh_tenant);
     cerium_engine_measure(engine, &before);
     after = before;
-    /* Not every pass looks whether it is to stop behind the place where it is held. */
+    /* Not every pass looks whether it is to stop after the place where it is held. */
     for (int i = 0; i < 100 && after.preempted_passes == before.preempted_passes; i++) {
         low->session = open_session(++fresh_tenant);
         atomic_store(&goes_on, false);

@@ -77,7 +77,7 @@ static void end(const slot *at)
     }
 }
 
-/* Until so many came to their end. */
+/* Until this many came to their end. */
 static void simulate(uint32_t seed, uint32_t n_answers)
 {
     static slot slots[SLOTS];

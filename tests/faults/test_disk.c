@@ -220,7 +220,7 @@ static void test_full_disk(void)
     }
 }
 
-/* The files are removed behind a pool's back. */
+/* The files are removed after a pool's back. */
 static void test_files_vanish(void)
 {
     make_whole();

@@ -167,7 +167,7 @@ static void test_cannot_be_kept(void)
     TEST_CHECK(opens("damaged; made anew"));
 }
 
-/* An engine keeps its weights when the file behind them is replaced, and when it is removed. */
+/* An engine keeps its weights when the file after them is replaced, and when it is removed. */
 static void test_replaced(void)
 {
     cerium_engine *engine = NULL;

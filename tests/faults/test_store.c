@@ -144,7 +144,7 @@ static void test_bounded_kills(long kills)
     printf("faults: %u rows acknowledged under a bound, %ld kills\n", n, kills);
 }
 
-/* SQLite's memory through ours, so that memory_fail_at() reaches it.  The size stands before. */
+/* SQLite's memory through ours, so that memory_fail_at() reaches it.  The size comes before. */
 static void *sqlite_alloc(int size)
 {
     char *p = memory_alloc((size_t)size + MEMORY_ALIGN);

@@ -1,5 +1,5 @@
 /* fuzz_model.c - any bytes as the head of a model: lowered to steps and, where it is small, run for
- * a few tokens.  The weights behind the head are zeros, so seeds are heads of files. */
+ * a few tokens.  The weights after the head are zeros, so seeds are heads of files. */
 #include "base/memory.h"
 #include "cpu/executor.h"
 #include "model/model.h"

@@ -42,7 +42,7 @@ static int read_answer(view body, size_t cut, bool responses, bytes *out)
     int status = CERIUM_OK;
     for (size_t at = 0, n; at < body.len && !status; at += n) {
         n = cut && cut < body.len - at ? cut : body.len - at;
-        char *exact = memory_copy(body.ptr + at, n); /* so that reading behind it is seen */
+        char *exact = memory_copy(body.ptr + at, n); /* so that reading after it is seen */
         CHECK(exact);
         status = upstream_reader_feed(&o, (view){exact, n});
         memory_free(exact);

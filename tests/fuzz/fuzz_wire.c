@@ -92,7 +92,7 @@ static void open_world(void)
     CHECK(!server_open(&world.server, &config, &err));
     close(fd);
     CHECK(!pthread_create(&world.thread, NULL, run_server, NULL));
-    CHECK(OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL)); /* which then is closed behind us */
+    CHECK(OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL)); /* which then is closed after us */
     atexit(close_world);
 }
 
@@ -218,7 +218,7 @@ static void await_quiet(void)
 
 typedef enum {
     SAYS_BYTES = 0,    /* as they are */
-    SAYS_FRAMES = 1,   /* as they are, behind an upgrade */
+    SAYS_FRAMES = 1,   /* as they are, after an upgrade */
     SAYS_MESSAGES = 2, /* each piece as a message, or part of one */
     SAYS_BODIES = 3,   /* each piece as the body of a request */
 } speech;

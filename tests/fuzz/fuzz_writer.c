@@ -47,7 +47,7 @@ static bool ends_with(const char *text, const char *end)
 static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     client *c = user;
-    if (!json) return; /* a sign of life that is no event */
+    if (!json) return; /* a sign of life that is not an event */
     if (len == 6 && !memcmp(json, "[DONE]", 6)) return;
     json_error_t why;
     json_t *event = json_loadb(json, len, JSON_ALLOW_NUL, &why);

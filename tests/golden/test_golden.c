@@ -55,7 +55,7 @@ typedef struct {
     bool bad; /* something lay beyond the end */
 } file_bytes;
 
-/* The whole file and a NUL behind it; false when it cannot be read. */
+/* The whole file and a NUL after it; false when it cannot be read. */
 static bool file_read(file_bytes *file, const char *path)
 {
     FILE *in = fopen(path, "rb");

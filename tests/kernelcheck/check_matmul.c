@@ -7,7 +7,7 @@
 enum {
     TOKENS_MAX = 73,
     WIDE = 256,       /* columns; of wider rows, */
-    TOKENS_WIDE = 41, /* so many tokens at most */
+    TOKENS_WIDE = 41, /* this many tokens at most */
     GAP = 3           /* floats between the outputs of tokens, to see them untouched */
 };
 

@@ -3,7 +3,7 @@
  *   hostile_clients PORT CLIENTS SECONDS SEED KEY
  *
  * Each client takes a plan by chance, goes through with it, and takes the next one.  A plan has
- * what is sent (requests behind one another, broken ones, frames, bursts, prompts of 31 MB, noise),
+ * what is sent (requests after one another, broken ones, frames, bursts, prompts of 31 MB, noise),
  * in which pieces it goes out, how the answer is read (all, slowly, not at all), and how the client
  * leaves (close, FIN, reset).  Nothing that comes back is judged here: tests/server/hostile.py asks
  * the server how it is, and how others fare.  Prints one line of JSON at its end.
@@ -41,7 +41,7 @@ typedef enum { LEAVES_BY_CLOSE = 0, LEAVES_BY_FIN = 1, LEAVES_BY_RESET = 2 } lea
 typedef struct {
     int fd;                 /* -1: between two plans */
     bytes out;              /* what is sent; kept from plan to plan */
-    const char *prompt;     /* sent behind it, borrowed; or NULL */
+    const char *prompt;     /* sent after it, borrowed; or NULL */
     size_t prompt_bytes;
     size_t sent;            /* of both */
     size_t piece_bytes_max; /* 0: as much as the socket takes */

@@ -59,7 +59,7 @@ static inline uint16_t *number(void *numbers, uint32_t slot)
     return (uint16_t *)(void *)((uint8_t *)numbers + slot * step);
 }
 
-/* Compute tokens [from, end) as passes do: a batch sees what stands before it. */
+/* Compute tokens [from, end) as passes do: a batch sees what comes before it. */
 static inline int compute(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
                    uint32_t end)
 {

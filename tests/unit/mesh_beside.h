@@ -14,7 +14,7 @@ enum { PROMPT_MAX = 560, PROMPT = 90, NEW = 6 };
 
 /* ---- the CPU ---- */
 
-/* Logits after the prompt and after each greedy token behind it. */
+/* Logits after the prompt and after each greedy token after it. */
 typedef struct {
     float *logits; /* [NEW][n_vocab] */
     int32_t tokens[PROMPT_MAX + NEW];

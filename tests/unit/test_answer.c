@@ -129,7 +129,7 @@ static json_t *answer(const run *r)
         TEST_CHECK(!protocol_writer_end(w, c, r->end, &usage, r->error));
     }
     size_t n_events = got.n, n_comments = got.n_comments;
-    TEST_CHECK(!protocol_writer_beat(w, &halfway)); /* nothing lives behind the end */
+    TEST_CHECK(!protocol_writer_beat(w, &halfway)); /* nothing lives after the end */
     TEST_CHECK(!protocol_writer_progress(w, &halfway));
     TEST_CHECK(got.n == n_events && got.n_comments == n_comments);
     json_t *object = protocol_writer_object(w);

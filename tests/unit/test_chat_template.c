@@ -177,7 +177,7 @@ static void test_goes_on(void)
         size_t n_again = tokens_of(t, &form, &chat, more);
         TEST_CHECK_THAT(n_again == all + n_more && !memcmp(more, whole, n_again * sizeof *more),
                         "%s", show(t, more, n_again));
-        /* Results behind a call. */
+        /* Results after a call. */
         chat = (cerium_chat){.messages = result, .n_messages = 1, .goes_on = true, .after = whole,
                              .n_after = all};
         n_more = tokens_of(t, &form, &chat, more);

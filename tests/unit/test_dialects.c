@@ -559,7 +559,7 @@ static void test_cuts(void)
     }
 }
 
-/* What a client hears that waits for its model, or "" of it that is no event. */
+/* What a client hears that waits for its model, or "" of it that is not an event. */
 static void hear_signs(void *user, const char *name, const char *json, size_t len)
 {
     char *out = user;

@@ -55,7 +55,7 @@ static void test_restart(void)
     check_restart(all_windows);
 }
 
-/* Until it has read so many blocks, and a moment longer: it must read no more. */
+/* Until it has read this many blocks, and a moment longer: it must read no more. */
 static void wait_for_reader(kv_pool *pool, uint64_t n)
 {
     kv_use use;

@@ -314,7 +314,7 @@ static void test_a_header_alone(void)
     for (size_t len = 0; len <= whole; len++) {
         cerium_error err;
         uint64_t says = 0;
-        void *copy = memory_copy(image.ptr, len); /* a sanitizer sees what is read behind it */
+        void *copy = memory_copy(image.ptr, len); /* a sanitizer sees what is read after it */
         const int status = gguf_whole_bytes(&says, (view){copy, len}, "head", &err);
         TEST_CHECK_THAT(!status || (status == CERIUM_ERR_FORMAT && !is_enough), "cut at %zu", len);
         if (!status) {

@@ -1,5 +1,5 @@
 /* test_gguf_write.c - making model files: what is written can be read, and a failure leaves
- * nothing behind. */
+ * nothing after. */
 #include "base/memory.h"
 #include "gguf/gguf.h"
 #include "gguf/write.h"

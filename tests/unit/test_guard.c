@@ -171,7 +171,7 @@ static void test_wrapped(void)
     check_nothing(GUARD_ANSWER, GUARD_TEXT, "Call eval(x) and os.system(n): both are weak.\n");
 }
 
-/* ---- a use of a function that stands further down ---- */
+/* ---- a use of a function that is further down ---- */
 
 static const char uses_below[] =
     "class A {\n    void f(HttpServletRequest q, Statement s) throws Exception {\n"
@@ -296,7 +296,7 @@ static void test_held_bytes(void)
 {
     static const struct {
         guard_form form;
-        const char *begin; /* what stands before, and what the line begins with */
+        const char *begin; /* what comes before, and what the line begins with */
     } lines[] = {
         {GUARD_ANSWER, "--- a/x.py\n+++ "},
         {GUARD_ANSWER, "--- a/x.py\n+++ b/x.py\n@@ "},

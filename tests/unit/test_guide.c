@@ -220,7 +220,7 @@ static void test_refused(void)
     TEST_CHECK(!allows(MUST, "chatml", "Hi."));
     TEST_CHECK(!allows(MUST, "chatml", CALL("any", "[]")));
     TEST_CHECK(allows(MUST, "chatml", CALL("any", "{\"x\": [1]}")));
-    /* A custom tool's grammar, as it stands in JSON and in XML. */
+    /* A custom tool's grammar, as it is in JSON and in XML. */
     TEST_CHECK(allows(MUST, "chatml", CALL("patch", "{\"input\": \"*** Begin\\n+\\\"x\\n\"}")));
     TEST_CHECK(!allows(MUST, "chatml", CALL("patch", "{\"input\": \"*** Begin\\n-x\\n\"}")));
     TEST_CHECK(!allows(MUST, "chatml", CALL("patch", "{\"input\": \"*** Begin\\n+x\"}")));

@@ -147,7 +147,7 @@ static void test_injection(void)
     tokenizer_close(&t);
 }
 
-/* A file may say that what stands after the hole comes first. */
+/* A file may say that what is after the hole comes first. */
 static void test_suffix_first(void)
 {
     expect_of(open_vocabulary("qwen2", qwen, true), &hole,

@@ -1,5 +1,5 @@
 /* test_infill_stop.c - where completions end by themselves: with their block, before the line that
- * stands behind them, in a loop; the same however their text is cut. */
+ * comes after them, in a loop; the same however their text is cut. */
 #include <string.h>
 
 #include "protocol/infill_stop.h"

@@ -90,7 +90,7 @@ static void test_unfinished_block(void)
     TEST_CHECK(borrow(seq[3], seq[0], other, 345) == 340); /* less is wanted than is there */
     TEST_CHECK(borrow(seq[3], seq[2], other, 348) == 348); /* it has some of it itself */
     TEST_CHECK(borrow(seq[3], seq[0], other, 330) == 330); /* all that is wanted it has itself */
-    other[100] = other[100] + 1; /* another block stands before */
+    other[100] = other[100] + 1; /* another block comes before */
     TEST_CHECK(borrow(seq[2], seq[0], other, 352) == 100);
     TEST_CHECK(borrow(seq[1], seq[0], tokens, 384) == 360); /* its own is longer */
     kv_sequence_rest(seq[3]);
@@ -122,7 +122,7 @@ static void test_rewind_keeps(void)
 }
 
 /* What is hidden nobody finds, not while it is held, not when it was let go of, and not in a fork;
- * what stands before it, everybody finds. */
+ * what comes before it, everybody finds. */
 static void check_hidden(uint32_t from, uint32_t n)
 {
     int32_t tokens[400];
@@ -331,7 +331,7 @@ static void test_nothing_leaks(void)
     TEST_CHECK(memory_live() == before);
 }
 
-/* Whether the system gave memory to the page that is so many bytes behind a pool's first. */
+/* Whether the system gave memory to the page that is this many bytes after a pool's first. */
 static bool is_ready(const uint8_t *first, size_t at)
 {
     unsigned char is_there = 0;
@@ -340,7 +340,7 @@ static bool is_ready(const uint8_t *first, size_t at)
     return is_there & 1;
 }
 
-/* Pages behind those that were ever used have their memory, and not many more. */
+/* Pages after those that were ever used have their memory, and not many more. */
 static void test_memory_ahead(void)
 {
     static int32_t tokens[CONTEXT];

@@ -263,7 +263,7 @@ static void test_items(void)
         {"f(g(", "a))", "))", false, 3, 2},
         {"f(", "a[1])", ")", false, 5, 1},
         {"print(", "\")\")", ")", false, 4, 1},              /* in a string it closes nothing */
-        {"def f(w", "):", ", h):", false, 0, 0},             /* what closes it stands there */
+        {"def f(w", "):", ", h):", false, 0, 0},             /* what closes it is there */
         {"f(", ")", ")", false, 0, 0},
         {"x = [", "1]", ", 2]", false, 1, 0},
         {"x = ", "None", " None", false, 0, 0},              /* the line says it already */

@@ -434,7 +434,7 @@ static void test_fused_sums_agree_with_the_clocks(void)
             collectives[fused] += k->collectives;
         }
         /* Apart from adds: a row is scaled in one instruction less before the product, and one
-         * more behind it; and so is each of its outputs, three of QKV and two of UP. */
+         * more after it; and so is each of its outputs, three of QKV and two of UP. */
         if (fused) adds[1] -= 16ull * n_ops / 2 * (3 + 2);
         mesh_close(&m);
         gguf_close(&file);

@@ -122,7 +122,7 @@ static mesh_draft draft_by_the_clock(two_meshes *s, draft_us us, uint32_t n_max,
     }
     TEST_CHECK_THAT(!memcmp(tokens, s->text, (BEGIN + LONG) * sizeof *tokens), "%u a pass", n_max);
     TEST_CHECK(overlapped || !d.n_foreseen);
-    /* Of a pass the formulas have the guesses behind it, and the clock has those before it: behind
+    /* Of a pass the formulas have the guesses after it, and the clock has those before it: after
      * the last there are n_chain already. */
     const double passes = (double)d.n_passes, ready = (double)d.n_foreseen, made = d.n_chain;
     double us_all = ready * draft_overlapped_us(&us, 1, n_max) +
@@ -175,7 +175,7 @@ static void test_drafting_on(void)
     TEST_CHECK(foreseen > 20 && missed > 20);
 }
 
-/* No guess behind the end of the context, and none that nobody could take. */
+/* No guess after the end of the context, and none that nobody could take. */
 static void test_the_end_of_the_context(void)
 {
     enum { CONTEXT = 24, TOKENS = 4 };
@@ -204,7 +204,7 @@ static void test_the_end_of_the_context(void)
 }
 
 /* What a plan charges the smaller model for a pass of guesses that are all right: in turns a step
- * behind two tokens and one for each other guess; overlapped one for each token of the pass.  Of
+ * after two tokens and one for each other guess; overlapped one for each token of the pass.  Of
  * operations whose tiles come out even. */
 static void check_steps(bool overlapped)
 {
@@ -247,7 +247,7 @@ static void check_steps(bool overlapped)
         const step_kind kind = d.m->program->ops[i].kind;
         if (kind != STEP_OUT && kind != STEP_FFN_DOWN) continue;
         for (uint32_t rows = 1; rows <= 2; rows++) {
-            const uint32_t two = !overlapped; /* steps of a pass that are behind two tokens */
+            const uint32_t two = !overlapped; /* steps of a pass that are after two tokens */
             const uint32_t steps = PASSES * (rows == 2 ? two : guesses - two);
             const step_cost cost = {.mesh = &machine, .style = wafer_style_sdk(),
                                     .quant = QUANT_FP16, .choice = mesh_layout_of(d.m)->choice,

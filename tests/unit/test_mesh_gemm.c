@@ -268,7 +268,7 @@ static void test_the_ring_is_the_plans(void)
     check_ring("qwen2", 2, 8, 0, 48, 0);
     check_ring("llama", 4, 4, 0, 32, 0);
     check_ring("gpt-oss", 4, 4, 0, 64, 2e-4); /* with a window */
-    check_ring("qwen2", 4, 4, 32, 16, 0);     /* behind other passes */
+    check_ring("qwen2", 4, 4, 32, 16, 0);     /* after other passes */
     check_ring("qwen2", 2, 8, 40, 24, 0);
     check_ring("llama", 4, 4, 21, 16, 0);
     check_ring("gpt-oss", 4, 4, 48, 32, 2e-3);

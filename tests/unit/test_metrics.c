@@ -1,4 +1,4 @@
-/* test_metrics.c - what was counted stands in the text, and the text is as Prometheus reads it. */
+/* test_metrics.c - what was counted is in the text, and the text is as Prometheus reads it. */
 #include "server/metrics.h"
 
 #include "base/limits.h"
@@ -150,7 +150,7 @@ static void test_times(void)
     bytes_free(&text);
 }
 
-/* Every sample belongs to the family whose head stands before it; buckets only rise. */
+/* Every sample belongs to the family whose head comes before it; buckets only rise. */
 static void test_form(void)
 {
     static metrics m;

@@ -156,7 +156,7 @@ static void test_bounds(void)
         TEST_CHECK(read_large("GET / HTTP/1.1\r\nX: ", "aaaaaaaa", 1 << 17, cuts[i]) == 431);
         TEST_CHECK(read_large("GET / HTTP/1.1\r\n", "aaaaaaaa", 1 << 17, cuts[i]) == 431);
         TEST_CHECK(read_large("GET /", "aaaaaaaa", 1 << 17, cuts[i]) == 414);
-        /* What stands around chunks, and behind them, is bounded as well. */
+        /* What is around chunks, and after them, is bounded as well. */
         TEST_CHECK(read_large(HEAD "Transfer-Encoding: chunked\r\n\r\n1;", "aaaaaaaa", 1 << 17,
                               cuts[i]) == 400);
         TEST_CHECK(read_large(HEAD "Transfer-Encoding: chunked\r\n\r\n0\r\n", "X: y\r\n", 1 << 17,
@@ -237,7 +237,7 @@ static int on_send(void *user, view frame)
 static const websocket_events events = {
     .message = on_message, .gathers = on_gather, .send = on_send};
 
-/* A masked frame behind *out. */
+/* A masked frame after *out. */
 static void put_frame(bytes *out, uint8_t first, const char *payload, size_t len)
 {
     unsigned char head[14] = {first, (unsigned char)(0x80 | (len < 126 ? len : 126))};

@@ -30,7 +30,7 @@ static void open_vocabulary(void)
     TEST_CHECK(pointer_vocabulary_open(&v, vocabulary, VOCAB, NULL) == CERIUM_OK);
 }
 
-/* Few words, much that comes again, and now and then what is no text. */
+/* Few words, much that comes again, and now and then what is not text. */
 static void random_text(int32_t *tokens, uint32_t n)
 {
     uint32_t words = 2 + random_below(WORDS - 2);
@@ -69,7 +69,7 @@ static void softmax(const float *logits, double *p)
     for (uint32_t i = 0; i < VOCAB; i++) p[i] /= sum;
 }
 
-/* The words without seams; what is no text separates. */
+/* The words without seams; what is not text separates. */
 static void plain(const float *logits, double strength, const int32_t *tokens, uint32_t n,
                   double *p)
 {

@@ -111,7 +111,7 @@ static void test_hermes(void)
 
 static void test_broken_calls(void)
 {
-    /* What is no call is text, and what becomes none later is said as it is; what the end of the
+    /* What is not a call is text, and what becomes none later is said as it is; what the end of the
      * answer cuts off is not said. */
     check("chatml", "<tool_call>\n{\"name\": 3}</tool_call>x",
           "T:<tool_call>\n{\"name\": 3}</tool_call>x");
@@ -205,7 +205,7 @@ static void test_marks(void)
           "R:hm|C:exec|A:{\"ok\": true}|E:|C:exec|A:{}|E:");
 }
 
-/* The same with an object for arguments: an id behind the name, before it, and behind all. */
+/* The same with an object for arguments: an id after the name, before it, and after all. */
 #define KIMI                                                                                       \
     "{\"json\":true,\"section\":\"<|calls|>\",\"open\":\"<|call|>functions.\",\"name_end\":\":"    \
     "\\u0001"                                                                                      \
@@ -218,7 +218,7 @@ static void test_marks(void)
     "\"]</CALLS>\",\"opens_thought\":true}"
 #define BARE                                                                                       \
     "{\"json\":true,\"open\":\"<function=\",\"name_end\":\">\",\"end\":\"</function>\"}"
-/* Values that are no text behind a mark of their own. */
+/* Values that are no text after a mark of their own. */
 #define TYPED                                                                                      \
     "{\"section\":\"<calls>\",\"section_end\":\"</calls>\",\"open\":\"<f name=\\\"\",\""           \
     "name_end\":"                                                                                  \

@@ -1,4 +1,4 @@
-/* test_replacement.c - what is written in place of a weak line and behind it: what is taken, what
+/* test_replacement.c - what is written in place of a weak line and after it: what is taken, what
  * is written again, and when that ends; and which lines are the beginning of code at all. */
 #include "../guard/forced.h"
 
@@ -37,7 +37,7 @@ static watch *open_weak(guard_form form, const char *before, bool recorded)
     return w;
 }
 
-/* What is no code is no correction: a comment on the note, a line that does not parse. */
+/* What is not code is no correction: a comment on the note, a line that does not parse. */
 static void test_replies(void)
 {
     static run r;
@@ -53,7 +53,7 @@ static void test_replies(void)
         TEST_CHECK_THAT(say(w, declined[i], &r) == CERIUM_WATCH_RETRY && !r.len, "%s", declined[i]);
         TEST_CHECK(!r.n_corrected && !r.n_taken);
     }
-    /* So many times; then a line is put there. */
+    /* This many times; then a line is put there. */
     TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_RETRY && r.n_replaced == 1);
     TEST_CHECK_THAT(!strcmp(r.text, safe), "%s", r.text);
     watch_retry(w, &plan);
@@ -112,7 +112,7 @@ static void test_avoided(void)
     watch_close(&w);
 }
 
-/* Behind a corrected line: where all is code the answer ends, else it is left as it is. */
+/* After a corrected line: where all is code the answer ends, else it is left as it is. */
 static void test_behind(void)
 {
     static run r;
@@ -132,7 +132,7 @@ static void test_behind(void)
     }
 }
 
-/* What is recorded is said as it is, once a line stands in the weak one's place. */
+/* What is recorded is said as it is, once a line is in the weak one's place. */
 static void test_recorded(void)
 {
     static run r;

@@ -390,7 +390,7 @@ static void test_earlier(void)
 }
 
 /* An answer that is asked for again in another session comes in few passes, its beginning, too,
- * though others stand before and behind it; what was cut away meanwhile does no harm. */
+ * though others stand before and after it; what was cut away meanwhile does no harm. */
 static void test_again(void)
 {
     static int32_t answers[9][300], prompts[9][50], changed[300];

@@ -98,7 +98,7 @@ static void test_found_where_kept(void)
         uint32_t found = kv_sequence_adopt(b, tokens, n);
         TEST_CHECK_THAT(found == want && is_right(b, 7, tokens), "%u of %u", found, n);
         memcpy(other, tokens, sizeof other);
-        other[n - 1] ^= 1; /* a state behind what differs is none of ours */
+        other[n - 1] ^= 1; /* a state after what differs is none of ours */
         TEST_CHECK(kv_sequence_adopt(b, other, 250) < n && is_right(b, 7, other));
     }
     /* Up to there the tree has pages and no state: one is wanted where it ends. */

@@ -146,7 +146,7 @@ static uint64_t file_bytes(const char *path)
     return stat(path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-/* What is older than so many days is not shown, and goes when somebody looks or stores. */
+/* What is older than this many days is not shown, and goes when somebody looks or stores. */
 static void test_age(void)
 {
     enum { DAY_S = 86400 };
@@ -418,7 +418,7 @@ static void put_text(const char *path, const not_ours *o)
     TEST_CHECK(chmod(path, 0644) == 0);
 }
 
-/* Makes it at `path`; where a file with content is then stands in `real`. */
+/* Makes it at `path`; where a file with content is then is in `real`. */
 static void make_other(const not_ours *o, const char *path, char real[192])
 {
     bool is_apart = o->kind == OTHER_LINK || o->kind == OTHER_NAME;

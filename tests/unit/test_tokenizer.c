@@ -190,7 +190,7 @@ static const struct {
     {"a", -11},             /* 265 */
     {"b", -12},             /* 266 */
     {"c", -13},             /* 267 */
-    {"\xC3\xA9" "b", -5},   /* 268: the letter itself is no token */
+    {"\xC3\xA9" "b", -5},   /* 268: the letter itself is not a token */
 };
 
 /* scheme: cerium.space_prefix, or NULL. */
@@ -265,7 +265,7 @@ static void test_pieces(void)
     EXPECT(t, "cabc", false, 264, 267, 262, 267); /* c a b c: ab and bc tie, the left one wins */
     EXPECT(t, "\n", false, 264, BYTE + '\n');
     EXPECT(t, "\xC3\xA9", false, 264, BYTE + 0xC3, BYTE + 0xA9);
-    EXPECT(t, "\xC3\xA9" "b", false, 264, 268); /* merges over a letter that is no token */
+    EXPECT(t, "\xC3\xA9" "b", false, 264, 268); /* merges over a letter that is not a token */
     EXPECT(t, "\xFF", false, 264, BYTE + 0xFF);
     EXPECT(t, "</s>a", true, 2, 259);       /* after a control token too */
     EXPECT(t, "", false, -1);

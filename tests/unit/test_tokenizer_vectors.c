@@ -44,7 +44,7 @@ static const char *find(view text, const char *separator)
     return NULL;
 }
 
-/* Cut text at separator: returns what is before it and moves text behind it. */
+/* Cut text at separator: returns what is before it and moves text after it. */
 static view cut(view *text, const char *separator)
 {
     const char *found = find(*text, separator);

@@ -17,7 +17,7 @@ static protocol_error error;
 
 /* ---- what may be called ---- */
 
-/* want: "auto", "none" or "required", and behind it a letter for each tool: y or n. */
+/* want: "auto", "none" or "required", and after it a letter for each tool: y or n. */
 static void check(protocol_api api, const char *body, const char *want)
 {
     protocol_request *r = NULL;
@@ -194,7 +194,7 @@ static void forget(outcome *out)
 #define HERMES "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
 #define XML "<tool_call>\n<function=f>\n</function>\n</tool_call>"
 
-/* However the text is cut, the answer is its first call; what the model says behind its end is
+/* However the text is cut, the answer is its first call; what the model says after its end is
  * neither asked for nor told. */
 static void check_one_call(const char *form, const char *call, const char *more)
 {

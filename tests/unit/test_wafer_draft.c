@@ -37,7 +37,7 @@ static passes every_outcome(const draft_us *t, double p, uint32_t tokens)
         uint32_t found = 1;
         for (uint32_t i = 0; i < tokens; i++) chance *= right >> i & 1 ? p : 1 - p;
         while (found < tokens && right >> (found - 1) & 1) found++;
-        double turns = t->verify + t->tell + t->offer; /* and the guesses behind this outcome */
+        double turns = t->verify + t->tell + t->offer; /* and the guesses after this outcome */
         for (uint32_t i = 1; i < tokens; i++)
             turns += i == 1 && found == tokens ? t->catch_up : t->step;
         total += chance;

@@ -196,7 +196,7 @@ static double line_cycles(uint32_t n, uint32_t degree, uint32_t wavelets, const 
 }
 
 /* HPDC'24: a chain of P cores takes B + (2 T_R + 2)(P - 1), a broadcast B + P + 2 T_R. Ours works
- * from both ends to the middle, which takes the second stream behind the first. */
+ * from both ends to the middle, which takes the second stream after the first. */
 static void test_collectives(void)
 {
     const wafer_style tuned = wafer_style_tuned();
@@ -425,7 +425,7 @@ static void test_one_pass(void)
     TEST_CHECK(!time_prefill_layer(&layer, s.r.program, 0, l->width, l->height, &cost, 4096));
     const double us = 32 * layer.cycles / s.m.mesh.clock_ghz.high / 1e3;
     TEST_CHECK_THAT(p.us[0] > us && p.us[0] < 1.05 * us, "%.0f and %.0f", p.us[0], us);
-    /* Two passes, the second behind the first: as much attention in all. */
+    /* Two passes, the second after the first: as much attention in all. */
     step_cost later = cost;
     step_time half[2];
     later.position = 2048;

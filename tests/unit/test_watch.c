@@ -45,7 +45,7 @@ static void check_log(const run *r)
     TEST_CHECK_THAT(n >= r->len && !memcmp(text, r->text, r->len), "%zu of %zu", r->len, n);
 }
 
-/* The note is in no token log and nobody finds what was computed behind it; the logits at the end
+/* The note is in no token log and nobody finds what was computed after it; the logits at the end
  * are those of a session that never saw one. */
 static void check_clean(cerium_session *s, const run *r, const char *before)
 {
@@ -78,7 +78,7 @@ static void test_nothing_stays(void)
     drive(&r, s, prompt, weak, 40, NULL, w);
     TEST_CHECK(r.n_taken >= 1);
     check_log(&r);
-    /* Who asks for the prompt with the note gets what stands before it, and computes the note. */
+    /* Who asks for the prompt with the note gets what comes before it, and computes the note. */
     size_t n = encode(prompt, tokens, TOKENS_MAX);
     size_t n_note = encode(r.notes, tokens + n, TOKENS_MAX), n_same = 0;
     TEST_CHECK(n_note > 8);
@@ -140,7 +140,7 @@ static void test_policies(void)
     TEST_CHECK(!p.opens_late);
 }
 
-/* ---- where a line begins within a token, and in what it stands ---- */
+/* ---- where a line begins within a token, and in what it is ---- */
 
 static cerium_watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r)
 {
@@ -162,7 +162,7 @@ static cerium_watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r
     return out.order;
 }
 
-/* Tokens of a text, the byte before `at` and the one behind it in one of them, if any has both. */
+/* Tokens of a text, the byte before `at` and the one after it in one of them, if any has both. */
 static void check_cut(guard_form form, guard_language language, const char *text, const char *keeps,
                       const char *note)
 {
@@ -213,7 +213,7 @@ static void test_cuts(void)
               "Update File: a.py\\n@@\\n import os\\n def f(n):\\n+", "    # CWE-78: ");
 }
 
-/* The answer's first tokens spell the end of the prompt, and its text begins behind that: one of
+/* The answer's first tokens spell the end of the prompt, and its text begins after that: one of
  * them may hold both.  heal_prefix: bytes of `text`, which the prompt ends with. */
 static void check_heal_prefix(const char *text, size_t heal_prefix, const char *keeps)
 {
@@ -264,7 +264,7 @@ static void test_heal_prefixes(void)
     check_heal_prefix("):\n\n    x = 1\n    os.system('ls ' + n)\n", 2, "\n\n    x = 1\n");
 }
 
-/* Twice, then the rule's safe form is put there, and the answer goes on behind it. */
+/* Twice, then the rule's safe form is put there, and the answer goes on after it. */
 static void test_two_tries(void)
 {
     static run r;
@@ -291,7 +291,7 @@ static void test_two_tries(void)
 
 /* ---- beginnings that are not sampled ---- */
 
-/* The first token that is sampled behind the prompt, none of those to avoid. */
+/* The first token that is sampled after the prompt, none of those to avoid. */
 static int32_t sample(cerium_session *s, const int32_t *avoid, size_t n_avoid, uint32_t skip)
 {
     int32_t tokens[TOKENS_MAX];

@@ -267,7 +267,7 @@ static void test_drop(void)
     submit(&first);
     submit(&last);
     gate both;
-    gate_shut(&both, 1, WORKERS_LARGE); /* behind them: so both are done, and nobody polled */
+    gate_shut(&both, 1, WORKERS_LARGE); /* after them: so both are done, and nobody polled */
     job *j = &last.job;
     workers_drop(pool, &j);
     TEST_CHECK(last.n_released == 1);
@@ -456,7 +456,7 @@ static void test_bury(void)
         memory_fail_at(-1);
         workers_bury(pool, free_number, NULL);
         if (round == 0) {
-            gate_shut(&g, 2, WORKERS_LARGE); /* behind it: it is over */
+            gate_shut(&g, 2, WORKERS_LARGE); /* after it: it is over */
             TEST_CHECK(memory_live() == with_pool && !workers_poll(pool));
         }
         pthread_t helper;

@@ -25,7 +25,7 @@ static void take_notice(void *user, const char *line)
     snprintf(notice_text, sizeof notice_text, "%s", line);
 }
 
-/* A file of the workspace that was changed so many seconds after 2001. */
+/* A file of the workspace that was changed this many seconds after 2001. */
 static void put(const char *name, const char *text, size_t len, int changed)
 {
     char path[256];
@@ -347,7 +347,7 @@ static void test_kept(void)
     TEST_CHECK(comes(w, NULL, "other_file"));
     workspace_close(&w);
     TEST_CHECK_THAT(!notice_text[0], "%s", notice_text);
-    /* What stands where the next index would be written, and is not ours, stays. */
+    /* What is where the next index would be written, and is not ours, stays. */
     snprintf(command, sizeof command, "cd %s && echo precious > mine && for f in *.drafts; do ln "
              "mine $f.new; done", cache);
     TEST_CHECK(system(command) == 0);

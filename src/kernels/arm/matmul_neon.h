@@ -6,7 +6,7 @@
  * eight tokens, the registers hold their activations (16), a quarter's dots (8) and the weights,
  * and floats wait in memory for the end of a block.  Before it includes this file, a file defines
  *   dot_lane(sum, w, x, lane)   sum of four rows += their w . x of four columns, of x's sixteen
- * and behind it gets every quantized type by MATMUL_NEON_MAP. */
+ * and after it gets every quantized type by MATMUL_NEON_MAP. */
 #ifndef KERNELS_ARM_MATMUL_NEON_H
 #define KERNELS_ARM_MATMUL_NEON_H
 

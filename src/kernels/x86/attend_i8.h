@@ -74,7 +74,7 @@ static uint32_t find_seeing(seeing_row rows[TILE_ROWS_MAX], kernel_span *all, co
     return n;
 }
 
-/* Page p for rows that share it; next: the page behind, which is fetched meanwhile.  Each step is
+/* Page p for rows that share it; next: the page after, which is fetched meanwhile.  Each step is
  * done for all rows before the next one, as a row alone would wait for its own maximum. */
 static void attend_page_rows(const row_group *g, const kernel_kv_page *page,
                              const kernel_kv_page *next, uint32_t p)
@@ -115,7 +115,7 @@ static void attend_page_rows(const row_group *g, const kernel_kv_page *page,
                  kv_i8_scale(rows[i].top, KV_I8_WEIGHT_MAX), c[i], g->head_dim);
 }
 
-/* The page behind page p.  Behind the last one, as far as that is from the one before it: right as
+/* The page after page p.  After the last one, as far as that is from the one before it: right as
  * long as a sequence got its pages in order, and else memory that may not be there, which a
  * prefetch may ask for. */
 static kernel_kv_page page_behind(const kernel_kv_page *pages, uint32_t n_pages, uint32_t p)

@@ -21,7 +21,7 @@
 #define SUM_3 3
 #define ROWS_WHOLE 4 /* 64 channels of queries, or weights */
 #define PAGE_WHOLE 5 /* what they are multiplied by */
-#define ROWS_REST 6  /* the channels of queries behind the last 64 of them */
+#define ROWS_REST 6  /* the channels of queries after the last 64 of them */
 #define PAGE_REST 7
 
 enum {

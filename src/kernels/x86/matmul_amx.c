@@ -351,7 +351,7 @@ PANEL_INLINE void add_k(block_type type, float (*acc)[KERNEL_PANEL_ROWS],
                         int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS], const uint8_t *super,
                         uint32_t half, const kernel_act *x, uint32_t x_stride, uint32_t rows)
 {
-    const uint8_t *pairs = super + 64 + 64 * half; /* two of scales, and 128 behind, of minima */
+    const uint8_t *pairs = super + 64 + 64 * half; /* two of scales, and 128 after, of minima */
     const __m512 d = load_halves(super), d_min = load_halves(super + 32);
     const __m512i min_0 = load_pairs(type, pairs + 128), min_1 = load_pairs(type, pairs + 160);
     __m512 scale[PANEL_BLOCKS];

@@ -159,8 +159,8 @@ PANEL_INLINE void prefetch_next(block_type type, uint32_t n_p, const uint8_t *bl
 }
 
 /* dot += factor[p][h][k / 16] * the integer products of one block of 32 columns.
- *   block: of the first panel, the others panel_bytes behind
- *   q: of the first token for these columns, the others q_stride behind */
+ *   block: of the first panel, the others panel_bytes after
+ *   q: of the first token for these columns, the others q_stride after */
 PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i dot[TILE][2],
                              __m256i factor[TILE][2][2], const uint8_t *block,
                              size_t panel_bytes, const int8_t *q, size_t q_stride)

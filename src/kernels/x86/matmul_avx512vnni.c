@@ -68,8 +68,8 @@ PANEL_INLINE bool high_stays(block_type type, uint32_t n)
 
 /* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t; all in dot[i][0]
  * where there is one chain.
- *   block: of the first panel, the others panel_bytes behind
- *   q: of the first token for these columns, the others q_stride behind */
+ *   block: of the first panel, the others panel_bytes after
+ *   q: of the first token for these columns, the others q_stride after */
 PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i dot[TILE_WIDE][2],
                              const uint8_t *block, size_t panel_bytes, const int8_t *q,
                              size_t q_stride)

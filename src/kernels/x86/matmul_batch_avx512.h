@@ -68,7 +68,7 @@ typedef struct {
 } batch_weights;
 
 /* What is wanted next of two panels, asked for a few lines at a time: a tile asks four times.  All
- * at once they would be more than a core has buffers for, and the products would wait.  Behind the
+ * at once they would be more than a core has buffers for, and the products would wait.  After the
  * last panel of a matrix that is memory which may not be there, which a prefetch may ask for. */
 enum { BATCH_ASKS = 4 };
 typedef struct {
@@ -236,7 +236,7 @@ PANEL_INLINE void batch_tile_groups(block_type type, uint32_t n_t, float (*acc)[
 }
 
 /* Of the others acc = fma(sum of the group, scale, acc), the sum as the reference makes it.
- *   acc: [n_t] of the first panel; of the second one BATCH_TOKENS behind */
+ *   acc: [n_t] of the first panel; of the second one BATCH_TOKENS after */
 PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_PANEL_ROWS],
                              const batch_weights *w, uint32_t n_blocks, const batch_x *x,
                              batch_ahead *ahead)
@@ -278,7 +278,7 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
 }
 
 /* Where what is asked for beside group g begins, from the start of its panel, and how many lines it
- * has: the next group of these panels, or the first one of those behind them (behind: bytes to
+ * has: the next group of these panels, or the first one of those after them (after: bytes to
  * them).  Of superblocks, half of the next one. */
 PANEL_INLINE size_t batch_next(block_type type, uint32_t n_cols, uint32_t g, size_t behind,
                                uint32_t *n_lines)

@@ -97,7 +97,7 @@ BATCH_TILES(shifted, BLOCK_Q4_0)
 BATCH_TILES(plain_8, BLOCK_Q4_1)
 BATCH_TILES(plain_4, BLOCK_Q5_1)
 
-/* From so many tokens on unpacking pays (measured; the bits are the same). */
+/* From this many tokens on unpacking pays (measured; the bits are the same). */
 #define MATMUL_GROUPS(name, type, tiles, at_least)                                                 \
     MATMUL_TILED(name##_few, type, tile, 4, NULL)                                                  \
     MATMUL_BATCHED(name, type, name##_few, unpack_group, tiles, at_least)

@@ -1,5 +1,5 @@
 /* guest.h - the part of the sandbox that runs inside of it: one process serves, each job gets a
- * process that watches and one that runs behind walls.
+ * process that watches and one that runs after walls.
  *
  * It is built twice from the same files: as a program, and as a library that a Python interpreter
  * loads.  It uses the C library alone, and keeps nothing that a variant could reach: each job is
@@ -24,7 +24,7 @@ typedef struct {
 /* Descriptors of a variant. */
 enum { GUEST_FD_MARK = 3 };
 
-/* Take the next job.  Returns 1 in a process of its own behind the walls, which runs it; 0 when
+/* Take the next job.  Returns 1 in a process of its own after the walls, which runs it; 0 when
  * there are no more; -1 when the other end speaks nonsense. */
 int guest_next(guest_job *out);
 

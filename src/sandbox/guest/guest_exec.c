@@ -35,7 +35,7 @@ bool exec_open_folder(const char *path)
 
 size_t exec_n_folder(void) { return n_folder; }
 
-/* All parts, one behind the other, as a new file. */
+/* All parts, one after the other, as a new file. */
 static bool write_new(const char *path, mode_t mode, const char *const *parts, const size_t *sizes,
                       int n)
 {
@@ -180,7 +180,7 @@ static int run_c(const guest_job *g)
     return is_tcc && status == 1 ? WIRE_STATUS_PARSE : status;
 }
 
-/* The command's own status is its verdict: the mark is written here, behind it, where no process
+/* The command's own status is its verdict: the mark is written here, after it, where no process
  * of the command can. */
 static int run_command(const guest_job *g)
 {

@@ -1,4 +1,4 @@
-/* guest_walls.c - what stands around one variant: namespaces, mounts, limits, descriptors, rights,
+/* guest_walls.c - what is around one variant: namespaces, mounts, limits, descriptors, rights,
  * system calls.  Every call is checked: a wall that cannot be raised ends the job. */
 #include "sandbox/guest/guest.h"
 
@@ -132,7 +132,7 @@ static const char *set_descriptors(int out, int err, int mark)
 
 const char *walls_inner(const wire_job *job, int out, int err, int mark)
 {
-    const char *why = set_descriptors(out, err, mark); /* what fails behind this is told there */
+    const char *why = set_descriptors(out, err, mark); /* what fails after this is told there */
     if (why) return why;
     /* A group of its own: or kill(0, 9) would reach those who watch. */
     if (setsid() < 0) return "setsid";

@@ -85,7 +85,7 @@ typedef struct {
     uint64_t memory_bytes, cpu_ns;
 } usage;
 
-/* A file of a process, with a NUL behind; its length, 0 where there is none. */
+/* A file of a process, with a NUL after; its length, 0 where there is none. */
 static size_t read_process(const char *pid, const char *name, char text[TEXT_BYTES])
 {
     char path[64];
