@@ -206,11 +206,13 @@ static void open_block(unwrap *u, const unwrap_sink *to)
     u->block = BLOCK_SEARCH;
 }
 
-/* "Here is the file:", "src/a.py:": code may follow without a fence. */
+/* "Here is the file:", "src/a.py:": code may follow without a fence.  Not in an argument of a call:
+ * there a line that ends so may be code itself. */
 static void expect_bare(unwrap *u, view line)
 {
     view text = trimmed(line);
-    bool answer = u->form == GUARD_ANSWER || (u->form == GUARD_TURN && !u->in_value);
+    bool called = u->in_value || u->in_json;
+    bool answer = u->form == GUARD_ANSWER || (u->form == GUARD_TURN && !called);
     u->start = answer && text.len > 1 && text.ptr[text.len - 1] == ':';
 }
 

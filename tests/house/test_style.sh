@@ -3,6 +3,7 @@
 . tests/shell.sh
 
 check "the source keeps the style" tools/check_style
+check "every suite can be run" sh -c '! find tests -name "test_*.sh" ! -perm -u+x | grep .'
 
 mkdir "$work/tree"
 good='/* file.c - a file. */\nint f(void)\n{\n    return 1;\n}\n'

@@ -158,19 +158,23 @@ def check_refused(report, books):
 # ---- what is canceled ----
 
 class Holder:
-    """Somebody else's answer, in the server's only place."""
+    """Answers of two other keys: in the server's only place, and in the one that it has beside that
+    for a key of which nothing runs."""
 
     def __init__(self, books):
-        self.s = books.socket("other")
-        self.s.send_json({"type": "response.create", "input": "talk for long", "store": False})
-        while self.s.read_json()["type"] != "response.output_text.delta":
-            pass
+        self.sockets = [books.socket("other"), books.socket("last")]
+        for s in self.sockets:
+            s.send_json({"type": "response.create", "input": "talk for long", "store": False})
+            while s.read_json()["type"] != "response.output_text.delta":
+                pass
 
     def end(self):
-        """What it used."""
-        self.s.send_json({"type": "response.cancel"})
-        used = last_usage(self.s.read_answer())
-        self.s.close()
+        """What they used."""
+        used = Used()
+        for s in self.sockets:
+            s.send_json({"type": "response.cancel"})
+            used += last_usage(s.read_answer())
+            s.close()
         return used
 
 
