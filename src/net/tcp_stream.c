@@ -192,6 +192,7 @@ static void send_out(stream *s)
         }
         drop_sent(s, (size_t)n);
         sent += (size_t)n;
+        s->took |= s->waits_ns != 0;
     }
     if (!s->out.bytes || s->progress >= STREAM_PROGRESS_BYTES) s->progress = s->waits_ns = 0;
     if (s->out.bytes && !s->waits_ns) s->waits_ns = clock_ns();
@@ -201,7 +202,7 @@ void stream_flush(stream *s)
 {
     if (s->is_closed || s->lingers) return;
     send_out(s);
-    if (s->broken || (s->closing && !stream_waiting(s))) make_ready(s);
+    if (s->broken || s->took || (s->closing && !stream_waiting(s))) make_ready(s);
     watch(s);
 }
 
@@ -315,7 +316,7 @@ static void run(stream *s)
 {
     s->is_ready = false;
     if (s->is_closed) return;
-    bool again = false, waited = s->out.bytes > 0;
+    bool again = false;
     if (!s->broken) fill(s);
     if (s->lingers) {
         stream_use(s, s->in.len - s->in_used);
@@ -324,7 +325,9 @@ static void run(stream *s)
         again = give_input(s);
     }
     send_out(s);
-    if (waited && !s->broken && !s->is_closed) s->events->sent(s->user);
+    bool took = s->took;
+    s->took = false;
+    if (took && !s->broken && !s->is_closed) s->events->sent(s->user);
     if (is_over(s)) return;
     bool room = s->in.len - s->in_used < STREAM_IN_BYTES_MAX;
     if ((again && !s->paused) || (s->more && room)) make_ready(s);

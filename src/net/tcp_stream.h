@@ -55,6 +55,7 @@ struct stream {
     bool paused;           /* input is not called */
     bool at_end, end_reported; /* the peer sends no more */
     bool is_full;          /* the socket took nothing; until it is writable again */
+    bool took;             /* it took some of what waited: the owner hears of it in the next turn */
     bool broken;           /* nothing can be sent or read any more */
     bool closing;          /* when out is empty */
     bool lingers;          /* closed for writing; reads on, so that the peer reads our last bytes */

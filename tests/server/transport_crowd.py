@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import resource
+import socket
 import tempfile
 import threading
 import time
@@ -168,6 +169,20 @@ def check_stuck_answers(report, server):
         for w in held[::8]:
             for _ in range(4):
                 assert w.read_answer().status == 200
+        close_all(held)
+
+
+def check_stuck_errors(report, server):
+    """WebSockets that read nothing of 200 KB: too little for their answers to be parked."""
+    with report.serving("4 WebSockets that take nothing of 1,000 short answers", server):
+        held = [RawSocket(server.port, timeout=WAIT_S) for _ in range(4)]
+        for s in held:
+            s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            for i in range(1000):
+                s.send_json({"type": "response.create", "previous_response_id": "resp_%d" % i,
+                             "input": "x"})
+        assert serves(server), "nobody else is answered"
+        assert wait_until(lambda: idles(server), 20), "it spins"
         close_all(held)
 
 
@@ -376,6 +391,7 @@ def check_crowd(report, server):
     else:
         check_idle(report, server)
     check_stuck_answers(report, server)
+    check_stuck_errors(report, server)
     check_stuck(report)
     check_stuck_keys(report)
     check_floods(report, server)
