@@ -273,7 +273,7 @@ def c_names(rng, clang):
             continue
         done = subprocess.run([clang, "-std=c17", "-D_GNU_SOURCE", "-Isrc", "-Iinclude",
                                "-fsyntax-only", "-Xclang", "-ast-dump=json", path],
-                              capture_output=True)
+                              capture_output=True, env={**os.environ, "CCACHE_DISABLE": "1"})
         if done.returncode:
             continue
         with open(path) as f:
