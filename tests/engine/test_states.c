@@ -6,7 +6,13 @@
 
 #include "../unit/unit.h"
 
-enum { CONTEXT = 1024, TURNS = 20, ASKED = 24, SAID = 12, KEPT_MAX = TURNS * (ASKED + SAID + 2) };
+enum {
+    CONTEXT = 1024,
+    TURNS = 20,
+    ASKED = 24,
+    SAID = 12,
+    KEPT_MAX = 64 + TURNS * (ASKED + SAID + 2),
+};
 
 static const char *const models[] = {"tests/golden/fixtures/qwen35moe.gguf",
                                      "tests/golden/fixtures/qwen3next.gguf"};
