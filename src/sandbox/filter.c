@@ -62,7 +62,7 @@ static int add_arguments(scmp_filter_ctx ctx)
 {
     const scmp_datum_t word = UINT32_MAX;
     int status = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-                                  SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+                                  SCMP_A0(SCMP_CMP_NE, AF_UNIX, 0));
     if (!status)
         status = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
                                   SCMP_A1(SCMP_CMP_MASKED_EQ, word, TIOCSTI));
