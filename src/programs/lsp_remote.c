@@ -95,7 +95,7 @@ static void lose(lsp_remote *r, const char *why)
     r->retry_at_ns = clock_ns() + r->retry_ms * UINT64_C(1000000);
     r->is_news |= r->is_there || !r->why[0];
     r->is_there = false;
-    snprintf(r->why, sizeof r->why, "%s", why);
+    snprintf(r->why, sizeof r->why, "%.*s", (int)sizeof r->why - 1, why);
 }
 
 static void hello_answered(lsp_remote *r, CURLcode code, long status)
