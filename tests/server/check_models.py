@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from harness import CLIENTS, MODEL, Report, Server, wait_for  # noqa: E402
+from harness import CLIENTS, MODEL, SANITIZED, Report, Server, wait_for  # noqa: E402
 from rawsocket import RawSocket, text_of  # noqa: E402
 
 SHAPES = ["test-qwen3", "test-llama", "test-gpt-oss"]
@@ -221,6 +221,9 @@ def alone(server, name):
 
 
 def check_bound(report, files):
+    if SANITIZED:
+        report.skip("the bound of all models", "the first counts more unloaded than loaded here")
+        return
     with Several([("a", files[0]), ("b", files[1])]) as server:
         wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
         server.json("POST", "/models/unload", {"model": "cerium-line"})
@@ -238,9 +241,11 @@ def check_bound(report, files):
                 alone(server, "a")
                 server.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1})
                 alone(server, "b")
-                return server.loaded() == {"cerium-line", "b"}
+                seen.append(sorted(server.loaded()))
+                return seen[-1] == ["b", "cerium-line"]
 
-            assert any(oldest_goes() for _ in range(5)), server.loaded()
+            seen = []
+            assert any(oldest_goes() for _ in range(5)), (seen, sizes, two)
             for name in ("cerium-line", "b", "a"):
                 alone(server, name)
             assert server.loaded() == {"b", "a"} or server.loaded() == {"a"}, server.loaded()
