@@ -65,3 +65,21 @@ void config_put_f32(const config_writer *k, const char *name, double value)
     char key[96];
     gguf_write_f32(k->w, config_key(k, name, key), (float)value);
 }
+
+void config_layer_types(config_reader *r, const char *type, uint32_t n, bool *is)
+{
+    const json_t *types = config_get(r->root, "layer_types"), *one;
+    size_t i;
+    if (!types) return;
+    if (json_array_size(types) < n) {
+        config_refuse(r, "has fewer entries than there are layers", "layer_types");
+        return;
+    }
+    json_array_foreach(types, i, one) {
+        const char *has = json_string_value(one);
+        bool is_it = has && !strcmp(has, type);
+        if (!is_it && (!has || strcmp(has, "full_attention") != 0))
+            config_refuse(r, "a kind of layer that is not supported", "layer_types");
+        if (i < n) is[i] = is_it;
+    }
+}

@@ -23,6 +23,9 @@ uint32_t config_u32_or(config_reader *r, const char *key, uint32_t max, uint32_t
 /* Above 0. */
 double config_number(config_reader *r, const json_t *object, const char *key, double otherwise);
 const char *config_text(const json_t *object, const char *key);
+/* layer_types: is[i] of n layers, whether each is of this type; the others see everything.
+ * Unchanged where there is no list. */
+void config_layer_types(config_reader *r, const char *type, uint32_t n, bool *is);
 
 typedef struct {
     gguf_writer *w;

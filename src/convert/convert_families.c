@@ -44,26 +44,13 @@ const json_t *convert_families_rope(config_reader *r, convert_config *c, const j
 /* Which layers have the window: a list, or all but the last of this many. */
 static void read_layers(config_reader *r, convert_config *c)
 {
-    const json_t *types = config_get(r->root, "layer_types"), *one;
     uint32_t every = c->arch == CONVERT_GEMMA3 ? 6 : 0;
-    size_t i;
     if (c->arch != CONVERT_GEMMA3 && c->arch != CONVERT_MELLUM) return;
     c->window = config_u32_or(r, "sliding_window", CONFIG_WIDTH_MAX,
                               c->arch == CONVERT_GEMMA3 ? 4096 : 1024);
     every = config_u32_or(r, "sliding_window_pattern", CONVERT_LAYERS_MAX, every);
-    for (i = 0; i < c->n_layers; i++) c->is_windowed[i] = every && (i + 1) % every != 0;
-    if (!types) return;
-    if (json_array_size(types) < c->n_layers) {
-        config_refuse(r, "has fewer entries than there are layers", "layer_types");
-        return;
-    }
-    json_array_foreach(types, i, one) {
-        const char *type = json_string_value(one);
-        bool is_windowed = type && !strcmp(type, "sliding_attention");
-        if (!is_windowed && (!type || strcmp(type, "full_attention") != 0))
-            config_refuse(r, "a kind of layer that is not supported", "layer_types");
-        if (i < c->n_layers) c->is_windowed[i] = is_windowed;
-    }
+    for (uint32_t i = 0; i < c->n_layers; i++) c->is_windowed[i] = every && (i + 1) % every != 0;
+    config_layer_types(r, "sliding_attention", c->n_layers, c->is_windowed);
 }
 
 /* Layers without RoPE must be those that SmolLM3 has: no key of a GGUF file says other ones. */

@@ -16,22 +16,9 @@ bool convert_has_states(const convert_config *c)
 
 static void read_layers(config_reader *r, convert_config *c)
 {
-    const json_t *types = config_get(r->root, "layer_types"), *one;
     uint32_t every = config_u32_or(r, "full_attention_interval", CONVERT_LAYERS_MAX, 4);
-    size_t i;
-    for (i = 0; i < c->n_layers; i++) c->is_recurrent[i] = (i + 1) % every != 0;
-    if (!types) return;
-    if (json_array_size(types) < c->n_layers) {
-        config_refuse(r, "has fewer entries than there are layers", "layer_types");
-        return;
-    }
-    json_array_foreach(types, i, one) {
-        const char *type = json_string_value(one);
-        bool is_recurrent = type && !strcmp(type, "linear_attention");
-        if (!is_recurrent && (!type || strcmp(type, "full_attention") != 0))
-            config_refuse(r, "a kind of layer that is not supported", "layer_types");
-        if (i < c->n_layers) c->is_recurrent[i] = is_recurrent;
-    }
+    for (uint32_t i = 0; i < c->n_layers; i++) c->is_recurrent[i] = (i + 1) % every != 0;
+    config_layer_types(r, "linear_attention", c->n_layers, c->is_recurrent);
 }
 
 /* Text has one position: sections of the rotation must be all that turns. */

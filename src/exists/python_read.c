@@ -415,28 +415,6 @@ static uint32_t read_class(reading *r, uint32_t i, uint32_t end, uint16_t indent
 
 /* ---- statements ---- */
 
-/* After the statement that begins at i; *colon: of its head, where it has one. */
-static uint32_t statement_end(const code_file *s, uint32_t i, bool head, uint32_t *colon)
-{
-    uint32_t depth = 0;
-    bool lambda = false;
-    *colon = 0;
-    for (; i < s->n; i++) {
-        const code_token *t = &s->t[i];
-        if (t->kind == TOKEN_LINE) return i;
-        lambda |= !depth && token_is(s->text, t, "lambda");
-        if (t->kind != TOKEN_SIGN) continue;
-        if (token_opens(t->sign)) depth++;
-        if (token_closes(t->sign) && depth) depth--;
-        if (!depth && t->sign == ';') return i;
-        if (!depth && head && t->sign == ':') {
-            if (!lambda) return *colon = i, i;
-            lambda = false;
-        }
-    }
-    return i;
-}
-
 /* The names that a head binds: for x in, with y as x, except E as x. */
 static void read_head(reading *r, uint32_t i, uint32_t end)
 {
@@ -474,7 +452,7 @@ static uint32_t read_statement(reading *r, uint32_t i, uint16_t indent)
     bool def = code_is(s, i, "def"), class_ = code_is(s, i, "class") &&
                code_kind(s, i + 1, TOKEN_NAME);
     bool head = def || class_ || is_head(s, i);
-    uint32_t end = statement_end(s, i, head, &colon);
+    uint32_t end = tokens_statement_end(s->text, s->t, s->n, i, head, &colon);
     if (code_sign(s, i, '@')) {
         code_dotted(s, i + 1, end, &r->words);
         r->odd |= !is_plain_decorator((view){r->words.ptr, r->words.len});

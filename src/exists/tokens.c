@@ -320,3 +320,25 @@ size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token 
     }
     return r.n;
 }
+
+uint32_t tokens_statement_end(view text, const code_token *tokens, uint32_t n, uint32_t i,
+                              bool head, uint32_t *colon)
+{
+    uint32_t depth = 0;
+    bool lambda = false;
+    *colon = 0;
+    for (; i < n; i++) {
+        const code_token *t = &tokens[i];
+        if (t->kind == TOKEN_LINE) return i;
+        lambda |= !depth && token_is(text, t, "lambda");
+        if (t->kind != TOKEN_SIGN) continue;
+        if (token_opens(t->sign)) depth++;
+        if (token_closes(t->sign) && depth) depth--;
+        if (!depth && t->sign == ';') return i;
+        if (!depth && head && t->sign == ':') {
+            if (!lambda) return *colon = i, i;
+            lambda = false;
+        }
+    }
+    return i;
+}

@@ -56,6 +56,11 @@ typedef struct {
 /* Up to max tokens of text to out; returns how many.  Beyond max the rest is only carried. */
 size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token *out, size_t max);
 
+/* Tokens [n] of text: after the statement of Python that begins at i.  *colon: of its head, where
+ * it has one; else 0. */
+uint32_t tokens_statement_end(view text, const code_token *t, uint32_t n, uint32_t i,
+                              bool head, uint32_t *colon);
+
 static inline bool token_opens(char sign) { return sign == '(' || sign == '[' || sign == '{'; }
 static inline bool token_closes(char sign) { return sign == ')' || sign == ']' || sign == '}'; }
 

@@ -342,27 +342,6 @@ static void read_uses(uses_call *c, uint32_t i, uint32_t end)
     c->guards = guarded;
 }
 
-static uint32_t statement_end(const uses_call *c, uint32_t i, bool head, uint32_t *colon)
-{
-    uint32_t depth = 0;
-    bool lambda = false;
-    *colon = 0;
-    for (; i < c->n; i++) {
-        const code_token *t = &c->t[i];
-        if (t->kind == TOKEN_LINE) return i;
-        lambda |= !depth && uses_is(c, i, "lambda");
-        if (t->kind != TOKEN_SIGN) continue;
-        if (token_opens(t->sign)) depth++;
-        if (token_closes(t->sign) && depth) depth--;
-        if (!depth && t->sign == ';') return i;
-        if (!depth && head && t->sign == ':') {
-            if (!lambda) return *colon = i, i;
-            lambda = false;
-        }
-    }
-    return i;
-}
-
 static bool is_head(const uses_call *c, uint32_t i)
 {
     static const char *const words[] = {"if", "elif", "else", "for", "while", "try", "except",
@@ -437,7 +416,7 @@ static uint32_t read_statement(uses_call *c, uint32_t i)
     uint32_t colon;
     if (uses_is(c, i, "async")) i++;
     bool head = is_head(c, i);
-    uint32_t end = statement_end(c, i, head, &colon);
+    uint32_t end = tokens_statement_end(c->text, c->t, c->n, i, head, &colon);
     look_around(c);
     if (head && colon) {
         read_head(c, i, end);

@@ -70,6 +70,24 @@ static void print_names(const completion_command *commands, size_t n)
         if (!is_part(&commands[i])) printf("%s ", commands[i].name);
 }
 
+/* Cases of a shell: two words that are one command, and the options of each. */
+static void print_parts(const completion_command *commands, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_part(&commands[i])) printf("    '%s') command='%s' ;;\n", commands[i].name,
+                                          commands[i].name);
+}
+
+static void print_options(const completion_command *commands, size_t n,
+                          void (*print)(const option_spec *const *all, size_t n))
+{
+    const option_spec *all[COMMAND_OPTIONS_MAX];
+    for (size_t i = 0; i < n; i++) {
+        printf("    '%s')\n", commands[i].name);
+        print(all, options_of(commands[i].table, all));
+    }
+}
+
 /* ---- bash ---- */
 
 static void bash_options(const option_spec *const *all, size_t n)
@@ -98,7 +116,6 @@ static void bash_options(const option_spec *const *all, size_t n)
 
 static void print_bash(const completion_command *commands, size_t n)
 {
-    const option_spec *all[COMMAND_OPTIONS_MAX];
     fputs("# cerium(1) for bash, made by `cerium --completion bash`.\n"
           "_cerium() {\n"
           "    local word=$2 before=$3 command=${COMP_WORDS[1]} kind= words= options=\n"
@@ -109,15 +126,9 @@ static void print_bash(const completion_command *commands, size_t n)
     print_names(commands, n);
     fputs("help --help --version' -- \"$word\"))\n        return\n    fi\n"
           "    case \"$command ${COMP_WORDS[2]}\" in\n", stdout);
-    for (size_t i = 0; i < n; i++)
-        if (is_part(&commands[i])) printf("    '%s') command='%s' ;;\n", commands[i].name,
-                                          commands[i].name);
+    print_parts(commands, n);
     fputs("    esac\n    case $command in\n", stdout);
-    for (size_t i = 0; i < n; i++) {
-        printf("    '%s')\n", commands[i].name);
-        size_t n_options = options_of(commands[i].table, all);
-        bash_options(all, n_options);
-    }
+    print_options(commands, n, bash_options);
     fputs("    esac\n"
           "    case $kind in\n"
           "    words) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
@@ -159,7 +170,6 @@ static void zsh_options(const option_spec *const *all, size_t n)
 
 static void print_zsh(const completion_command *commands, size_t n)
 {
-    const option_spec *all[COMMAND_OPTIONS_MAX];
     char what[TEXT_BYTES];
     fputs("#compdef cerium\n# cerium(1) for zsh, made by `cerium --completion zsh`.\n"
           "_cerium() {\n"
@@ -174,18 +184,12 @@ static void print_zsh(const completion_command *commands, size_t n)
           "        return\n"
           "    fi\n"
           "    case \"$command $words[3]\" in\n", stdout);
-    for (size_t i = 0; i < n; i++)
-        if (is_part(&commands[i])) printf("    '%s') command='%s' ;;\n", commands[i].name,
-                                          commands[i].name);
+    print_parts(commands, n);
     fputs("    esac\n"
           "    shift words\n"
           "    (( CURRENT-- ))\n"
           "    case $command in\n", stdout);
-    for (size_t i = 0; i < n; i++) {
-        printf("    '%s')\n", commands[i].name);
-        size_t n_options = options_of(commands[i].table, all);
-        zsh_options(all, n_options);
-    }
+    print_options(commands, n, zsh_options);
     fputs("    esac\n"
           "}\n"
           "if [ \"$funcstack[1]\" = _cerium ]; then _cerium \"$@\"; "

@@ -1,5 +1,6 @@
 /* scan.c - `cerium scan`: the watchdog over files, standard input, or lines of JSON. */
 #include "programs/scan.h"
+#include "programs/scan_batch.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -12,7 +13,7 @@
 #include "programs/scan_exists.h"
 #include "programs/scan_files.h"
 
-enum { PIECE_BYTES = 4, BATCH_BYTES_MAX = 256 << 20 };
+enum { PIECE_BYTES = 4, KNOWN_BYTES_MAX = 256 << 20 };
 enum { SCAN_CLEAN = 0, SCAN_FOUND = 1, SCAN_TROUBLE = 2 };
 
 typedef struct {
@@ -202,8 +203,10 @@ static int add_findings(json_t *list, const guard_result *r)
 }
 
 /* As a model would write it: a few bytes at a time. */
-static int scan_text(scan *s, guard_language language, view code, json_t *list, cerium_error *err)
+static int scan_text(void *user, guard_language language, view code, json_t *list,
+                     cerium_error *err)
 {
+    scan *s = user;
     guard_stream *stream;
     guard_result r;
     guard_stream_config config = {.form = s->form, .language = language};
@@ -219,52 +222,6 @@ static int scan_text(scan *s, guard_language language, view code, json_t *list, 
     if (status) error_set(err, status, "no memory for findings");
     s->n_found += json_array_size(list);
     guard_stream_close(&stream);
-    return status;
-}
-
-static int scan_line(scan *s, const char *path, size_t line, view text, cerium_error *err)
-{
-    json_error_t why;
-    json_t *in = json_read((view){text.ptr, text.len}, 0, &why), *id = json_object_get(in, "id");
-    json_t *code = json_object_get(in, "code"), *language = json_object_get(in, "language");
-    json_t *list = json_array();
-    int status = CERIUM_OK;
-    if (!in || !id || !json_is_string(code) || !json_is_string(language))
-        status = error_set(err, CERIUM_ERR_FORMAT,
-                           "%s:%zu: want {\"id\", \"language\", \"code\"}%s%s", path, line,
-                           in ? "" : ": ", in ? "" : why.text);
-    if (!status)
-        status = scan_text(s, guard_language_named(view_of(json_string_value(language))),
-                           (view){json_string_value(code), json_string_length(code)}, list, err);
-    if (!status)
-        status = output_json(json_pack("{s:O, s:O}", "id", id, "findings", list), JSON_COMPACT,
-                             err);
-    json_decref(list);
-    json_decref(in);
-    return status;
-}
-
-static int scan_batch(scan *s, const char *path, cerium_error *err)
-{
-    bytes file = {.max = BATCH_BYTES_MAX};
-    int status = is_folder(path) ? error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(EISDIR))
-                                 : read_file(path, &file, err);
-    size_t line = 1;
-    if (status && status != CERIUM_ERR_MEMORY) { /* the next one may be read */
-        bytes_free(&file);
-        tell_trouble(s, err->message);
-        return CERIUM_OK;
-    }
-    for (size_t at = 0; at < file.len && !status; line++) {
-        const char *end = memchr(file.ptr + at, '\n', file.len - at);
-        size_t len = end ? (size_t)(end - file.ptr) - at : file.len - at;
-        if (len) status = scan_line(s, path, line, (view){file.ptr + at, len}, err);
-        at += len + 1;
-        if (status != CERIUM_ERR_FORMAT) continue;
-        tell_trouble(s, err->message);
-        status = CERIUM_OK;
-    }
-    bytes_free(&file);
     return status;
 }
 
@@ -309,11 +266,12 @@ static int run_all(scan *s, int n, char **paths, cerium_error *err)
     if (s->exists) return look_for_names(s, n, paths, err);
     RETURN_IF(open_rules(s, err));
     if (s->test) return test_rules(s, err);
-    s->known_text.max = BATCH_BYTES_MAX;
+    s->known_text.max = KNOWN_BYTES_MAX;
     if (s->known) RETURN_IF(read_file(s->known, &s->known_text, err));
     if (s->sarif && !(s->log = sarif_begin()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a log");
-    for (int i = 0; s->batch && i < n; i++) RETURN_IF(scan_batch(s, paths[i], err));
+    const scan_batch_events batch = {.judge = scan_text, .trouble = tell_trouble, .user = s};
+    for (int i = 0; s->batch && i < n; i++) RETURN_IF(scan_batch(paths[i], &batch, err));
     if (!s->batch) RETURN_IF(scan_paths(s, n, paths, err));
     if (!s->sarif) return CERIUM_OK;
     if (sarif_end(s->log, !s->trouble))

@@ -10,9 +10,10 @@
 #include "exists/exists_names.h"
 #include "programs/options.h"
 #include "programs/output.h"
+#include "programs/scan_batch.h"
 #include "programs/walk.h"
 
-enum { FILE_BYTES_MAX = 4 << 20, BATCH_BYTES_MAX = 256 << 20, PROGRESS_MS = 500 };
+enum { FILE_BYTES_MAX = 4 << 20 };
 
 typedef struct {
     scan_exists_job *job;
@@ -71,46 +72,13 @@ static int show(void *user, const exists_finding *f)
 
 /* ---- batch ---- */
 
-static int scan_line(scanning *s, const char *path, size_t line, view text, cerium_error *err)
+static int judge_names(void *user, guard_language language, view code, json_t *findings,
+                       cerium_error *err)
 {
-    json_error_t why;
-    json_t *in = json_read(text, 0, &why), *id = json_object_get(in, "id");
-    json_t *code = json_object_get(in, "code"), *language = json_object_get(in, "language");
-    int status = CERIUM_OK;
-    if (!id || !json_is_string(code) || !json_is_string(language))
-        status = error_set(err, CERIUM_ERR_FORMAT,
-                           "%s:%zu: want {\"id\", \"language\", \"code\"}%s%s", path, line,
-                           in ? "" : ": ", in ? "" : why.text);
-    s->list = json_array();
-    if (!status && exists_text(s->names, guard_language_named(view_of(json_string_value(language))),
-                               (view){json_string_value(code), json_string_length(code)},
-                               add_to_list, s))
-        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for findings");
-    if (!status)
-        status = output_json(json_pack("{s:O, s:O}", "id", id, "findings", s->list), JSON_COMPACT,
-                             err);
-    json_decref(s->list);
-    s->list = NULL;
-    json_decref(in);
-    return status;
-}
-
-static int scan_batch(scanning *s, const char *path, cerium_error *err)
-{
-    bytes file = {.max = BATCH_BYTES_MAX};
-    int status = read_file(path, &file, err);
-    size_t line = 1;
-    for (size_t at = 0; at < file.len && !status; line++) {
-        const char *end = memchr(file.ptr + at, '\n', file.len - at);
-        size_t len = end ? (size_t)(end - file.ptr) - at : file.len - at;
-        if (len) status = scan_line(s, path, line, (view){file.ptr + at, len}, err);
-        at += len + 1;
-        if (status != CERIUM_ERR_FORMAT) continue;
-        s->job->trouble(s->job->user, err->message);
-        status = CERIUM_OK;
-    }
-    bytes_free(&file);
-    return status;
+    scanning *s = user;
+    s->list = findings;
+    if (!exists_text(s->names, language, code, add_to_list, s)) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for findings");
 }
 
 /* ---- files ---- */
@@ -160,9 +128,11 @@ int scan_exists(scan_exists_job *job, int n, char **paths, cerium_error *err)
     const char *root = job->root ? job->root : first ? paths[0] : ".";
     if (first >= n)
         return error_set(err, CERIUM_ERR_ARGUMENT, "--exists --batch wants a folder and files");
+    const scan_batch_events batch = {.judge = judge_names, .trouble = job->trouble,
+                                     .user = job->user};
     int status = open_names(&s, root, err);
     for (int i = first; i < n && !status; i++)
-        status = job->batch ? scan_batch(&s, paths[i], err) : scan_path(&s, paths[i], err);
+        status = job->batch ? scan_batch(paths[i], &batch, err) : scan_path(&s, paths[i], err);
     index_close(&s.names);
     return status;
 }

@@ -49,9 +49,8 @@ uint64_t admission_wait_ms(const server *s, cerium_class class_)
 static uint32_t n_own(const answer *a)
 {
     uint32_t n = 0;
-    uint64_t client = client_of(a->tenant, a->serial);
     for (const answer *other = a->s->answers; other; other = other->next) {
-        if (client_of(other->tenant, other->serial) != client) continue;
+        if (!answers_of_one_client(a, other)) continue;
         for (uint32_t i = 0; i < other->n_choices; i++)
             n += other->choices[i].state == CHOICE_COMING ||
                  other->choices[i].state == CHOICE_WAITING;

@@ -1,7 +1,7 @@
 /* answer_watchdog.c - policies, watches, and starting the engine again. */
 #include "server/answer_watchdog.h"
 
-#include "server/again.h"
+#include "server/restart.h"
 
 enum {
     BEFORE_BYTES = 64 << 10,   /* of a file before a hole, that the watchdog looks at */

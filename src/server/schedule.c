@@ -16,12 +16,6 @@ static cerium_class class_by_now(const answer *a, uint64_t now)
                                                 : (cerium_class)(a->request->class_ - (int)ages);
 }
 
-/* Who shares the places: a key, or where none is needed, a connection. */
-static bool same_client(const answer *a, const answer *b)
-{
-    return a->tenant == b->tenant && (a->tenant || a->serial == b->serial);
-}
-
 /* A class has its places beside lower ones. */
 enum { PLACES_MAX = 2 * SERVER_RUNNING_MAX * SERVER_CLASSES };
 
@@ -48,16 +42,9 @@ static void list_places(const server *s, place_list *list)
 static uint32_t places_of(const place_list *list, const answer *a)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < list->n; i++) n += same_client(list->of[i], a) ? list->places[i] : 0;
+    for (uint32_t i = 0; i < list->n; i++)
+        if (answers_of_one_client(list->of[i], a)) n += list->places[i];
     return n;
-}
-
-/* places: that its client holds. */
-static bool may_start(const answer *a, uint32_t places)
-{
-    const cerium_class class_ = a->request->class_;
-    return admission_has_place(a->s, class_) ||
-           (a->tenant && !places && admission_has_place_for_idle(a->s, class_));
 }
 
 static choice *first_waiting(const answer *a)
@@ -76,15 +63,21 @@ static choice *next_waiting(server *s)
     place_list list;
     list_places(s, &list);
     uint32_t best_places = 0;
+    const answer *held_back = NULL; /* of a client that holds places, and may not have more */
     for (const answer *a = s->answers; a; a = a->next) {
         if (a->n_closed == a->n_choices || !first_waiting(a)) continue;
-        if (!admission_has_place_for_idle(s, a->request->class_) || !model_serves(a)) continue;
+        bool for_idle = !admission_has_place(s, a->request->class_);
+        if (for_idle && (!a->tenant || !admission_has_place_for_idle(s, a->request->class_) ||
+                         (held_back && answers_of_one_client(a, held_back))))
+            continue;
+        if (!model_serves(a)) continue;
         cerium_class class_ = class_by_now(a, now);
         if (best && class_ > class_by_now(best, now)) continue;
         bool is_higher = !best || class_ < class_by_now(best, now);
-        bool is_same = best && same_client(a, best);
+        bool is_same = best && answers_of_one_client(a, best);
         uint32_t places = is_same ? best_places : places_of(&list, a);
-        if ((!is_higher && places > best_places) || !may_start(a, places)) continue;
+        if (for_idle && places) held_back = a;
+        if ((!is_higher && places > best_places) || (for_idle && places)) continue;
         best = a;
         best_places = places;
     }

@@ -2,13 +2,13 @@
 #include "server/source_engine.h"
 
 #include "protocol/steer.h"
-#include "server/again.h"
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
 #include "server/connection.h"
 #include "server/model_loader.h"
 #include "server/prompts.h"
+#include "server/restart.h"
 #include "server/wake.h"
 
 /* ---- what is asked of the engine ---- */

@@ -155,7 +155,7 @@ struct choice {
     int32_t *said;              /* owned: a script that is not the answer's, or NULL */
     cerium_usage before;        /* of what ran before it was started again */
     bool was_started_again;
-    bool ends_thought;          /* it is stopped, to go on after its thought (again.h) */
+    bool ends_thought;          /* it is stopped, to go on after its thought (restart.h) */
     uint32_t n_thought, n_thoughts; /* tokens of thoughts, and those that were ended */
     bytes unread;               /* where thoughts have a budget: what the watch holds back */
     struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
@@ -261,6 +261,10 @@ static inline bool answer_is_wanted(const answer *a)
 static inline uint64_t client_of(uint64_t tenant, uint64_t serial)
 {
     return tenant ? tenant : serial;
+}
+static inline bool answers_of_one_client(const answer *a, const answer *b)
+{
+    return a->tenant == b->tenant && (a->tenant || a->serial == b->serial);
 }
 
 /* The client does, or the likeliest of its answers are looked for, or unlikely ones held back. */

@@ -1,5 +1,5 @@
-/* again.c - usage over several starts, and recorded texts that are left in the middle. */
-#include "server/again.h"
+/* restart.c - usage over several starts, and recorded texts that are left in the middle. */
+#include "server/restart.h"
 
 #include "server/prompts.h"
 

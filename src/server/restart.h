@@ -1,7 +1,7 @@
-/* again.h - a text whose session is started again: what it used before, and what is left of a
+/* restart.h - a text whose session is started again: what it used before, and what is left of a
  * recorded text. */
-#ifndef SERVER_AGAIN_H
-#define SERVER_AGAIN_H
+#ifndef SERVER_RESTART_H
+#define SERVER_RESTART_H
 
 #include "server/state.h"
 

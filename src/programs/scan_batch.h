@@ -1,0 +1,21 @@
+/* scan_batch.h - files of JSON Lines {"id", "language", "code"}, answered by {"id", "findings"}. */
+#ifndef PROGRAMS_SCAN_BATCH_H
+#define PROGRAMS_SCAN_BATCH_H
+
+#include <jansson.h>
+
+#include "guard/guard.h"
+
+typedef struct {
+    /* Append what is found in one line's code to findings. */
+    int (*judge)(void *user, guard_language language, view code, json_t *findings,
+                 cerium_error *err);
+    /* What could not be read, a line of text; the rest is. */
+    void (*trouble)(void *user, const char *why);
+    void *user;
+} scan_batch_events;
+
+/* Answers are printed. Errors: those of judge, of the output, and CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int scan_batch(const char *path, const scan_batch_events *e, cerium_error *err);
+
+#endif
