@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "exists/folders.h"
+#include "exists/go.h"
+#include "exists/java.h"
 #include "exists/listing.h"
 #include "exists/manifests.h"
 
@@ -23,6 +25,7 @@ typedef struct {
     uint32_t n;
     char site[4096], home[4096]; /* of the virtual environment; "" */
     bool system_site;
+    bool has_go, has_c, has_java; /* files of it, in the root or a folder below */
 } layout;
 
 static void see_place(layout *l, const char *path)
@@ -62,6 +65,26 @@ static void read_venv(layout *l, folders *f, const char *path)
     if (listed) folder_close(&list);
 }
 
+static void see_languages(layout *l, const folder_list *list)
+{
+    static const char *const c[] = {".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh"};
+    for (uint32_t i = 0; i < list->n; i++) {
+        const char *dot = strrchr(folder_name(list, i), '.');
+        l->has_go |= dot && (!strcmp(dot, ".go") || !strcmp(folder_name(list, i), "go.mod"));
+        l->has_java |= dot && (!strcmp(dot, ".java") || !strcmp(dot, ".gradle") ||
+                               !strcmp(folder_name(list, i), "pom.xml"));
+        for (size_t k = 0; dot && k < ARRAY_LEN(c); k++) l->has_c |= !strcmp(dot, c[k]);
+    }
+}
+
+static void see_folder(layout *l, folders *f, const char *path)
+{
+    folder_list list;
+    if (folder_read(f, path, &list)) see_languages(l, &list);
+    folder_close(&list);
+    see_place(l, path);
+}
+
 static bool find_layout(layout *l, folders *f, const char *root)
 {
     char path[4096];
@@ -70,11 +93,12 @@ static bool find_layout(layout *l, folders *f, const char *root)
     if (!realpath(root, l->root)) return false;
     see_place(l, l->root);
     bool listed = folder_read(f, l->root, &list);
+    if (listed) see_languages(l, &list);
     for (uint32_t i = 0; listed && i < list.n; i++)
         if (strcmp(folder_name(&list, i), "node_modules") != 0 &&
             folder_join(path, l->root, folder_name(&list, i)) &&
             folder_kind_of(path) == FOLDERS_FOLDER)
-            see_place(l, path);
+            see_folder(l, f, path);
     folder_close(&list);
     for (uint32_t i = l->n; i-- > 0;)
         if (l->places[i].is_python) read_venv(l, f, l->places[i].path);
@@ -108,6 +132,7 @@ static uint64_t hash_layout(const layout *l, folders *f)
     static const char *const files[] = {"package.json", "package-lock.json", "yarn.lock",
                                         "pnpm-lock.yaml", "requirements.txt", "pyproject.toml",
                                         "tsconfig.json", "jsconfig.json", "setup.cfg", "Pipfile",
+                                        "go.mod", "go.work",
                                         "node_modules/.package-lock.json"};
     char path[4096];
     uint64_t hash = hash_folder(f, l->root, 2);
@@ -171,10 +196,27 @@ static void read_node(folders *f, const layout *l, cerium_error *err)
     }
 }
 
+static void read_go(folders *f, const layout *l)
+{
+    static const char *const names_[] = {"go", NULL};
+    char path[4096];
+    if (listing_find("/usr/local/go/bin", names_, l->root, path)) go_modules(f, path, l->root);
+}
+
+static void read_java(folders *f, const layout *l)
+{
+    static const char *const names_[] = {"java", NULL};
+    char path[4096];
+    if (listing_find(NULL, names_, l->root, path)) java_classes(f->b, path);
+}
+
 static void read_layout(folders *f, const layout *l, cerium_error *err)
 {
     read_python(f, l, err);
     if (!f->b->status) read_node(f, l, err);
+    if (!f->b->status && l->has_go) read_go(f, l);
+    if (!f->b->status && l->has_java) read_java(f, l);
+    if (!f->b->status && l->has_c) c_headers(f, l->root);
     if (!f->b->status) workspace_modules(f, l->root);
     for (uint32_t i = 0; i < l->n && !f->b->status; i++) manifests_read(f, l->places[i].path);
     if (!f->b->status) manifests_read(f, l->root);

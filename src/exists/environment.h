@@ -3,7 +3,8 @@
  * Beside modules the root has marks of what is known of the whole:
  *   "p!" "j!"      packages of Python, of node, were read: what is not there is not installed
  *   "p*" "j*"      but something adds to them as it runs: of others nobody can tell
- *   "dpNAME" "djNAME"   a manifest names it */
+ *   "dpNAME" "djNAME"   a manifest names it
+ * For Go see go.h, for C folders.h. */
 #ifndef EXISTS_ENVIRONMENT_H
 #define EXISTS_ENVIRONMENT_H
 

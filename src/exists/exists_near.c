@@ -127,7 +127,9 @@ static bool look_module(void *user, view path)
         if (!view_starts(path, m->above) || path.len < m->above.len + 2) return true;
         path = (view){path.ptr + m->above.len + 1, path.len - m->above.len - 1};
     }
-    if (path.len && !memchr(path.ptr, m->letter == 'p' ? '.' : '/', path.len)) look(m->s, path);
+    const char stop = m->letter == 'p' || m->letter == 'v' ? '.' : '/';
+    bool below = memchr(path.ptr, stop, path.len) != NULL;
+    if (path.len && (!below || m->letter == 'c')) look(m->s, path);
     return true;
 }
 
@@ -161,6 +163,21 @@ static bool find_elsewhere(const names_index *x, const exists_finding *f, view *
     return index_elsewhere(x, f->letter, below, word, path);
 }
 
+/* Was it read what is installed? */
+static bool was_read(const names_index *x, char letter)
+{
+    const char mark[] = {letter, '!'};
+    index_name found;
+    return index_find(x, 0, (view){mark, sizeof mark}, &found) == INDEX_THERE;
+}
+
+/* Classes of Java as people write them. */
+static void use_dots(char *text)
+{
+    for (; *text; text++)
+        if (*text == '$') *text = '.';
+}
+
 void exists_describe(const names_index *x, const exists_finding *f, char what[EXISTS_SAID_BYTES],
                      char instead[EXISTS_SAID_BYTES])
 {
@@ -177,12 +194,21 @@ void exists_describe(const names_index *x, const exists_finding *f, char what[EX
     uint32_t n = nearest(x, f, near);
     if (package && known_has(f->letter, name)) {
         put(what, "", name);
-        put(what, " is a known package, but is not installed", (view){NULL, 0});
+        put(what, f->letter == 'c' ? " is a known header, but is not installed"
+                                   : " is a known package, but is not installed",
+            (view){NULL, 0});
         put(instead, "install it, or what is there", (view){NULL, 0});
         return;
     }
-    if (package) {
-        put(what, "there is no package ", name);
+    bool go = package && f->letter == 'g';
+    if (go && memchr(name.ptr, '.', strcspn(name.ptr, "/"))) {
+        put(what, "", name);
+        put(what, " is in no module that go.mod requires", (view){NULL, 0});
+        put(instead, n ? "go get it; or " : "go get it, or what is required", (view){NULL, 0});
+    } else if (package && !was_read(x, f->letter)) {
+        put(what, "no known package is called ", name);
+    } else if (package) {
+        put(what, f->letter == 'c' ? "there is no header " : "there is no package ", name);
         put(what, " here", (view){NULL, 0});
     } else if (f->kind == EXISTS_KEYWORD) {
         word.len = strcspn(word.ptr, ")");
@@ -199,4 +225,8 @@ void exists_describe(const names_index *x, const exists_finding *f, char what[EX
     if (n && !instead[0]) put(instead, "did you mean ", (view){NULL, 0});
     for (uint32_t i = 0; i < n; i++) put(instead, i ? ", " : "", near[i]);
     if (!instead[0]) put(instead, "look up what is there", (view){NULL, 0});
+    if (f->letter == 'v') {
+        use_dots(what);
+        use_dots(instead);
+    }
 }

@@ -72,14 +72,57 @@ static const char *const node[] = {
     "vite", "vitest", "vue", "vue-router", "vuex", "webpack", "winston", "ws", "xml2js", "yaml",
     "yargs", "yup", "zod", "zustand",
 };
+static const char *const headers[] = {
+    "ares.h", "archive.h", "avahi-client/client.h", "benchmark/benchmark.h", "bson.h",
+    "boost/algorithm/string.hpp", "boost/asio.hpp", "boost/filesystem.hpp",
+    "boost/program_options.hpp", "brotli/decode.h", "bzlib.h", "cairo.h", "catch2/catch.hpp",
+    "check.h", "cjson/cJSON.h", "cmocka.h", "criterion/criterion.h", "curl/curl.h", "curses.h",
+    "CUnit/Basic.h", "db.h", "Eigen/Dense", "ev.h", "event2/event.h", "expat.h", "fftw3.h",
+    "fmt/core.h", "fmt/format.h", "freetype/freetype.h", "fuse.h", "gflags/gflags.h", "GL/glew.h",
+    "GLFW/glfw3.h", "glib.h", "glm/glm.hpp", "glog/logging.h", "gmock/gmock.h", "gmp.h",
+    "grpcpp/grpcpp.h", "gsl/gsl_math.h", "gst/gst.h", "gtest/gtest.h", "gtk/gtk.h",
+    "hiredis/hiredis.h",
+    "hwloc.h", "ini.h", "jansson.h", "jpeglib.h", "json-c/json.h", "json/json.h", "leveldb/db.h",
+    "libavcodec/avcodec.h", "libgit2.h", "git2.h", "libpq-fe.h", "librdkafka/rdkafka.h",
+    "libssh/libssh.h", "libusb-1.0/libusb.h", "libwebsockets.h", "libxml/parser.h", "lmdb.h",
+    "lua.h", "lz4.h", "lzma.h", "magic.h", "microhttpd.h", "mosquitto.h", "mpfr.h", "mpi.h",
+    "msgpack.h", "mysql/mysql.h", "ncurses.h", "nghttp2/nghttp2.h", "nlohmann/json.hpp",
+    "opencv2/opencv.hpp", "openssl/ssl.h", "openssl/evp.h", "openssl/sha.h", "pcap.h", "pcre.h",
+    "pcre2.h", "png.h", "portaudio.h", "pqxx/pqxx", "Python.h", "QApplication", "QtWidgets",
+    "raylib.h", "rapidjson/document.h", "readline/readline.h", "rocksdb/db.h", "SDL2/SDL.h",
+    "SDL.h", "SFML/Graphics.hpp", "snappy.h", "sodium.h", "spdlog/spdlog.h", "sqlite3.h",
+    "tbb/tbb.h", "tiffio.h", "uuid/uuid.h", "uv.h", "valgrind/valgrind.h", "webp/decode.h",
+    "X11/Xlib.h", "xxhash.h", "yaml.h", "yaml-cpp/yaml.h", "zip.h", "zlib.h", "zmq.h", "zstd.h",
+};
 /* clang-format on */
 
 void known_each(char letter, bool (*each)(void *user, view name), void *user)
 {
-    const char *const *list = letter == 'p' ? python : node;
-    size_t n = letter == 'p' ? ARRAY_LEN(python) : ARRAY_LEN(node);
+    const char *const *list = letter == 'p' ? python : letter == 'c' ? headers : node;
+    size_t n = letter == 'p'   ? ARRAY_LEN(python)
+               : letter == 'c' ? ARRAY_LEN(headers)
+               : letter == 'j' ? ARRAY_LEN(node) : 0;
     for (size_t i = 0; i < n; i++)
         if (!each(user, view_of(list[i]))) return;
+}
+
+enum { SLIP_LETTERS_MIN = 6 };
+
+/* Two letters exchanged, or one left out, added or wrong; not the first or the last, by which words
+ * differ that people choose: parse, sparse, parser. */
+static bool is_slip(view wrong, view right)
+{
+    if (right.len < SLIP_LETTERS_MIN || wrong.len + 1 < right.len || wrong.len > right.len + 1)
+        return false;
+    size_t least = wrong.len < right.len ? wrong.len : right.len, from = 0, to = 0;
+    while (from < least && wrong.ptr[from] == right.ptr[from]) from++;
+    while (to < least - from &&
+           wrong.ptr[wrong.len - 1 - to] == right.ptr[right.len - 1 - to])
+        to++;
+    size_t n_wrong = wrong.len - from - to, n_right = right.len - from - to;
+    if (n_wrong == 2 && n_right == 2)
+        return wrong.ptr[from] == right.ptr[from + 1] && wrong.ptr[from + 1] == right.ptr[from];
+    return n_wrong <= 1 && n_right <= 1 && n_wrong + n_right && from && to;
 }
 
 typedef struct {
@@ -98,5 +141,19 @@ bool known_has(char letter, view name)
 {
     wanted w = {name, false};
     known_each(letter, is_it, &w);
+    return w.found;
+}
+
+static bool slips(void *user, view name)
+{
+    wanted *w = user;
+    w->found = is_slip(w->name, name);
+    return !w->found;
+}
+
+bool known_is_slip(char letter, view name)
+{
+    wanted w = {name, false};
+    if (!known_has(letter, name)) known_each(letter, slips, &w);
     return w.found;
 }

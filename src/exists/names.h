@@ -2,8 +2,8 @@
  *
  * A scope is a module, a class, a namespace, or what may be given to a call.  Scope 0 is the root:
  * its names are paths of modules, with a letter before them that says of what ("pnumpy.linalg",
- * "jlodash/fp").  A name leads to another scope, or to something that is not looked into.  What is
- * imported is an alias until names_resolve() has found its end.
+ * "jlodash/fp", "gnet/http", "czlib.h").  A name leads to another scope, or to something that is
+ * not looked into.  What is imported is an alias until names_resolve() has found its end.
  *
  * The first failure is kept in `status`, and what comes after it does nothing. */
 #ifndef EXISTS_NAMES_H

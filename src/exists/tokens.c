@@ -2,7 +2,7 @@
 #include "exists/tokens.h"
 
 /* What is open:  3 "three double quotes"  2 three single ones  * a comment over lines
- * ` a template   $ a hole in one   { a brace in such a hole */
+ * ` a template   $ a hole in one   { a brace in such a hole   r a raw string of Go */
 typedef struct {
     tokens_carry *c;
     tokens_family family;
@@ -49,7 +49,7 @@ static code_token *add(reading *r, token_kind kind, const char *begin, const cha
 
 static void new_line(reading *r)
 {
-    bool counts = r->family == TOKENS_SCRIPT || !r->c->depth;
+    bool counts = r->family != TOKENS_PYTHON || !r->c->depth;
     uint32_t column = 0;
     r->line++;
     if (!counts || top(r->c) == '3' || top(r->c) == '2') return;
@@ -104,6 +104,18 @@ static void skip_template(reading *r)
             r->c->last = TOKEN_SIGN;
             return;
         } else if (c == '\n') r->line++;
+    }
+}
+
+/* A raw string has nothing in it but its end. */
+static void skip_raw(reading *r)
+{
+    for (; r->p < r->end; r->p++) {
+        r->line += *r->p == '\n';
+        if (*r->p != '`') continue;
+        r->p++;
+        pop(r->c);
+        return;
     }
 }
 
@@ -259,14 +271,14 @@ static bool skip_blank(reading *r)
     }
     if (c == ' ' || c == '\t' || c == '\r' || c == '\f') return r->p++, true;
     bool hash = r->family == TOKENS_PYTHON && c == '#';
-    bool slashes = r->family == TOKENS_SCRIPT && c == '/' && next == '/';
+    bool slashes = r->family != TOKENS_PYTHON && c == '/' && next == '/';
     bool hashbang = r->family == TOKENS_SCRIPT && c == '#' && next == '!' && r->p == r->begin;
     if (hash || slashes || hashbang) {
         const char *stop = memchr(r->p, '\n', (size_t)(r->end - r->p));
         r->p = stop ? stop : r->end;
         return true;
     }
-    if (r->family == TOKENS_SCRIPT && c == '/' && next == '*') {
+    if (r->family != TOKENS_PYTHON && c == '/' && next == '*') {
         r->p += 2;
         push(r->c, '*');
         return true;
@@ -294,6 +306,12 @@ static void read_code(reading *r)
         add(r, TOKEN_STRING, r->p, r->p)->plain = false;
         r->p++;
         push(r->c, '`');
+    } else if (r->family == TOKENS_GO && c == '`') {
+        const char *begin = ++r->p;
+        push(r->c, 'r');
+        code_token *t = add(r, TOKEN_STRING, begin, begin);
+        skip_raw(r);
+        t->end = (uint32_t)(r->p - r->begin) - (top(r->c) != 'r');
     } else if (r->family == TOKENS_SCRIPT && c == '/' && starts_regex(r)) {
         const char *begin = r->p++;
         const char *before = r->p;
@@ -316,6 +334,7 @@ size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token 
         what = top(c);
         if (what == '3' || what == '2' || what == '*') skip_open(&r);
         else if (what == '`') skip_template(&r);
+        else if (what == 'r') skip_raw(&r);
         else read_code(&r);
     }
     return r.n;

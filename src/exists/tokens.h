@@ -7,7 +7,12 @@
 
 #include "base/base.h"
 
-typedef enum { TOKENS_PYTHON = 0, TOKENS_SCRIPT = 1 /* JavaScript and its kin */ } tokens_family;
+typedef enum {
+    TOKENS_PYTHON = 0,
+    TOKENS_SCRIPT = 1, /* JavaScript and its kin */
+    TOKENS_C = 2,      /* C and C++: no templates, no regular expressions */
+    TOKENS_GO = 3,     /* the same, with raw strings */
+} tokens_family;
 
 typedef enum {
     TOKEN_NAME = 'n',

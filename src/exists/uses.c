@@ -45,6 +45,14 @@ void uses_hide(uses_call *c, view name, int32_t until)
     else if (b->hidden == INT32_MAX || until < b->hidden) b->hidden = until;
 }
 
+void uses_show(uses_call *c)
+{
+    for (uint32_t i = 0; i < c->s->n_bound; i++) {
+        uses_bound *b = &c->s->bound[i];
+        if (b->hidden != INT32_MAX && c->indent <= b->hidden) b->hidden = INT32_MAX;
+    }
+}
+
 const uses_bound *uses_bound_of(const uses_call *c, view name)
 {
     uses_bound *b = c->s->n_bound ? find_bound(c->s, name) : NULL;
@@ -114,9 +122,10 @@ void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uin
     exists_finding f = {.kind = (uint8_t)kind, .letter = c->letter, .scope = scope,
                         .line = c->s->text_line + c->t[i].line + 1, .begin = c->t[i].begin,
                         .end = c->t[last].end};
+    bool slash = kind == EXISTS_IMPORT && (c->letter == 'j' || c->letter == 'g');
     const char *form = kind == EXISTS_KEYWORD ? "%.*s(%.*s)"
                        : !before.len          ? "%.*s%.*s"
-                       : c->letter == 'j' && kind == EXISTS_IMPORT ? "%.*s/%.*s"
+                       : slash                    ? "%.*s/%.*s"
                                               : "%.*s.%.*s";
     int n = snprintf(f.name, sizeof f.name, form, (int)before.len, before.ptr, (int)word.len,
                      word.ptr);
@@ -145,6 +154,7 @@ static bool is_everywhere(const uses_call *c, view name)
         "prototype", "name", "length", "call", "apply", "bind", "toString", "constructor",
         "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "valueOf",
         "default", "arguments", "caller"};
+    if (c->letter == 'g') return false;
     if (c->letter == 'p')
         return is_dunder(name) || view_equal(name, VIEW("mro")) ||
                view_equal(name, VIEW("register")); /* of abstract classes */

@@ -31,7 +31,7 @@ typedef struct {
     uint8_t kind;
     bool late;         /* its line was read before */
     bool declared;     /* a manifest has the package */
-    char letter;       /* of the root: p, j */
+    char letter;       /* of the root: p, j, g, c, v (Java) */
     uint32_t scope;    /* where it is not; NAMES_NONE: the root */
     uint32_t line;     /* of the text, from 1 */
     uint32_t begin, end; /* bytes of the line that was read; not when late */
@@ -68,8 +68,9 @@ typedef struct {
     uint32_t n_bound, n_blocks, n_pending, n_patched;
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
-    int32_t depth;     /* braces of a script */
+    int32_t depth;     /* braces */
     bool cut;          /* a line goes on of which a part was passed over */
+    bool imports;      /* within the brackets of an import of Go */
     bool guarded;      /* the rest of the file is for one platform */
     bool was_guard;    /* the block that ended last at was_indent was guarded */
     int32_t was_indent;
@@ -111,6 +112,9 @@ uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out);
 
 void uses_python(uses_call *c);
 void uses_script(uses_call *c);
+void uses_go(uses_call *c);
+void uses_c(uses_call *c);
+void uses_java(uses_call *c);
 
 static inline view uses_word(const uses_call *c, uint32_t i)
 {
@@ -134,6 +138,8 @@ uint32_t uses_behind(const uses_call *c, uint32_t i);
 void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
 /* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
 void uses_hide(uses_call *c, view name, int32_t until);
+/* A block has ended: what was hidden within it is there again. */
+void uses_show(uses_call *c);
 const uses_bound *uses_bound_of(const uses_call *c, view name);
 /* The chain .a.b.c after token i, which is `from`. */
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);

@@ -4,7 +4,27 @@
 bool uses_reads(guard_language language)
 {
     return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT ||
-           language == GUARD_TYPESCRIPT || language == GUARD_TSX;
+           language == GUARD_TYPESCRIPT || language == GUARD_TSX || language == GUARD_GO ||
+           language == GUARD_C || language == GUARD_CPP || language == GUARD_JAVA;
+}
+
+/* Of the root of names, and of the words that the language has. */
+static char letter_of(guard_language language)
+{
+    switch (language) {
+    case GUARD_PYTHON: return 'p';
+    case GUARD_GO: return 'g';
+    case GUARD_C:
+    case GUARD_CPP: return 'c';
+    case GUARD_JAVA: return 'v';
+    default: return 'j';
+    }
+}
+
+static tokens_family family_of(char letter)
+{
+    return letter == 'p' ? TOKENS_PYTHON : letter == 'g' ? TOKENS_GO
+         : letter == 'j' ? TOKENS_SCRIPT : TOKENS_C;
 }
 
 void uses_begin(uses_state *s)
@@ -19,6 +39,18 @@ static uint32_t n_lines(view text)
     const char *end = text.ptr + text.len;
     for (const char *p = text.ptr; (p = memchr(p, '\n', (size_t)(end - p))); p++) n++;
     return n;
+}
+
+/* Parameters of a function of Go that go on below. */
+static bool func_goes_on(const uses_call *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (!uses_is(c, i, "func")) continue;
+        for (uint32_t k = i + 1; k < c->n && !uses_sign(c, k, '{'); k++)
+            if (uses_sign(c, k, '(') && c->behind[k] == c->n && !uses_sign(c, c->n - 1, ')'))
+                return true;
+    }
+    return false;
 }
 
 /* A statement of a script that goes on below: import { */
@@ -61,22 +93,26 @@ static uint32_t read_text(uses_call *c, view text, bool may_wait)
     uint16_t behind[USES_TOKENS_MAX];
     uses_state *s = c->s;
     tokens_carry before = s->carry;
-    bool script = c->letter == 'j';
     c->text = text;
     c->t = tokens;
-    c->n = (uint32_t)tokens_read(&s->carry, script ? TOKENS_SCRIPT : TOKENS_PYTHON, text, tokens,
-                                 USES_TOKENS_MAX);
+    c->n = (uint32_t)tokens_read(&s->carry, family_of(c->letter), text, tokens, USES_TOKENS_MAX);
     match_brackets(c, behind);
     c->behind = behind;
-    if (script && may_wait && text.len < USES_TEXT_BYTES && goes_on(c)) {
+    bool waits = c->letter == 'j' ? goes_on(c) : c->letter == 'g' && func_goes_on(c);
+    if (waits && may_wait && text.len < USES_TEXT_BYTES) {
         if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);
         s->n_text = (uint16_t)text.len;
         s->carry = before;
         return 0;
     }
     s->n_text = 0;
-    if (script) uses_script(c);
-    else uses_python(c);
+    switch (c->letter) {
+    case 'p': uses_python(c); break;
+    case 'g': uses_go(c); break;
+    case 'c': uses_c(c); break;
+    case 'v': uses_java(c); break;
+    default: uses_script(c);
+    }
     return c->n_out;
 }
 
@@ -96,7 +132,7 @@ uint32_t uses_line(const names_index *x, uses_state *s, guard_language language,
                    bool whole, exists_finding *out)
 {
     uses_call c = {.x = x, .s = s, .language = language, .out = out, .try_indent = -1,
-                   .letter = language == GUARD_PYTHON ? 'p' : 'j'};
+                   .letter = letter_of(language)};
     uint32_t was = s->n_text;
     if (!was) s->text_line = s->line;
     s->line += n_lines(line);

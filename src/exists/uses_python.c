@@ -1,4 +1,5 @@
 /* uses_python.c - statements of Python: blocks that guard, imports, names that are bound, uses. */
+#include "exists/known_packages.h"
 #include "exists/uses.h"
 
 enum { BLOCK_BRANCH = 0, BLOCK_FUNCTION = 1, BLOCK_CLASS = 2, BLOCK_TRY = 3 };
@@ -152,7 +153,7 @@ static bool has_mark(const uses_call *c, const char *mark)
 static bool is_unknown_package(uses_call *c, view name)
 {
     if (has_mark(c, "p*") || !has_mark(c, "pos") || is_of_host(name)) return true;
-    return !has_mark(c, "p!");
+    return !has_mark(c, "p!") && (!known_is_slip('p', name) || uses_is_declared(c, name));
 }
 
 /* The module of the words [i, end): INDEX_NOT was told of. */

@@ -1,4 +1,5 @@
 /* uses_script.c - statements of JavaScript and TypeScript: imports, require(), names, uses. */
+#include "exists/known_packages.h"
 #include "exists/uses.h"
 
 static bool view_is(view a, const char *b) { return view_equal(a, view_of(b)); }
@@ -60,7 +61,8 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
         if (index_find(c->x, above, VIEW("no such name"), &any) == INDEX_UNKNOWN)
             return INDEX_UNKNOWN;
     }
-    if (!there && !node && !has_mark(c, "j!")) return INDEX_UNKNOWN;
+    bool slip = known_is_slip('j', package) && !uses_is_declared(c, package);
+    if (!there && !node && !has_mark(c, "j!") && !slip) return INDEX_UNKNOWN;
     view last = s, before = {NULL, 0};
     const char *slash = memrchr(s.ptr, '/', s.len);
     if (slash) {
@@ -315,6 +317,7 @@ static void close_block(uses_call *c)
     s->was_guard = s->n_blocks && s->blocks[s->n_blocks - 1].indent == c->indent;
     if (s->was_guard) s->n_blocks--;
     if (c->indent) c->indent--;
+    if (s->n_bound) uses_show(c);
     s->was_indent = c->indent;
 }
 

@@ -71,8 +71,8 @@ static const option_spec own[] = {
      TAKES_FLAG(scan, pedantic)},
     {"exists", NULL,
      "look for names that are not there instead: imports, what is taken from modules, keywords of "
-     "calls (Python, JavaScript, TypeScript); with --batch the first argument is the folder whose "
-     "environment counts",
+     "calls (Python, JavaScript, TypeScript, Go, Java; headers of C and C++); with --batch the "
+     "first argument is the folder whose environment counts",
      TAKES_FLAG(scan, exists)},
     {"env", "DIR", "with --exists: the workspace whose packages count (default: this folder)",
      TAKES_TEXT(scan, env)},

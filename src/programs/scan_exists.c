@@ -81,6 +81,12 @@ static int judge_names(void *user, guard_language language, view code, json_t *f
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for findings");
 }
 
+static void on_unread(void *user, const char *why)
+{
+    const scanning *s = user;
+    s->job->trouble(s->job->user, why);
+}
+
 /* ---- files ---- */
 
 static int scan_file(void *user, const char *path, cerium_error *err)
@@ -128,8 +134,7 @@ int scan_exists(scan_exists_job *job, int n, char **paths, cerium_error *err)
     const char *root = job->root ? job->root : first ? paths[0] : ".";
     if (first >= n)
         return error_set(err, CERIUM_ERR_ARGUMENT, "--exists --batch wants a folder and files");
-    const scan_batch_events batch = {.judge = judge_names, .trouble = job->trouble,
-                                     .user = job->user};
+    const scan_batch_events batch = {.judge = judge_names, .trouble = on_unread, .user = &s};
     int status = open_names(&s, root, err);
     for (int i = first; i < n && !status; i++)
         status = job->batch ? scan_batch(paths[i], &batch, err) : scan_path(&s, paths[i], err);

@@ -1,6 +1,6 @@
 /* fuzz_exists.c - what is read to know which names there are, and code against them: sources of
- * Python, of scripts and declarations, a listing of an interpreter, a file of an index, and lines
- * of code.
+ * Python, of scripts and declarations, of Go, a go.mod, a JDK's classes, a listing of an
+ * interpreter, a file of an index, and lines of code.
  *
  * Input: a byte that chooses, a byte for the length of pieces, then the text. */
 #include <sys/mman.h>
@@ -8,12 +8,15 @@
 
 #include "exists/code_file.h"
 #include "exists/exists_names.h"
+#include "exists/go.h"
 #include "exists/index.h"
+#include "exists/java.h"
 #include "exists/listing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { PYTHON, STUB, SCRIPT, TYPES, LISTING, FILE_OF_INDEX, CODE_PYTHON, CODE_SCRIPT, CHOICES };
+enum { PYTHON, STUB, SCRIPT, TYPES, LISTING, FILE_OF_INDEX, CODE_PYTHON, CODE_SCRIPT,
+       GO, GO_MOD, JAVA_IMAGE, CODE_GO, CODE_C, CODE_JAVA, CHOICES };
 
 static names_index *known;
 
@@ -25,14 +28,27 @@ static bool find(void *user, view specifier, char *out)
     return specifier.len != 0;
 }
 
+static void see_line(void *user, view directive, view module, view version)
+{
+    (void)version;
+    CHECK(directive.len && module.len);
+    names_add(user, 0, module, NAME_VALUE, 0);
+}
+
 static void read_names(name_table *b, uint8_t what, view text)
 {
     uint32_t module = names_module(b, VIEW("pm"), SCOPE_PACKAGE, VIEW("m"));
     b->stub = what == STUB;
     if (what == PYTHON || what == STUB) python_read(b, module, VIEW("m"), true, text);
     if (what == SCRIPT || what == TYPES) script_read(b, module, text, what == TYPES, find, NULL);
+    if (what == GO) go_read(b, module, VIEW("m"), text);
+    if (what == GO_MOD) go_mod_each(text, see_line, b);
+    if (what == JAVA_IMAGE) (void)java_image_read(b, text);
     if (what == LISTING) (void)listing_read(b, text, NULL);
     b->stub = false;
+    static const char *const marks[] = {"g!", "gm", "c!", "v!", "p!", "dgm.org/x", "wgm.org/x"};
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        names_add(b, 0, view_of(marks[i]), NAME_VALUE, 0);
     names_resolve(b);
 }
 
@@ -94,6 +110,11 @@ static void read_code(guard_language language, view text, size_t step)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct {
+        uint8_t what;
+        guard_language language;
+    } lines[] = {{CODE_PYTHON, GUARD_PYTHON}, {CODE_SCRIPT, GUARD_TYPESCRIPT}, {CODE_GO, GUARD_GO},
+                 {CODE_C, GUARD_CPP}, {CODE_JAVA, GUARD_JAVA}};
     static const char code[] =
         "__all__ = ['array']\nclass A(object):\n    def f(self, x, *, y=1): pass\n"
         "def array(a, *, dtype=None): pass\nfrom .b import c\n";
@@ -102,11 +123,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     view text = {(const char *)data + 2, size - 2};
     uint8_t what = data[0] % CHOICES;
     names_index *x = NULL;
-    if (what < FILE_OF_INDEX) x = seal(what, text);
+    bool names_ = what < FILE_OF_INDEX || what == GO || what == GO_MOD || what == JAVA_IMAGE;
+    if (names_) x = seal(what, text);
     if (x) index_each(x, 0, look, x);
     index_close(&x);
     if (what == FILE_OF_INDEX) map_index(text);
-    if (what >= CODE_PYTHON)
-        read_code(what == CODE_PYTHON ? GUARD_PYTHON : GUARD_TYPESCRIPT, text, data[1] + 1u);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        if (lines[i].what == what) read_code(lines[i].language, text, data[1] + 1u);
     return 0;
 }

@@ -4,6 +4,9 @@
 
 #include "exists/code_file.h"
 #include "exists/exists_names.h"
+#include "exists/go.h"
+#include "exists/java.h"
+#include "exists/known_packages.h"
 #include "exists/listing.h"
 
 #include "names_fixture.h"
@@ -11,7 +14,7 @@
 /* ---- an environment in texts ---- */
 
 static const struct {
-    const char *path, *text; /* p: Python; P: a package; j: a script; t: declarations */
+    const char *path, *text; /* p: Python; P: a package; j: a script; t: declarations; g: Go */
 } modules[] = {
     {"pos", "def getcwd(): pass\ndef walk(top, topdown=True): pass\n"},
     {"Ppkg", "from ._impl import *\nfrom . import sub\nimport os as _os\n__version__ = '1'\n"},
@@ -32,7 +35,23 @@ static const struct {
     {"ttyped", "export declare namespace ns { const x: number; function y(): void }\n"
                "export interface I { m(): void }\ndeclare const i: I;\nexport default i;\n"},
     {"jfs", "exports.readFile = 1\n"},
+    {"gfmt", "// Package fmt prints.\npackage fmt\n\nfunc Println(a ...any) {}\nfunc hidden() {}\n"
+             "func (p *pp) Method() {}\ntype (\n\tStringer interface {\n\t\tString() string\n"
+             "\t}\n)\n"},
+    {"gfmt", "package fmt_test\n\nfunc Beside() {}\n"},
+    {"gnet/http", "package http\n\nconst (\n\tMethodGet = \"GET\"\n\tMethodPut, X = `\n"
+                  "const Within = 1\n`, 2\n)\nvar DefaultClient, Other = f(), 1\n"
+                  "type ResponseWriter interface{}\nfunc Get() { var Local int }\n"},
+    {"ghash", "package hash\n\ntype Hash interface{ Sum() }\n"},
+    {"gmath/rand/v2", "package rand\n\nfunc IntN(n int) int { return n }\n"},
+    {"gexample.com/go-odd", "package odd\n\nfunc F() {}\n"},
+    {"gx.org/lib/a", "package a\n\nfunc F() {}\n"},
 };
+
+/* What folders, manifests and a JDK say. */
+static const char *const marks[] = {"g!", "gm", "mgexample.com/app", "dgx.org/lib", "wgx.org/lib",
+                                    "dgy.org/lib", "c!", "cstdio.h", "csys/socket.h", "cvector",
+                                    "v!"};
 
 static bool find(void *user, view specifier, char *out)
 {
@@ -49,15 +68,22 @@ static int read_all(names_index **out)
         char path[64];
         char kind = modules[i].path[0];
         bool python = kind == 'p' || kind == 'P';
-        snprintf(path, sizeof path, "%c%s", python ? 'p' : 'j', modules[i].path + 1);
+        snprintf(path, sizeof path, "%c%s", python ? 'p' : kind == 'g' ? 'g' : 'j',
+                 modules[i].path + 1);
         view label = view_of(path + 1), text = view_of(modules[i].text);
         uint32_t flags = kind == 'P' ? SCOPE_PACKAGE : kind == 't' ? SCOPE_TYPES : 0;
         uint32_t module = names_module(&b, view_of(path), flags, label);
         if (module == NAMES_NONE) break;
         b.pass = 0;
         if (python) python_read(&b, module, label, kind == 'P', text);
+        else if (kind == 'g') go_read(&b, module, label, text);
         else script_read(&b, module, text, kind == 't', find, NULL);
     }
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        names_add(&b, 0, view_of(marks[i]), NAME_VALUE, 0);
+    uint32_t util = names_module(&b, VIEW("vjava.util"), SCOPE_PACKAGE, VIEW("java.util"));
+    names_add(&b, util, VIEW("List"), NAME_VALUE, 0);
+    names_add(&b, util, VIEW("Map$Entry"), NAME_VALUE, 0);
     (void)names_module(&b, VIEW("p!"), SCOPE_OPEN, VIEW("p!"));
     (void)names_module(&b, VIEW("j!"), SCOPE_OPEN, VIEW("j!"));
     names_resolve(&b);
@@ -112,7 +138,100 @@ static const struct {
     {GUARD_JAVASCRIPT, "const fs = require('fs')\nrun((fs) => { fs.x() })\nfs.y()\n", "3:fs.y"},
     {GUARD_TYPESCRIPT, "import i, { ns, type I } from 'typed'\nns.x\nns.z\ni.m()\ni.n()\n",
      "3:ns.z 5:I.n"},
+    {GUARD_GO, "import \"fmt\"\nfunc main() { fmt.Println(); fmt.Printline(); fmt.hidden() }\n",
+     "2:fmt.Printline 2:fmt.hidden"},
+    {GUARD_GO, "import (\n\t\"fmt\"\n\th \"net/http\"\n\t\"net/htp\"\n)\n"
+               "var _ = h.MethodPut\nvar _ = h.MethodPost\nvar _ = fmt.Beside\n",
+     "4:net/htp 7:net/http.MethodPost 8:fmt.Beside"},
+    {GUARD_GO, "import \"net/http\"\nvar x = `\nhttp.A\n` // http.B\n/* http.C\nhttp.D */\n"
+               "var y = http.Within\nvar z = http.Local\n", "7:net/http.Within 8:net/http.Local"},
+    {GUARD_GO, "import \"hash\"\nfunc f(hash hash.Hash, g func(interface{})) {\n\thash.Sum()\n}\n"
+               "func g() {\n\thash.Sum()\n\tfor _, hash := range x { hash.X() }\n\thash.Y()\n}\n",
+     "6:hash.Sum"}, /* after := nobody can tell until the block ends */
+    {GUARD_GO, "import \"hash\"\nfunc f(\n\thash hash.Hash,\n) {\n\thash.Sum()\n}\n"
+               "func g() { hash.Sum() }\n", "7:hash.Sum"},
+    {GUARD_GO, "import \"math/rand/v2\"\nimport . \"hash\"\nimport odd \"example.com/go-odd\"\n"
+               "func f() { rand.Intn(3); hash.X(); odd.X() }\n", "4:math/rand/v2.Intn"},
+    {GUARD_GO, "//go:build zos\npackage p\nimport \"fmt\"\nfunc f() { fmt.Nothing() }\n", ""},
+    {GUARD_GO, "import (\n\"C\"\n\"example.com/app/new\"\n\"x.org/lib/a\"\n\"x.org/lib/b\"\n"
+               "\"y.org/lib/b\"\n\"z.org/lib\"\n\"nothing\"\n\"./near\"\n)\n",
+     "5:x.org/lib/b 7:z.org/lib 8:nothing"},
+    {GUARD_C, "#include <stdio.h>\n#include <sys/sokcet.h>\n#include \"later.h\"\n",
+     "2:sys/sokcet.h"},
+    {GUARD_CPP, "#ifndef A_H\n#define A_H\n# include <vector>\n#include <vectr> // x\n"
+                "#if X\n#include <nothing.h>\n#endif\n#include <windows.h>\n#endif\n",
+     "4:vectr"},
+    {GUARD_C, "/*\n#include <a.h>\n*/\nchar *s = \"\\\n#include <b.h>\";\n#include NAME\n"
+              "#include <c.h\n", ""},
+    {GUARD_JAVA, "package p;\nimport java.util.List;\nimport java.util.Lisst;\n"
+                 "import java.util.Map.Entry;\nimport java.utils.*;\nimport java.util.*;\n"
+                 "import static java.util.List.of;\nimport org.junit.Test;\n",
+     "3:java.util.Lisst 5:java.utils"},
 };
+
+static void test_slips(void)
+{
+    static const char *const slips[] = {"reqeusts", "matplotib", "tensorrflow", "sqlalchamy"};
+    static const char *const names_[] = {"requests", "request", "sparse", "parser", "tools", "tool",
+                                         "models", "numpi", "panda", "pandass"};
+    for (size_t i = 0; i < ARRAY_LEN(slips); i++)
+        TEST_CHECK_THAT(known_is_slip('p', view_of(slips[i])), "%s", slips[i]);
+    for (size_t i = 0; i < ARRAY_LEN(names_); i++)
+        TEST_CHECK_THAT(!known_is_slip('p', view_of(names_[i])), "%s", names_[i]);
+}
+
+/* ---- go.mod, and a JDK's classes ---- */
+
+static void note_line(void *user, view directive, view module, view version)
+{
+    told *t = user;
+    size_t n = strlen(t->text);
+    snprintf(t->text + n, sizeof t->text - n, "%.*s %.*s %.*s;", (int)directive.len, directive.ptr,
+             (int)module.len, module.ptr, (int)version.len, version.len ? version.ptr : "");
+}
+
+static void test_go_mod(void)
+{
+    told t = {""};
+    go_mod_each(VIEW("module \"a.org/b\" // x\n\ngo 1.22\nrequire c.org/d v1.2.3\n"
+                     "require (\n\te.org/f v2.0.0 // indirect\n\t// g.org/h v1.0.0\n)\n"
+                     "replace c.org/d => ../d\nrequire (\n"), note_line, &t);
+    TEST_CHECK_THAT(!strcmp(t.text, "module a.org/b ;go 1.22 ;require c.org/d v1.2.3;"
+                                    "require e.org/f v2.0.0;replace c.org/d =>;"), "%s", t.text);
+    TEST_CHECK(view_equal(go_package_of(VIEW("math/rand/v2")), VIEW("rand")));
+    TEST_CHECK(view_equal(go_package_of(VIEW("v2")), VIEW("v2")));
+    TEST_CHECK(view_equal(go_package_of(VIEW("a/vx")), VIEW("vx")));
+}
+
+/* A jimage with one class: each cut of it is refused or read, and reads nothing beyond. */
+static void test_java_image(void)
+{
+    static const char strings[] = "\0java/util\0Map$Entry\0class";
+    static const unsigned char place[] = {0, 2 << 3, 1, 3 << 3, 11, 4 << 3, 21, 0};
+    const uint32_t head[] = {0xcafedada, 1 << 16, 0, 1, 1, sizeof place, sizeof strings}, one = 1;
+    char file[sizeof head + 8 + sizeof place + sizeof strings];
+    size_t n = 0;
+    memcpy(file, head, sizeof head), n += sizeof head + 4;
+    memset(file + sizeof head, 0, 4);
+    memcpy(file + n, &one, 4), n += 4;
+    memcpy(file + n, place, sizeof place), n += sizeof place;
+    memcpy(file + n, strings, sizeof strings), n += sizeof strings;
+    TEST_CHECK(n == sizeof file);
+    for (size_t len = 0; len <= n; len++) {
+        name_table b;
+        char *exact = memory_alloc(len + 1);
+        TEST_CHECK(exact && names_open(&b) == 0);
+        memcpy(exact, file, len);
+        TEST_CHECK(java_image_read(&b, (view){exact, len}) == (len == n));
+        uint32_t at = names_find(&b, 0, VIEW("vjava.util"));
+        TEST_CHECK((at != NAMES_NONE) == (len == n));
+        if (at != NAMES_NONE)
+            TEST_CHECK(names_find(&b, names_entry_at(&b, at)->target, VIEW("Map$Entry")) !=
+                       NAMES_NONE);
+        names_close(&b);
+        memory_free(exact);
+    }
+}
 
 static void check_cases(const names_index *x)
 {
@@ -217,6 +336,9 @@ int main(void)
     TEST_RUN(test_file);
     TEST_RUN(test_listing);
     TEST_RUN(test_words);
+    TEST_RUN(test_slips);
+    TEST_RUN(test_go_mod);
+    TEST_RUN(test_java_image);
     TEST_RUN(test_without_memory);
     return unit_report("exists");
 }
