@@ -63,6 +63,7 @@ extern "C" {
 #define CERIUM_STOP_BYTES_MAX  256 /* length of one stop string */
 #define CERIUM_AVOID_MAX       64  /* tokens that an answer may not begin with */
 #define CERIUM_HEAL_PREFIX_MAX 256 /* bytes that an answer may have to begin with */
+#define CERIUM_DIGEST_BYTES    16  /* of an answer's digest */
 
 /* ---- Section - Status and errors ---- */
 
@@ -606,6 +607,8 @@ typedef struct {
     uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
     bool ignore_end;             /* go on after end tokens (benchmarks) */
     bool logprobs;               /* fill cerium_step.logprobs: an exp for each of the vocabulary */
+    bool digest;                 /* of the answer's tokens and logits: cerium_session_digest().
+                                    Every logit is computed, as for logprobs */
     uint32_t step_tokens_max;    /* that one cerium_session_step() may sample; 0 = as many as there
                                     are drafts that are right */
     float presence_penalty;      /* [-100, 100]; 0 = off; taken from the logits of tokens among the
@@ -637,6 +640,9 @@ typedef struct {
     uint32_t text_ends[CERIUM_STEP_TOKENS_MAX]; /* [n_tokens] bytes of text that there were with
                                                    each token, and */
     uint32_t text_held[CERIUM_STEP_TOKENS_MAX]; /* of it and those before, held back still */
+    uint64_t digests[CERIUM_STEP_TOKENS_MAX]; /* the answer's digest up to each token, the first
+                                                 eight bytes as a big-endian number; 0 unless
+                                                 requested */
     uint64_t duration_ns;
 } cerium_step;
 
@@ -824,6 +830,24 @@ CERIUM_API CERIUM_CHECKED int cerium_engine_prepare_guides(cerium_engine *engine
  * float[*n_vocab], owned by the session; NULL before a sync. */
 CERIUM_API const float *cerium_session_logits(const cerium_session *session, size_t *n_vocab);
 
+/** The digest of the answer up to the last token that a step or an event gave out: of the prompt's
+ * tokens, and of each token of the answer with the bits of all logits that it was drawn from.  Two
+ * answers with one digest were computed alike: threads, batch, drafts, caches and instruction sets
+ * do not change it.  It detects accidents and resists no attack.
+ *
+ *   before the first token   XXH3-128 of the prompt: its tokens as little-endian int32
+ *   after each               XXH3-128 of the digest before it, the token as a little-endian int32,
+ *                            and XXH3-128 of the logits, little-endian floats; 16 zeros for those
+ *                            where a guide left no choice
+ *
+ * XXH3-128 is written as it is in xxHash's canonical form (big-endian).
+ *
+ * @param out  [CERIUM_DIGEST_BYTES] output
+ * @retval CERIUM_ERR_ARGUMENT  not every token of the answer was sampled with
+ *                              cerium_sampling.digest, or there is none */
+CERIUM_API CERIUM_CHECKED int cerium_session_digest(const cerium_session *session,
+                                                    unsigned char *out, cerium_error *err);
+
 /** The timeline: int32_t[*n_tokens], owned by the session. */
 CERIUM_API const int32_t *cerium_session_tokens(const cerium_session *session, size_t *n_tokens);
 
@@ -967,6 +991,8 @@ typedef struct {
     uint64_t draft_model_passes, draft_model_tokens;      /* of its own; computed in them */
     uint64_t draft_model_ns;                              /* processor time of one thread */
     uint64_t kv_bytes_used;                               /* that kv_pages_used take */
+    uint64_t shared_rows;                                 /* not computed, as a request of the same
+                                                             pass had the same tokens; since open */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,

@@ -16,6 +16,9 @@ typedef struct {
 } hash_name;
 
 hash_name hash_name_of(const void *ptr, size_t len);
+/* Its bytes in xxHash's canonical form. */
+enum { HASH_NAME_BYTES = 16 };
+void hash_name_write(hash_name name, unsigned char out[HASH_NAME_BYTES]);
 static inline bool hash_name_equal(hash_name a, hash_name b)
 {
     return a.low == b.low && a.high == b.high;

@@ -60,8 +60,7 @@ static bool can_run(cerium_session *s)
     return has_room && is_fetched(s);
 }
 
-/* What is there of the prompt beyond what ever was, this request did not compute. */
-static void count_reused(cerium_session *s, uint32_t n)
+void batch_count_reused(cerium_session *s, uint32_t n)
 {
     request *r = s->request;
     if (n > r->n_prompt) n = r->n_prompt;
@@ -77,16 +76,15 @@ static void settle(cerium_session *s)
 {
     request *r = s->request;
     if (has_all_logits(s)) {
-        count_reused(s, s->n_computed);
+        batch_count_reused(s, s->n_computed);
         return;
     }
     bool is_prompt = s->n_tokens - s->n_computed > 1;
     if (r->begun && !is_prompt && kv_sequence_length(s->pages.sequence) == s->n_computed) return;
     const uint32_t most = embedding_skips(s, s->n_tokens - 1);
     s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, most);
-    if (is_prompt && s->n_computed < most)
-        s->n_computed = claim_borrow(&s->pages, s->tokens, most);
-    count_reused(s, s->n_computed);
+    if (s->n_computed < most) s->n_computed = claim_borrow(&s->pages, s->tokens, most);
+    batch_count_reused(s, s->n_computed);
 }
 
 /* Whether a request of the pass computes what s would compute next: s finds it after the pass. */
@@ -99,6 +97,20 @@ static bool is_being_computed(const scheduler *p, const cerium_session *s)
         if (other->pages.tenant == s->pages.tenant && first <= s->n_computed && end >= need &&
             s->n_tokens > need && !memcmp(s->tokens, other->tokens, need * sizeof *s->tokens))
             return true;
+    }
+    return false;
+}
+
+/* Put s into the pass without a row where another computes the one that it needs: choices of one
+ * prompt, as long as they said the same. */
+static bool share(scheduler *p, cerium_session *s)
+{
+    if (has_all_logits(s)) return false;
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        if (!pass_share(&p->rows, s, p->slots[i])) continue;
+        p->slots[p->n_slots++] = s;
+        s->pages.planned = true;
+        return true;
     }
     return false;
 }
@@ -131,7 +143,7 @@ static bool fits_another(const scheduler *p) { return p->n_slots < ENGINE_STREAM
 /* Put what is left of s into the pass, where that is little and fits. */
 static void add_end(scheduler *p, cerium_session *s, bool is_alone)
 {
-    if (s->pages.planned || !can_run(s) || !is_at_its_end(s)) return;
+    if (s->pages.planned || !can_run(s) || share(p, s) || !is_at_its_end(s)) return;
     uint32_t n = s->n_tokens - s->n_computed;
     if (n <= 1 || n - 1 <= p->engine->batch_tokens_max - p->rows.n_more) add(p, s, n, is_alone);
 }
@@ -162,7 +174,7 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double pr
     if (left > most) left = most;
     for (uint32_t i = 0; i < n && left > 0 && fits_another(p); i++) {
         cerium_session *s = of[i];
-        if (s->pages.planned || !can_run(s)) continue;
+        if (s->pages.planned || !can_run(s) || share(p, s)) continue;
         settle(s);
         if (is_being_computed(p, s)) continue;
         uint32_t need = s->n_tokens - s->n_computed;

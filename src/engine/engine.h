@@ -55,6 +55,7 @@ typedef struct {
     _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens;
     _Atomic uint64_t drafted[DRAFT_SOURCES], accepted[DRAFT_SOURCES];
     _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns, head_bytes;
+    _Atomic uint64_t shared_rows;
 } engine_counts;
 
 struct cerium_engine {
@@ -132,6 +133,8 @@ struct cerium_session {
     uint32_t n_computed;         /* tokens whose KV was there when it was looked at last */
     uint32_t context_tokens;
     float *logits;               /* [logits_stride]; the newest of the timeline */
+    hash_name digest, digest_shown; /* of the answer, and of what of it was given out */
+    bool has_digest, shows_digest;  /* it was asked for since the answer began */
     bool has_logits;
     bool has_best_alone;         /* of those logits: what could not be chosen is -INFINITY */
     slot slot;                   /* of its running step or request */
@@ -309,6 +312,17 @@ CERIUM_CHECKED int answer_resume_guide(const cerium_session *s, guide *g, cerium
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place);
 /* The timeline grew by this token. */
 void answer_follow(cerium_session *s, int32_t token);
+
+/* ---- digest.c ---- */
+
+/* The logits that a token was drawn from. */
+hash_name digest_logits(const cerium_session *s, const float *logits);
+/* The timeline, and the answer in it, grew by this token. */
+void digest_follow(cerium_session *s, const chosen_token *chosen);
+/* The answer's first bytes of a digest, as a number; 0: none is wanted. */
+uint64_t digest_mark(hash_name digest);
+/* What was given out of the answer has this digest; of none: nobody wants one. */
+void digest_show(cerium_session *s, hash_name digest);
 
 /* ---- pointer_mix.c ---- */
 

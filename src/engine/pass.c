@@ -35,7 +35,8 @@ static uint32_t choose_drafts(const pass_rows *p, cerium_session *s, const slot_
 static void want(cerium_session *s, cpu_row *row, uint32_t place)
 {
     slot *x = &s->slot;
-    if (x->n_top || (x->sampling && x->sampling->logprobs)) return; /* more than the choice does */
+    if (x->n_top || (x->sampling && (x->sampling->logprobs || x->sampling->digest)))
+        return; /* more than the choice does */
     uint32_t look_back = (uint32_t)sampler_look_back(x->sampling, s->n_tokens);
     row->n_best = sampler_best(x->sampling);
     row->allowed = answer_mask(s, x->guide, place);
@@ -55,6 +56,7 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
     x->n_rows = n;
     x->first_row = p->n_rows;
     x->n_drafts = 0;
+    x->is_guest = false;
     x->logits = n == 0 ? s->logits : NULL;
     if (chooses && n == 1 && s->n_tokens < s->context_tokens)
         x->n_drafts = choose_drafts(p, s, terms);
@@ -83,6 +85,32 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
     return CERIUM_OK;
 }
 
+bool pass_share(const pass_rows *p, cerium_session *s, cerium_session *with)
+{
+    const slot *of = &with->slot;
+    slot *x = &s->slot;
+    const uint32_t n = s->n_tokens;
+    if (of->n_rows == 0 || with->n_tokens != n || with->n_computed + of->n_rows != n) return false;
+    if (with->pages.tenant != s->pages.tenant || with->is_private || s->is_private) return false;
+    if (s->pool || s->engine->has_states) return false;
+    /* What differs differs late, mostly. */
+    uint32_t n_late = n < KERNEL_PAGE ? n : KERNEL_PAGE;
+    if (memcmp(s->tokens + n - n_late, with->tokens + n - n_late, n_late * sizeof *s->tokens) ||
+        memcmp(s->tokens, with->tokens, n * sizeof *s->tokens))
+        return false;
+    const cpu_row *row = &p->engine->rows[of->first_row + of->n_rows - 1];
+    cpu_row mine = {0};
+    x->n_drafts = 0;
+    if (x->new_tokens_max) want(s, &mine, 0);
+    if (row->n_best && (row->allowed || mine.allowed || row->n_best != mine.n_best ||
+                        row->n_apart[0] != mine.n_apart[0]))
+        return false;
+    x->n_rows = 0;
+    x->is_guest = true;
+    x->logits = of->logits;
+    return true;
+}
+
 int pass_run(const pass_rows *p, const _Atomic bool *cancel)
 {
     cerium_engine *e = p->engine;
@@ -107,6 +135,12 @@ int pass_run(const pass_rows *p, const _Atomic bool *cancel)
 void slot_commit(cerium_session *s)
 {
     slot *x = &s->slot;
+    if (x->is_guest) {
+        s->n_computed = s->n_tokens;
+        x->searched = cpu_executor_searched(s->engine->executor);
+        atomic_fetch_add(&s->engine->counts.shared_rows, 1);
+        return;
+    }
     kv_sequence_commit(s->pages.sequence, s->tokens + s->n_computed, x->n_rows);
     if (s->pool) embedding_take(s);
     s->n_computed += x->n_rows;
@@ -116,12 +150,13 @@ void slot_commit(cerium_session *s)
 
 /* ---- choosing ---- */
 
-/* The token at a place after the timeline. */
+/* The token at a place after the timeline.  *is_drawn: from the logits. */
 static int32_t choose_at(cerium_session *s, sampler *scratch, guide *g, const float *logits,
-                         const float *tops, uint32_t place)
+                         const float *tops, uint32_t place, bool *is_drawn)
 {
     uint32_t n = s->n_tokens + place, n_forced = 0;
     const int32_t *forced = g ? guide_forced(g, &n_forced) : NULL;
+    *is_drawn = n_forced == 0;
     if (n_forced > 0) return *forced;
     return sampler_choose_allowed(scratch, logits, tops, s->engine->n_vocab,
                                   answer_mask(s, g, place), s->slot.sampling, s->tokens, n, n);
@@ -146,12 +181,14 @@ static uint32_t verify(cerium_session *s, sampler *scratch)
         const float *mixed = session_mix(s, x->sampling, logits, n);
         /* The choice is made as ever: a script costs what it stands for. */
         const float *tops = mixed == logits ? logits + e->tops_at : NULL;
-        to->token = choose_at(s, scratch, script ? NULL : x->guide, mixed, tops, i);
+        bool is_drawn;
+        *to = (chosen_token){
+            .token = choose_at(s, scratch, script ? NULL : x->guide, mixed, tops, i, &is_drawn)};
+        if (x->sampling && x->sampling->digest && is_drawn)
+            to->logits = digest_logits(s, logits);
         if (script) to->token = script[i];
-        to->logprob = 0;
         if (x->sampling && x->sampling->logprobs)
             to->logprob = sampler_logprob(mixed, e->n_vocab, spelled, to->token);
-        to->n_top = 0;
         if (x->n_top)
             to->n_top = (uint32_t)sampler_top(mixed, e->n_vocab, x->top + i * x->n_top, x->n_top);
         s->tokens[n] = to->token;
@@ -216,6 +253,8 @@ slot_token slot_append(cerium_session *s, char *text)
     slot *x = &s->slot;
     uint32_t i = x->n_appended++;
     slot_token out = {.chosen = &x->chosen[i], .top = x->top + (size_t)i * x->n_top};
+    digest_follow(s, out.chosen);
+    out.digest = s->digest;
     s->n_tokens++;
     x->n_new++;
     answer_follow(s, out.chosen->token);

@@ -18,6 +18,7 @@ typedef struct {
     cerium_event_kind kind;
     int32_t token;
     float logprob;
+    hash_name digest;
     cerium_stop stop;
     int status;
     uint32_t n_top;

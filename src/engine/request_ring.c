@@ -81,12 +81,14 @@ void cerium_session_poll(cerium_session *s, cerium_event *event)
     event->step = (cerium_step){.n_tokens = 1,
                                 .tokens = {from->token},
                                 .logprobs = {from->logprob},
+                                .digests = {digest_mark(from->digest)},
                                 .stop = from->stop,
                                 .text = r->text + from->text_at,
                                 .text_len = from->text_len,
                                 .text_ends = {(uint32_t)from->text_len},
                                 .text_held = {from->text_held},
                                 .duration_ns = from->duration_ns};
+    digest_show(s, from->digest);
     event->n_top = from->n_top;
     event->top = from->n_top ? r->top + (size_t)at * r->top_logprobs : NULL;
     r->is_viewed = true;

@@ -136,14 +136,14 @@ static bool run_rows(scheduler *p)
 static void commit(scheduler *p, cerium_session *s)
 {
     request *r = s->request;
-    bool grew = false;
+    const uint32_t before = r->furthest;
     slot_commit(s);
+    if (s->slot.is_guest) batch_count_reused(s, s->n_computed);
     r->last_pass = p->n_passes;
     p->shares[r->share].served += s->slot.n_rows + s->slot.n_drafts;
     if (r->furthest < r->n_prompt && s->n_computed > r->furthest) {
         uint32_t end = s->n_computed < r->n_prompt ? s->n_computed : r->n_prompt;
         atomic_fetch_add(&s->computed_tokens, end - r->furthest);
-        grew = true;
     }
     if (s->n_computed > r->furthest) r->furthest = s->n_computed;
     if (!r->prompt_done && s->n_computed >= r->n_prompt) {
@@ -152,6 +152,7 @@ static void commit(scheduler *p, cerium_session *s)
         atomic_store(&s->prompt_ns, clock_ns() - atomic_load(&s->start_ns) -
                                         atomic_load(&s->queue_ns));
     }
+    const bool grew = before < r->n_prompt && r->furthest > before;
     if (grew && r->notify_prompt && r->notify) r->notify(r->user);
 }
 
@@ -197,6 +198,7 @@ static slot_token hand_out(cerium_session *s)
     event_slot event = {.kind = CERIUM_EVENT_STEP,
                         .token = t.chosen->token,
                         .logprob = t.chosen->logprob,
+                        .digest = t.digest,
                         .stop = t.stop,
                         .n_top = t.chosen->n_top,
                         .text_len = t.text_len,
@@ -219,6 +221,16 @@ static void count_drafts(cerium_session *s)
     atomic_fetch_add(&s->accepted_predicted, x->n_accepted);
 }
 
+/* Within a pass: the request ends with logits, and whoever goes on has what others computed. */
+static void end_with_logits(scheduler *p, cerium_session *s, int status, cerium_stop stop)
+{
+    const uint32_t n = s->n_computed;
+    slot_keep_logits(s);
+    if (s->slot.is_guest) s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens, n);
+    if (s->n_computed < n) s->n_computed = claim_borrow(&s->pages, s->tokens, n);
+    finish(p, s, status, stop);
+}
+
 /* The chosen tokens of s become part of its timeline. */
 static void answer(scheduler *p, cerium_session *s)
 {
@@ -233,8 +245,7 @@ static void answer(scheduler *p, cerium_session *s)
         session_follow(s);
         return;
     }
-    slot_keep_logits(s);
-    finish(p, s, CERIUM_OK, last.stop);
+    end_with_logits(p, s, CERIUM_OK, last.stop);
 }
 
 static void hand_out_all(scheduler *p)
@@ -252,8 +263,7 @@ static void hand_out_all(scheduler *p)
         if (samples(s) && x->is_broken) status = CERIUM_ERR_NUMBERS;
         else if (samples(s)) stop = CERIUM_STOP_STUCK; /* the guide has no beginning */
         else if (x->new_tokens_max) stop = CERIUM_STOP_LIMIT; /* no room for an answer */
-        slot_keep_logits(s);
-        finish(p, s, status, stop);
+        end_with_logits(p, s, status, stop);
     }
 }
 

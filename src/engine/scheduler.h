@@ -52,6 +52,8 @@ enum { BATCH_STOP_NS_MIN = 1000000 };
 
 /* Within a pass: choose who takes part in it, make room for them, and write their rows. */
 void batch_build(scheduler *p);
+/* What is there of the prompt, to n, beyond what ever was, this request did not compute. */
+void batch_count_reused(cerium_session *s, uint32_t n);
 /* How long a pass of n_rows should last, as passes of one class do of late; 0 = not known. */
 double batch_estimate(const scheduler *p, uint32_t n_rows);
 /* After a pass of the plan that took ns: charge lower classes what they added to it. */

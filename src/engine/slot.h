@@ -15,6 +15,7 @@
 #ifndef ENGINE_SLOT_H
 #define ENGINE_SLOT_H
 
+#include "base/hash.h"
 #include "engine/guide.h"
 #include "sampling/sampler.h"
 #include "speculation/drafter.h"
@@ -24,6 +25,7 @@ typedef struct {
     int32_t token;
     float logprob;
     uint32_t n_top;
+    hash_name logits;         /* where a digest is wanted; of none: forced */
 } chosen_token;
 
 typedef struct {
@@ -38,6 +40,7 @@ typedef struct {
     /* its part of the pass */
     uint32_t n_rows;          /* of the timeline; then those of drafts */
     uint32_t first_row;       /* of them, in the pass */
+    bool is_guest;            /* it has no rows: the last of another's timeline is the same */
     uint32_t n_drafts;
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
@@ -78,6 +81,7 @@ typedef struct {
     bool is_last;             /* it does, or has as many tokens as were asked for */
     size_t text_len;
     uint32_t text_held;
+    hash_name digest;         /* of the answer up to it */
 } slot_token;
 
 /* ---- pass.c: all within a turn (cerium_engine.pass) ---- */
@@ -86,6 +90,10 @@ typedef struct {
  * drafts after them.  Makes room, at the cost of those that rank below it.  CERIUM_ERR_MEMORY: all
  * pages are held by those above, another time; it keeps what it holds.  CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *terms);
+/* The row that s needs is the last of the timeline of another in the pass: of the same tokens, and
+ * with all logits that s chooses from.  It takes them, and computes nothing: keys and values it
+ * finds when it goes another way.  False: it is not. */
+CERIUM_CHECKED bool pass_share(const pass_rows *p, cerium_session *s, cerium_session *with);
 /* Run all rows, count and learn. */
 CERIUM_CHECKED int pass_run(const pass_rows *p, const _Atomic bool *cancel);
 /* The rows of s are computed. */

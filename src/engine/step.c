@@ -54,7 +54,9 @@ static void append(cerium_session *s, cerium_step *out)
     while (x->n_appended < x->n_chosen && out->stop == CERIUM_STOP_NONE) {
         slot_token t = slot_append(s, s->text + out->text_len);
         out->tokens[out->n_tokens] = t.chosen->token;
+        out->digests[out->n_tokens] = digest_mark(t.digest);
         out->logprobs[out->n_tokens++] = t.chosen->logprob;
+        digest_show(s, t.digest);
         out->stop = t.stop;
         out->text_len += t.text_len;
         note_text(s, out);

@@ -355,6 +355,15 @@ int download_file(const download *d, cerium_error *err)
     return status;
 }
 
+int download_hash(const char *path, char out[DOWNLOAD_SHA_DIGITS + 1], cerium_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = fd >= 0 && hash_file(fd, out);
+    if (!good) error_set(err, CERIUM_ERR_IO, "%s: cannot be read to its end", path);
+    if (fd >= 0) close(fd);
+    return good ? CERIUM_OK : CERIUM_ERR_IO;
+}
+
 int download_check(const char *path, const char *sha256, cerium_error *err)
 {
     char got[SHA_DIGITS + 1];

@@ -20,6 +20,10 @@ typedef struct {
  * expected ones. */
 CERIUM_CHECKED int download_file(const download *d, cerium_error *err);
 
+enum { DOWNLOAD_SHA_DIGITS = 64 };
+/* The SHA-256 of a file.  CERIUM_ERR_IO. */
+CERIUM_CHECKED int download_hash(const char *path, char out[DOWNLOAD_SHA_DIGITS + 1],
+                                 cerium_error *err);
 /* Has a whole file that SHA-256?  CERIUM_ERR_FORMAT: another; CERIUM_ERR_IO. */
 CERIUM_CHECKED int download_check(const char *path, const char *sha256, cerium_error *err);
 

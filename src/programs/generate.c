@@ -103,6 +103,7 @@ static int retry(answer *a, cerium_error *err)
     if (watch_drive_retry(&a->drive, &q, &runs))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the answer");
     if (!runs) return CERIUM_OK;
+    a->g->n_sampled = 0;
     return cerium_session_resume(a->session, q.tokens, q.n_tokens, q.resume, NULL, err);
 }
 
@@ -118,7 +119,10 @@ static int step_once(answer *a, cerium_step *step, cerium_error *err)
     a->g->first_ns = a->first - a->start;
     a->g->rest_ns = now - a->first;
     a->g->stop = step->stop;
-    return CERIUM_OK;
+    for (uint32_t i = 0; o->marks && i < step->n_tokens && a->g->n_sampled + i < o->n_new; i++)
+        o->marks[a->g->n_sampled + i] = step->digests[i];
+    a->g->n_sampled += step->n_tokens;
+    return choice.digest ? cerium_session_digest(a->session, a->g->digest, err) : CERIUM_OK;
 }
 
 static int step_loop(answer *a, cerium_error *err)

@@ -14,6 +14,8 @@ typedef struct {
     cerium_stop stop;
     bool interrupted;         /* Ctrl-C */
     bool guarded;             /* the watchdog ended it */
+    uint32_t n_sampled;       /* since the prompt, or the last retracted line; with a digest */
+    unsigned char digest[CERIUM_DIGEST_BYTES]; /* of them, where sampling asks for it */
 } generation;
 
 /* Sees every token whose text was released; may be NULL. */
@@ -32,6 +34,7 @@ typedef struct {
     token_fn *seen;
     uint32_t n_top;                  /* likeliest tokens at each place, for seen; with steps of one
                                         token */
+    uint64_t *marks;                 /* [n_new] output: cerium_step.digests; or NULL */
     void *user;
     guarding *guarding;              /* on or off, and what the answer is: */
     guard_form form;

@@ -23,6 +23,7 @@ static const struct {
     COMMAND(serve, "serve a model over HTTP and WebSocket, and a page to try it"),
     COMMAND(health, "whether a server takes requests, for scripts and probes"),
     COMMAND(run, "stream a completion or a chat in the terminal"),
+    COMMAND(verify, "compute a recorded answer again in other ways: the same bits?"),
     COMMAND(complete, "fill in the middle at a place in a file"),
     COMMAND(edit, "change a file as an instruction says, and show the change"),
     COMMAND(solve, "try many variants of a place in a file, and show one that passes its tests"),

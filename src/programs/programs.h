@@ -5,7 +5,7 @@
 #include "programs/command_line.h"
 
 extern const command_table run_command, complete_command, edit_command, serve_command;
-extern const command_table solve_command, bench_command;
+extern const command_table solve_command, bench_command, verify_command;
 extern const command_table lsp_command;
 extern const command_table health_command;
 extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
@@ -18,6 +18,7 @@ int program_run(int argc, char **argv);
 int program_complete(int argc, char **argv);
 int program_edit(int argc, char **argv);
 int program_solve(int argc, char **argv);
+int program_verify(int argc, char **argv);
 int program_serve(int argc, char **argv);
 int program_health(int argc, char **argv);
 int program_bench(int argc, char **argv);

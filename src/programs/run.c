@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include "programs/accounts.h"
+#include "programs/download.h"
 #include "programs/generate.h"
 #include "programs/output.h"
+#include "programs/record.h"
 #include "programs/talk.h"
 #include "programs/variants.h"
 #include "server/upstream_ask.h"
@@ -16,6 +18,7 @@ enum { PROMPT_BYTES_MAX = 64 << 20, TOP_MAX = 100 };
 typedef struct {
     options o;
     bool chat, raw, quiet, deep, whole_tokens;
+    const char *record;
     const char *system, *upstream, *policy_path;
     uint32_t top, best_of;
     guarding guarding;
@@ -49,6 +52,12 @@ static const option_spec own[] = {
     {"json", .help = "print the text, why it ended, and each token with its log-probability"},
     {"top", "N", "with --json: the N most likely tokens at each place",
      TAKES_U32(run, top, 0, TOP_MAX)},
+    {"digest", NULL,
+     "print 16 bytes over the answer's tokens and the bits of their logits, on standard error: "
+     "they depend on neither threads, drafts, caches nor the instruction set",
+     TAKES_FLAG(run, o.sampling.digest)},
+    {"record", "FILE", "write the answer with its digest as JSON, for cerium verify",
+     TAKES_TEXT(run, record)},
     {"deep", NULL, "ask the deeper tier: the first upstream of the configuration",
      TAKES_FLAG(run, deep)},
     {"upstream", "NAME", "ask this upstream", TAKES_CALL(take_upstream)},
@@ -161,6 +170,53 @@ static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
     return status;
 }
 
+/* What was sampled, as the session has it. */
+static int write_record(const run *r, cerium_engine *engine, cerium_session *session,
+                        const generation_order *order, const generation *g, cerium_error *err)
+{
+    record out = {.prompt = (int32_t *)order->tokens,
+                  .n_prompt = order->n_tokens,
+                  .n_tokens = g->n_sampled,
+                  .marks = order->marks,
+                  .sampling = *order->sampling,
+                  .exact = r->o.exact,
+                  .n_heal = order->heal_prefix.len};
+    cerium_engine_info info;
+    bytes text = {.max = PROMPT_BYTES_MAX};
+    size_t n, len;
+    cerium_engine_describe(engine, &info);
+    snprintf(out.kv_type, sizeof out.kv_type, "%s", info.kv_type);
+    memcpy(out.heal_prefix, order->heal_prefix.ptr, out.n_heal);
+    memcpy(out.digest, g->digest, sizeof out.digest);
+    out.tokens = (int32_t *)cerium_session_tokens(session, &n) + (n - g->n_sampled);
+    RETURN_IF(download_hash(options_model(&r->o), out.sha256, err));
+    int status = CERIUM_OK;
+    for (size_t i = 0; i < out.n_tokens && !status; i++) {
+        const char *piece = cerium_token_bytes(engine, out.tokens[i], &len);
+        status = bytes_append(&text, piece, len);
+    }
+    if (status) status = error_set(err, status, "no memory for the record");
+    if (!status) status = record_write(&out, r->record, (view){text.ptr, text.len}, err);
+    bytes_free(&text);
+    return status;
+}
+
+/* After an answer: its digest and record, where they are wanted. */
+static int tell_digest(const run *r, cerium_engine *engine, cerium_session *session,
+                       const generation_order *order, const generation *g, cerium_error *err)
+{
+    char digest[2 * CERIUM_DIGEST_BYTES + 1];
+    if (!r->o.sampling.digest) return CERIUM_OK;
+    if (g->discarded_tokens || g->n_sampled == 0)
+        return error_set(err, CERIUM_ERR_FORMAT, g->n_sampled == 0
+                             ? "no digest: there is no answer"
+                             : "no digest: the watchdog had lines written again; --guard off");
+    record_digest_text(g->digest, digest);
+    fflush(stdout);
+    fprintf(stderr, "digest %s of %u tokens\n", digest, g->n_sampled);
+    return r->record ? write_record(r, engine, session, order, g, err) : CERIUM_OK;
+}
+
 static int answer_best(run *r, cerium_engine *engine, const generation_order *order,
                        cerium_error *err)
 {
@@ -204,6 +260,10 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
     generation_order order = order_of(r, tokens, n, chat, prompt);
     order.heal_prefix = heal_prefix;
     if (!chat && !r->o.json) order.echo = prompt;
+    if (r->record && !(order.marks = memory_alloc(r->o.n_tokens * sizeof *order.marks))) {
+        memory_free(tokens);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for the record");
+    }
     if (r->o.json || r->best_of > 1) {
         int status = r->best_of > 1 ? answer_best(r, engine, &order, err)
                                     : answer_json(r, engine, session, &order, err);
@@ -211,11 +271,12 @@ static int answer_once(run *r, cerium_engine *engine, cerium_session *session, v
         return status;
     }
     int status = generate(session, engine, &order, &g, err);
+    if (!status) printf("\n");
+    if (!status && !r->quiet) print_generation(&g, stderr);
+    if (!status) status = tell_digest(r, engine, session, &order, &g, err);
+    memory_free(order.marks);
     memory_free(tokens);
-    RETURN_IF(status);
-    printf("\n");
-    if (!r->quiet) print_generation(&g, stderr);
-    return CERIUM_OK;
+    return status;
 }
 
 static int converse(run *r, cerium_engine *engine, cerium_session *session, cerium_error *err)
@@ -351,6 +412,11 @@ int program_run(int argc, char **argv)
     if (r.best_of > 1 && r.o.sampling.temperature <= 0)
         return usage_error("run", "--best-of needs a temperature, as in --temp 0.8: greedy answers "
                            "are all the same");
+    const bool digests = r.record || r.o.sampling.digest;
+    if (digests && (r.best_of > 1 || r.deep || r.o.json))
+        return usage_error("run", "--digest and --record go without --best-of, --json, --deep and "
+                           "--upstream");
+    r.o.sampling.digest = digests;
     if (r.deep) return ask_deep(&r, prompt, &err) ? failed(&err) : 0;
     int status = guarding_open(&r.guarding, &r.o, &err);
     r.guarding.quiet = r.quiet;

@@ -296,6 +296,8 @@ static void put_engine(writer *w, const metrics_engine *e)
     put_value(w, "cerium_passes_total", counter, "Passes through the model.", (double)s->passes);
     put_value(w, "cerium_preempted_passes_total", counter,
               "Passes cut short for a higher class.", (double)s->preempted_passes);
+    put_value(w, "cerium_shared_rows_total", counter,
+              "Tokens of requests that another's row was computed for.", (double)s->shared_rows);
     put_value(w, "cerium_busy_seconds_total", counter, "Time in passes.",
               (double)s->busy_ns * 1e-9);
 }

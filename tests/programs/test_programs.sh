@@ -4,7 +4,7 @@
 . tests/shell.sh
 
 export CERIUM_MODEL=tests/golden/fixtures/qwen2-q8_0.gguf
-commands="run complete edit bench perplexity tokenize quantize imatrix inspect"
+commands="run verify complete edit bench perplexity tokenize quantize imatrix inspect"
 
 same() {
     "$@" >"$work/one" 2>/dev/null && "$@" >"$work/two" 2>/dev/null &&
