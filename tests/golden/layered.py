@@ -35,8 +35,6 @@ def randomise(model, rng):
     for name, p in model.named_parameters():
         if model.config.model_type == "gemma4_text" and name.endswith("q_norm.weight"):
             p.mul_(0.1 if model.config.hidden_size_per_layer_input else 0.35)
-        if getattr(model.config, "gating", "") == "per-element" and name.endswith("q_norm.weight"):
-            p.mul_(0.3)
     for name, b in model.named_buffers():
         if name.endswith("layer_scalar"):
             b.copy_(torch.from_numpy(rng.uniform(0.6, 1.4, 1)).to(b.dtype))
@@ -163,9 +161,8 @@ def fixtures(family):
                  global_head_dim=32, sliding_window=8, layer_types=[windowed, full] * 2,
                  max_position_embeddings=4096, final_logit_softcapping=30.0,
                  hidden_size_per_layer_input=0, rope_parameters=PROPORTIONAL)
-    small = dict(gemma, num_hidden_layers=6, layer_types=[windowed, full] * 3,
-                 num_kv_shared_layers=2, use_double_wide_mlp=True, hidden_size_per_layer_input=16,
-                 vocab_size_per_layer_input=272)
+    small = dict(gemma, num_kv_shared_layers=2, use_double_wide_mlp=True,
+                 hidden_size_per_layer_input=16, vocab_size_per_layer_input=272)
     laguna = dict(hidden_size=32, head_dim=16, intermediate_size=64, num_hidden_layers=3,
                   num_key_value_heads=2, sliding_window=8, num_experts=8, num_experts_per_tok=2,
                   moe_intermediate_size=32, shared_expert_intermediate_size=48,
@@ -192,7 +189,4 @@ def fixtures(family):
             num_attention_heads_per_layer=[4, 6, 6], gating="per-head",
             layer_types=[full, windowed, windowed], mlp_layer_types=["dense", "sparse", "sparse"]),
             83, without={**window, "rope scaling": dict(rope_parameters=UNSCALED)}),
-        of_laguna("laguna-elements", dict(
-            num_hidden_layers=2, num_attention_heads_per_layer=[4, 4], gating="per-element",
-            layer_types=[full] * 2, mlp_layer_types=["dense", "sparse"]), 84),
     ]
