@@ -238,9 +238,11 @@ static int share_out(kv_disk *disk, cerium_error *err)
 static uint64_t layout_hash(const kv_pool *pool)
 {
     uint64_t hash = hash_u64(pool->type, KERNEL_PAGE);
-    hash = hash_u64(pool->n_kv_heads, hash_u64(pool->keys_bytes, hash));
-    for (uint32_t i = 0; i < pool->n_layers; i++)
-        hash = hash_u64(pool->groups[pool->layers[i].group].window, hash);
+    for (uint32_t i = 0; i < pool->n_layers; i++) {
+        const kv_layer *layer = &pool->layers[i];
+        hash = hash_u64(layer->n_heads, hash_u64(layer->keys_bytes, hash));
+        hash = hash_u64(pool->groups[layer->group].window, hash);
+    }
     return hash;
 }
 

@@ -4,9 +4,9 @@
  * A block is the place of KERNEL_PAGE consecutive tokens in every layer.  Layers that see the same
  * span form a group, and a page holds a block's tokens for all layers of a group:
  *   [layer in group][kv head]{ keys, values }
- * each kernel_kv_bytes() of the layout's type (kernels.h).  Where layers see everything, the page
- * has the block's number; where they have a window, pages are fewer than blocks, and a block has
- * one only as long as somebody may look at it.
+ * each kernel_kv_bytes() of the layout's type and the layer's width (kernels.h).  Where layers see
+ * everything, the page has the block's number; where they have a window, pages are fewer than
+ * blocks, and a block has one only as long as somebody may look at it.
  *
  * A full block becomes findable the moment it was computed, by the tokens in it and the block
  * before it, for sequences of the same tenant.  The last block of a timeline, full or not, stays
@@ -41,9 +41,15 @@
 
 enum { KV_GROUPS_MAX = 4 };
 
+/* What a layer keeps of a token: keys and values of so many heads, each of this width. */
+typedef struct {
+    uint32_t n_heads, width;
+} kv_heads;
+
 typedef struct {
     kernel_kv_type type;         /* what keys and values are kept in */
     uint32_t n_layers, n_kv_heads, head_dim;
+    const kv_heads *heads;       /* [n_layers] where layers differ; NULL: all are as above */
     const uint32_t *windows;     /* [n_layers] tokens that a layer sees; 0 = all */
     uint32_t context_tokens;     /* of one sequence at most */
     uint32_t batch_tokens;       /* of one sequence written at once at most */

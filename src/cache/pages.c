@@ -27,7 +27,13 @@ static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *er
                 pool->groups[g].oldest[i] = pool->groups[g].newest[i] = KV_NONE;
             pool->n_groups++;
         }
-        pool->layers[layer] = (kv_layer){g, pool->groups[g].n_layers++};
+        const kv_heads heads = layout->heads ? layout->heads[layer]
+                                             : (kv_heads){layout->n_kv_heads, layout->head_dim};
+        size_t keys = kernel_kv_bytes(layout->type, heads.width), all_heads;
+        pool->layers[layer] = (kv_layer){g, heads.n_heads, pool->groups[g].page_bytes, keys};
+        if (!size_mul(2 * keys, heads.n_heads, &all_heads) ||
+            !size_add(pool->groups[g].page_bytes, all_heads, &pool->groups[g].page_bytes))
+            return CERIUM_ERR_MEMORY;
     }
     return CERIUM_OK;
 }
@@ -63,10 +69,7 @@ static int share_out(kv_pool *pool, const kv_layout *layout)
     uint32_t all = kv_blocks_for(layout->context_tokens);
     double one = 0; /* bytes of a whole sequence */
     for (uint32_t g = 0; g < pool->n_groups; g++) {
-        kv_group *group = &pool->groups[g];
-        size_t heads = (size_t)pool->n_kv_heads * group->n_layers;
-        if (!size_mul(2 * pool->keys_bytes, heads, &group->page_bytes))
-            return CERIUM_ERR_MEMORY;
+        const kv_group *group = &pool->groups[g];
         one += group_share(group, all) * (double)group->page_bytes;
     }
     double size = (double)layout->bytes, states = 0;
@@ -141,9 +144,7 @@ static int take_memory(kv_pool *pool)
 static int lay_out(kv_pool *pool, const kv_layout *layout, cerium_error *err)
 {
     pool->type = layout->type;
-    pool->keys_bytes = kernel_kv_bytes(layout->type, layout->head_dim);
     pool->n_layers = layout->n_layers;
-    pool->n_kv_heads = layout->n_kv_heads;
     pool->context_tokens = layout->context_tokens;
     pool->sequences_max = layout->sequences_max;
     pool->even_blocks = (double)layout->even_tokens / KERNEL_PAGE;

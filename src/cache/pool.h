@@ -40,7 +40,6 @@ typedef struct {
 /* Pages of the layers that see the same span. */
 typedef struct {
     uint32_t window;      /* 0 = everything: page numbers are block numbers */
-    uint32_t n_layers;
     uint32_t sequence_pages; /* that one sequence needs at most */
     size_t page_bytes;    /* of all layers of the group */
     uint8_t *pages;       /* [n_pages][page_bytes] */
@@ -61,7 +60,9 @@ typedef struct {
 } kv_group;
 
 typedef struct {
-    uint32_t group, index; /* of the layer within its group */
+    uint32_t group, n_heads;
+    size_t at;             /* of its first head, in a page of the group */
+    size_t keys_bytes;     /* of a page of one head; its values take as many */
 } kv_layer;
 
 /* Who keeps what the memory has: it hears, and the memory knows nothing of it (as
@@ -105,8 +106,7 @@ struct kv_pool {
     pthread_mutex_t lock; /* everything below, and every sequence; the last one to be taken */
     bool has_lock;
     kernel_kv_type type;
-    size_t keys_bytes;     /* of one page of one KV head; its values take as many */
-    uint32_t n_layers, n_kv_heads, context_tokens, sequences_max;
+    uint32_t n_layers, context_tokens, sequences_max;
     uint32_t n_groups, n_sequences;
     kv_group groups[KV_GROUPS_MAX];
     kv_layer *layers;      /* [n_layers] */

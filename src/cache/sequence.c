@@ -614,12 +614,11 @@ bool kv_sequence_extend(kv_sequence *seq, uint32_t groups)
 kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_head, uint32_t page)
 {
     const kv_pool *pool = seq->pool;
-    kv_layer place = pool->layers[layer];
-    const kv_group *group = &pool->groups[place.group];
-    uint32_t block = seq->blocks[page];
-    size_t head = (size_t)place.index * pool->n_kv_heads + kv_head;
-    uint8_t *keys = kv_group_page(group, block) + head * 2 * pool->keys_bytes;
-    return (kv_page){keys, keys + pool->keys_bytes};
+    const kv_layer *place = &pool->layers[layer];
+    const kv_group *group = &pool->groups[place->group];
+    uint8_t *keys = kv_group_page(group, seq->blocks[page]) + place->at +
+                    kv_head * 2 * place->keys_bytes;
+    return (kv_page){keys, keys + place->keys_bytes};
 }
 
 kernel_kv_type kv_sequence_type(const kv_sequence *seq) { return seq->pool->type; }

@@ -34,6 +34,8 @@ typedef enum {
     CONVERT_QWEN35 = 15,
     CONVERT_QWEN35MOE = 16,
     CONVERT_QWEN3NEXT = 17,
+    CONVERT_GEMMA4 = 18,
+    CONVERT_LAGUNA = 19,
 } convert_arch;
 
 typedef enum {
@@ -41,6 +43,7 @@ typedef enum {
     ROPE_LINEAR = 1,
     ROPE_YARN = 2,
     ROPE_LLAMA3 = 3, /* a divisor for each frequency, in a tensor */
+    ROPE_PROPORTIONAL = 4, /* the same: the first part turns, the rest stays */
 } convert_rope;
 
 enum { CONVERT_ENDS_MAX = 32, CONVERT_LAYERS_MAX = 512 };
@@ -49,6 +52,14 @@ typedef struct {
     convert_arch arch;
     uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, context, n_vocab;
     uint32_t n_experts, n_experts_used, n_ff_expert, window; /* 0: none */
+    uint32_t layer_heads[CONVERT_LAYERS_MAX], layer_kv_heads[CONVERT_LAYERS_MAX];
+    uint32_t layer_dim[CONVERT_LAYERS_MAX];  /* of a head */
+    uint32_t global_dim;                     /* where it differs: of layers that see everything */
+    uint32_t n_shared_kv;                    /* last layers, which have no keys and values */
+    uint32_t n_layer_input;                  /* width of an input for each layer */
+    uint32_t n_gates;                        /* of attention, for each head; 0: none */
+    bool is_double_wide;                     /* the feed-forward of layers that share */
+    double turning;                          /* ROPE_PROPORTIONAL: part of a head that turns */
     uint32_t n_rot;                          /* channels of a head that turn */
     bool is_windowed[CONVERT_LAYERS_MAX];    /* where layers differ in it */
     double rope_base_windowed;               /* of those; 0: as the others */
@@ -81,7 +92,7 @@ CERIUM_CHECKED int convert_config_parse(convert_config *out, view json, cerium_e
 /* Ids that generation_config.json adds to those that end a generation. CERIUM_ERR_FORMAT. */
 CERIUM_CHECKED int convert_config_ends(convert_config *c, view json, cerium_error *err);
 void convert_config_write(const convert_config *c, view name, gguf_writer *w);
-/* Divisors of frequencies [head_dim / 2] for ROPE_LLAMA3. */
+/* Divisors of frequencies for ROPE_LLAMA3 [head_dim / 2], ROPE_PROPORTIONAL [global_dim / 2]. */
 void convert_rope_divisors(const convert_config *c, float *out);
 
 /* ---- tokenizer.json, tokenizer_config.json, chat_template.jinja ---- */
@@ -95,9 +106,10 @@ CERIUM_CHECKED int convert_vocabulary_parse(convert_vocabulary **out, view token
                                             const char *pre, uint32_t n_tokens, cerium_error *err);
 void convert_vocabulary_free(convert_vocabulary **v);
 /* bos, eos: from config.json, where tokenizer_config.json names none; -1: not named there either.
- * chat: the template if it is a separate file, else empty. */
+ * chat: the template if it is a separate file, else empty.  lists_merges: of a vocabulary with
+ * bytes to fall back to, the merges as they are, too (Gemma 4). */
 void convert_vocabulary_write(const convert_vocabulary *v, int64_t bos, int64_t eos, view chat,
-                              gguf_writer *w);
+                              bool lists_merges, gguf_writer *w);
 
 /* ---- tensors ---- */
 

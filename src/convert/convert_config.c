@@ -16,6 +16,7 @@ static const struct {
     {"Glm4MoeForCausalLM", "glm4moe"},   {"MiniMaxM2ForCausalLM", "minimax-m2"},
     {"Qwen3_5ForCausalLM", "qwen35"},    {"Qwen3_5MoeForCausalLM", "qwen35moe"},
     {"Qwen3NextForCausalLM", "qwen3next"},
+    {"Gemma4ForCausalLM", "gemma4"},     {"LagunaForCausalLM", "laguna"},
 };
 
 /* Other names for the same. */
@@ -25,6 +26,7 @@ static const struct {
     {"MistralForCausalLM", "LlamaForCausalLM"},
     {"GraniteMoeSharedForCausalLM", "GraniteMoeForCausalLM"},
     {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"}, /* beside a model of pictures */
+    {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
     {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
 };
@@ -56,7 +58,8 @@ static void read_arch(config_reader *r, convert_config *c)
                               "config.json: architecture %.60s is not supported; there are Llama, "
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
                               "SmolLM3, SeedOss, Granite, GraniteMoe, Gemma3, Mellum, Glm4Moe, "
-                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe and Qwen3Next", name);
+                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, Gemma4 and Laguna",
+                              name);
 }
 
 /* Older files have rope_theta and rope_scaling, newer ones rope_parameters with both. */
@@ -76,6 +79,8 @@ static void read_rope(config_reader *r, convert_config *c)
         c->rope = ROPE_YARN;
     else if (!strcmp(type, "llama3"))
         c->rope = ROPE_LLAMA3;
+    else if (!strcmp(type, "proportional") && c->arch == CONVERT_GEMMA4)
+        c->rope = ROPE_PROPORTIONAL;
     else
         config_refuse(r, "this scaling is not supported; there are linear, yarn and llama3",
                       "rope_type");
@@ -114,7 +119,8 @@ static void read_experts(config_reader *r, convert_config *c)
 static void read_activation(config_reader *r, const convert_config *c)
 {
     const char *act = config_text(r->root, "hidden_act");
-    bool gelu = c->arch == CONVERT_STARCODER2 || c->arch == CONVERT_GEMMA3;
+    bool gelu = c->arch == CONVERT_STARCODER2 || c->arch == CONVERT_GEMMA3 ||
+                c->arch == CONVERT_GEMMA4;
     if (!act) act = config_text(r->root, "hidden_activation");
     if (act && strcmp(act, gelu ? "gelu_pytorch_tanh" : "silu") != 0)
         config_refuse(r, "this activation is not supported for that architecture", "hidden_act");
@@ -180,7 +186,7 @@ static void read_window(config_reader *r, convert_config *c)
                c->arch == CONVERT_STARCODER2;
     bool uses = json_is_true(config_get(r->root, "use_sliding_window"));
     size_t i;
-    if (c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_MELLUM) return; /* convert_families.c */
+    if (convert_lists_windows(c)) return; /* convert_families.c */
     if (has) c->window = config_u32_or(r, "sliding_window", CONFIG_WIDTH_MAX, 0);
     json_array_foreach(types, i, one) {
         const char *type = json_string_value(one);
@@ -203,7 +209,7 @@ static uint32_t number_of(config_reader *r, const char *key, uint32_t max, uint3
 static void read_shape(config_reader *r, convert_config *c)
 {
     /* The older files of Gemma 3 name what differs from transformers' defaults. */
-    const bool gemma = c->arch == CONVERT_GEMMA3;
+    const bool gemma = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4;
     c->n_layers = config_u32(r, "num_hidden_layers", CONVERT_LAYERS_MAX);
     c->n_embd = config_u32(r, "hidden_size", CONFIG_WIDTH_MAX);
     c->n_ff = c->arch == CONVERT_QWEN35MOE /* of its experts alone */
@@ -287,13 +293,7 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     config_put_u32(&k, "block_count", c->n_layers);
     config_put_u32(&k, "context_length", c->context);
     config_put_u32(&k, "embedding_length", c->n_embd);
-    if (c->n_ff > 1) config_put_u32(&k, "feed_forward_length", c->n_ff);
-    config_put_u32(&k, "attention.head_count", c->n_heads);
-    config_put_u32(&k, "attention.head_count_kv", c->n_kv_heads);
-    if (c->names_head_dim) {
-        config_put_u32(&k, "attention.key_length", c->head_dim);
-        config_put_u32(&k, "attention.value_length", c->head_dim);
-    }
+    convert_layered_write(&k, c);
     if (c->arch == CONVERT_LLAMA || c->n_rot != c->head_dim)
         config_put_u32(&k, "rope.dimension_count", c->n_rot);
     config_put_u32(&k, "vocab_size", c->n_vocab);
@@ -315,6 +315,10 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
 /* Llama 3: slow frequencies are divided, fast ones are not, those between a little. */
 void convert_rope_divisors(const convert_config *c, float *out)
 {
+    const uint32_t n_turning = (uint32_t)(c->turning * c->global_dim / 2);
+    for (uint32_t i = 0; c->rope == ROPE_PROPORTIONAL && i < c->global_dim / 2; i++)
+        out[i] = i < n_turning ? 1 : 1e30f;
+    if (c->rope == ROPE_PROPORTIONAL) return;
     const double original = c->rope_original;
     const double longest = original / c->low_factor, shortest = original / c->high_factor;
     for (uint32_t i = 0; i < c->head_dim / 2; i++) {

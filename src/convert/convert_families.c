@@ -23,6 +23,12 @@ static uint32_t count_of(config_reader *r, const char *key, uint32_t max)
     return 0;
 }
 
+bool convert_lists_windows(const convert_config *c)
+{
+    return c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_MELLUM || c->arch == CONVERT_GEMMA4 ||
+           c->arch == CONVERT_LAGUNA;
+}
+
 /* transformers 5 has an object for each kind of layer, older files have keys beside one object. */
 const json_t *convert_families_rope(config_reader *r, convert_config *c, const json_t *rope)
 {
@@ -44,8 +50,8 @@ const json_t *convert_families_rope(config_reader *r, convert_config *c, const j
 /* Which layers have the window: a list, or all but the last of this many. */
 static void read_layers(config_reader *r, convert_config *c)
 {
-    uint32_t every = c->arch == CONVERT_GEMMA3 ? 6 : 0;
-    if (c->arch != CONVERT_GEMMA3 && c->arch != CONVERT_MELLUM) return;
+    uint32_t every = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4 ? 6 : 0;
+    if (!convert_lists_windows(c)) return;
     c->window = config_u32_or(r, "sliding_window", CONFIG_WIDTH_MAX,
                               c->arch == CONVERT_GEMMA3 ? 4096 : 1024);
     every = config_u32_or(r, "sliding_window_pattern", CONVERT_LAYERS_MAX, every);
@@ -74,11 +80,14 @@ static void read_part(config_reader *r, convert_config *c)
                                 convert_has_states(c) ? 0.25 : 1);
     part = config_number(r, rope, "partial_rotary_factor", part);
     part = config_number(r, config_get(rope, "full_attention"), "partial_rotary_factor", part);
+    c->turning = part;
+    if (c->rope == ROPE_PROPORTIONAL) return; /* in divisors of frequencies */
     c->n_rot = (uint32_t)(c->head_dim * part);
     if (c->arch == CONVERT_MINIMAX_M2)
         c->n_rot = config_u32_or(r, "rotary_dim", c->head_dim, c->n_rot);
     if (c->n_rot == c->head_dim) return;
-    if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2 && !convert_has_states(c))
+    if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2 &&
+        c->arch != CONVERT_LAGUNA && !convert_has_states(c))
         config_refuse(r, "rotation of a part of each head is not supported",
                       "partial_rotary_factor");
     else if (c->n_rot < 2 || c->n_rot > c->head_dim || c->n_rot % 2)
@@ -137,14 +146,15 @@ static void read_scales(config_reader *r, convert_config *c)
         c->logit_scale = config_number(r, r->root, "logits_scaling", 1);
         c->attention_scale = config_number(r, r->root, "attention_multiplier", 1);
     }
-    if (c->arch != CONVERT_GEMMA3) return;
+    if (c->arch != CONVERT_GEMMA3 && c->arch != CONVERT_GEMMA4) return;
     double scalar = config_number(r, r->root, "query_pre_attn_scalar", 256);
-    if (scalar != c->head_dim) c->attention_scale = 1 / sqrt(scalar);
+    if (c->arch == CONVERT_GEMMA3 && scalar != c->head_dim) c->attention_scale = 1 / sqrt(scalar);
     c->logit_cap = config_number(r, r->root, "final_logit_softcapping", 0);
     if (config_get(r->root, "attn_logit_softcapping"))
         config_refuse(r, "a cap on the products of attention is not supported",
                       "attn_logit_softcapping");
-    if (flag_of(r->root, "use_bidirectional_attention", false))
+    const char *both = config_text(r->root, "use_bidirectional_attention");
+    if (flag_of(r->root, "use_bidirectional_attention", false) || (both && !strcmp(both, "all")))
         config_refuse(r, "a model that reads in both directions cannot write",
                       "use_bidirectional_attention");
 }
@@ -175,6 +185,7 @@ void convert_families_read(config_reader *r, convert_config *c)
     read_scales(r, c);
     read_mistral3(r, c);
     convert_states_read(r, c);
+    convert_layered_read(r, c);
     if (c->arch == CONVERT_MISTRAL3 && config_get(r->root, "sliding_window"))
         config_refuse(r, "windows are not supported for that architecture", "sliding_window");
 }
@@ -208,7 +219,7 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     char key[96];
     bool is_usual = c->arch == CONVERT_GEMMA3; /* as readers assume where the pattern is missing */
     for (uint32_t i = 0; i < c->n_layers; i++) is_usual &= c->is_windowed[i] == ((i + 1) % 6 != 0);
-    if ((c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_MELLUM) && !is_usual)
+    if (convert_lists_windows(c) && c->window && !is_usual)
         gguf_write_array(k->w, config_key(k, "attention.sliding_window_pattern", key), GGUF_BOOL,
                          c->is_windowed, c->n_layers);
     const double usual_base = c->arch == CONVERT_GEMMA3 ? 10000 : 0;

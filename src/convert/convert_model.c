@@ -184,7 +184,8 @@ static int write_all(conversion *x, cerium_error *err)
     gguf_write_u32(x->writer, "general.file_type", file_type(x));
     gguf_write_u32(x->writer, "general.quantization_version", 2);
     convert_vocabulary_write(x->vocabulary, x->facts.bos, x->facts.eos,
-                             (view){x->chat.ptr, x->chat.len}, x->writer);
+                             (view){x->chat.ptr, x->chat.len},
+                             x->facts.arch == CONVERT_GEMMA4, x->writer);
     for (size_t i = 0; i < x->n_tensors; i++) {
         const convert_tensor *t = &x->tensors[i];
         gguf_write_tensor(x->writer, view_of(t->name), t->type, t->n_dims, t->dims);

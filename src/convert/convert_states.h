@@ -7,6 +7,11 @@
 #include "convert/config_reader.h"
 
 bool convert_has_states(const convert_config *c);
+/* convert_families.c: files list which layers have a window. */
+bool convert_lists_windows(const convert_config *c);
+/* convert_layered.c: heads and widths, by layer where they differ. */
+void convert_layered_read(config_reader *r, convert_config *c);
+void convert_layered_write(const config_writer *k, const convert_config *c);
 void convert_states_read(config_reader *r, convert_config *c);
 void convert_states_write(const config_writer *k, const convert_config *c);
 /* Channels of q, k and v. */

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "convert/convert_states.h"
 
-enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 4, MXFP4_VALUES = 32, MXFP4_BYTES = 16 };
+enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 7, MXFP4_VALUES = 32, MXFP4_BYTES = 16 };
 
 typedef struct {
     const convert_config *c;
@@ -140,8 +140,10 @@ static void permute(convert_tensor *t, uint32_t n_heads)
 static void plan_attention(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
-    const uint64_t q = (uint64_t)c->n_heads * c->head_dim;
-    const uint64_t kv = (uint64_t)c->n_kv_heads * c->head_dim;
+    const uint32_t head_dim = c->layer_dim[i];
+    const uint64_t q = (uint64_t)c->layer_heads[i] * head_dim;
+    const uint64_t kv = (uint64_t)c->layer_kv_heads[i] * head_dim;
+    const bool is_own = i < c->n_layers - c->n_shared_kv; /* or an earlier layer's keys */
     const bool pairs = c->arch == CONVERT_LLAMA || c->arch == CONVERT_MISTRAL3 ||
                        c->arch == CONVERT_SMOLLM3 || c->arch == CONVERT_GRANITE ||
                        c->arch == CONVERT_GRANITEMOE;
@@ -152,16 +154,20 @@ static void plan_attention(planner *p, uint32_t i)
     if (pairs) permute(t, c->n_heads);
     t = plain(p, i, "self_attn.q_proj.bias", "attn_q.bias", q, 0, true);
     if (pairs) permute(t, c->n_heads);
-    t = plain(p, i, "self_attn.k_proj.weight", "attn_k.weight", kv, c->n_embd, false);
+    t = plain(p, i, "self_attn.k_proj.weight", "attn_k.weight", kv, c->n_embd, !is_own);
     if (pairs) permute(t, c->n_kv_heads);
     t = plain(p, i, "self_attn.k_proj.bias", "attn_k.bias", kv, 0, true);
     if (pairs) permute(t, c->n_kv_heads);
-    plain(p, i, "self_attn.v_proj.weight", "attn_v.weight", kv, c->n_embd, false);
+    plain(p, i, "self_attn.v_proj.weight", "attn_v.weight", kv, c->n_embd,
+          c->arch == CONVERT_GEMMA4);
     plain(p, i, "self_attn.v_proj.bias", "attn_v.bias", kv, 0, true);
     plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", c->n_embd, q, false);
     plain(p, i, "self_attn.o_proj.bias", "attn_output.bias", c->n_embd, 0, true);
-    norm(p, i, "self_attn.q_norm.weight", "attn_q_norm.weight", whole ? q : c->head_dim, true);
-    norm(p, i, "self_attn.k_norm.weight", "attn_k_norm.weight", whole ? kv : c->head_dim, true);
+    norm(p, i, "self_attn.q_norm.weight", "attn_q_norm.weight", whole ? q : head_dim, true);
+    norm(p, i, "self_attn.k_norm.weight", "attn_k_norm.weight", whole ? kv : head_dim, true);
+    if (c->n_gates)
+        plain(p, i, "self_attn.g_proj.weight", "attn_gate.weight",
+              (uint64_t)c->layer_heads[i] * c->n_gates, c->n_embd, false);
     plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
 }
 
@@ -174,7 +180,9 @@ static void plan_ffn(planner *p, uint32_t i)
     const convert_config *c = p->c;
     for (int k = 0; k < 3; k++) {
         const char *const *names = c->arch == CONVERT_STARCODER2 ? simple[k] : gated[k];
-        const uint64_t rows = k < 2 ? c->n_ff : c->n_embd, columns = k < 2 ? c->n_embd : c->n_ff;
+        const bool is_wide = c->is_double_wide && i >= c->n_layers - c->n_shared_kv;
+        const uint64_t n_ff = (uint64_t)c->n_ff << is_wide;
+        const uint64_t rows = k < 2 ? n_ff : c->n_embd, columns = k < 2 ? c->n_embd : n_ff;
         char from[64], to[32];
         if (!names[0]) continue;
         snprintf(from, sizeof from, "%s.weight", names[0]);
@@ -277,6 +285,64 @@ static void plan_glm(planner *p, uint32_t i, const char *const names[3])
     plain(p, i, "mlp.shared_experts.gate_proj.weight", "ffn_gate_shexp.weight", n_ff, e, false);
     plain(p, i, "mlp.shared_experts.up_proj.weight", "ffn_up_shexp.weight", n_ff, e, false);
     plain(p, i, "mlp.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e, n_ff, false);
+}
+
+/* Laguna: the first layers dense, then experts beside one that every row takes. */
+static void plan_laguna(planner *p, uint32_t i, const char *const names[3])
+{
+    const convert_config *c = p->c;
+    const uint64_t n_ff = c->n_ff_shared, e = c->n_embd;
+    if (i < c->n_dense) {
+        plan_ffn(p, i);
+        return;
+    }
+    plan_experts(p, i, "mlp", names);
+    const char *bias = "mlp.experts.e_score_correction_bias";
+    if (!find(p, i, bias)) bias = "mlp.gate.e_score_correction_bias";
+    plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
+    plain(p, i, "mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", n_ff, e, false);
+    plain(p, i, "mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", n_ff, e, false);
+    plain(p, i, "mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", e, n_ff, false);
+}
+
+/* Gemma 4: experts beside the feed-forward, and an input for each layer. */
+static void plan_gemma4(planner *p, uint32_t i)
+{
+    const convert_config *c = p->c;
+    const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, in = c->n_layer_input;
+    plan_ffn(p, i);
+    plain(p, i, "layer_scalar", "layer_output_scale.weight", 1, 0, false);
+    if (n) {
+        static const char *const norms[3][2] = {
+            {"post_feedforward_layernorm_1.weight", "post_ffw_norm_1.weight"},
+            {"post_feedforward_layernorm_2.weight", "post_ffw_norm_2.weight"},
+            {"pre_feedforward_layernorm_2.weight", "pre_ffw_norm_2.weight"}};
+        for (int k = 0; k < 3; k++) plain(p, i, norms[k][0], norms[k][1], e, 0, false);
+        plain(p, i, "router.proj.weight", "ffn_gate_inp.weight", n, e, false);
+        plain(p, i, "router.scale", "ffn_gate_inp.scale", e, 0, false);
+        plain(p, i, "router.per_expert_scale", "ffn_down_exps.scale", n, 0, false);
+        part_of(p, i, "experts.gate_up_proj", "ffn_gate_up_exps.weight", n, 2 * ff, e, 2 * ff, 0);
+        part_of(p, i, "experts.down_proj", "ffn_down_exps.weight", n, e, ff, e, 0);
+    }
+    if (!in) return;
+    plain(p, i, "per_layer_input_gate.weight", "inp_gate.weight", in, e, false);
+    plain(p, i, "per_layer_projection.weight", "proj.weight", e, in, false);
+    plain(p, i, "post_per_layer_input_norm.weight", "post_norm.weight", e, 0, false);
+}
+
+/* Of the whole model: what every layer gets of a token. */
+static void plan_layer_inputs(planner *p)
+{
+    const convert_config *c = p->c;
+    const uint64_t all = (uint64_t)c->n_layers * c->n_layer_input;
+    char name[80];
+    if (!c->n_layer_input) return;
+    snprintf(name, sizeof name, "%sembed_tokens_per_layer.weight", p->prefix);
+    plain(p, UINT32_MAX, name, "per_layer_token_embd.weight", c->n_vocab, all, false);
+    snprintf(name, sizeof name, "%sper_layer_model_projection.weight", p->prefix);
+    plain(p, UINT32_MAX, name, "per_layer_model_proj.weight", all, c->n_embd, false);
+    snprintf(name, sizeof name, "%sper_layer_projection_norm.weight", p->prefix);
+    plain(p, UINT32_MAX, name, "per_layer_proj_norm.weight", c->n_layer_input, 0, false);
 }
 
 /* Granite: gate and up of all experts in one tensor, and those of the shared one in another. */
@@ -392,6 +458,8 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_QWEN3MOE:
     case CONVERT_MELLUM: plan_experts(p, i, "mlp", projections); break;
     case CONVERT_GPT_OSS: plan_gpt_oss(p, i); break;
+    case CONVERT_GEMMA4: plan_gemma4(p, i); break;
+    case CONVERT_LAGUNA: plan_laguna(p, i, projections); break;
     case CONVERT_GLM4MOE: plan_glm(p, i, projections); break;
     case CONVERT_GRANITEMOE: plan_granite(p, i); break;
     case CONVERT_MINIMAX_M2:
@@ -417,7 +485,7 @@ static void plan_feed_forward(planner *p, uint32_t i)
 static void plan_layer(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
-    const bool is_gemma = c->arch == CONVERT_GEMMA3;
+    const bool is_gemma = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4;
     const bool is_post = is_gemma || c->arch == CONVERT_GPT_OSS || c->arch == CONVERT_SEED_OSS ||
                          c->arch == CONVERT_GLM4MOE || convert_has_states(c);
     const char *second = is_post ? "post_attention_norm" : "ffn_norm";
@@ -499,9 +567,11 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     find_prefix(&p);
     snprintf(name, sizeof name, "%sembed_tokens.weight", p.prefix);
     plain(&p, none, name, "token_embd.weight", c->n_vocab, c->n_embd, false);
-    if (c->rope == ROPE_LLAMA3) {
+    plan_layer_inputs(&p);
+    if (c->rope == ROPE_LLAMA3 || c->rope == ROPE_PROPORTIONAL) {
+        const uint32_t dim = c->rope == ROPE_LLAMA3 ? c->head_dim : c->global_dim;
         const convert_tensor t = {.name = "rope_freqs.weight", .rows = ROWS_DIVISORS, .n_dims = 1,
-                                  .dims = {c->head_dim / 2, 1, 1, 1}};
+                                  .dims = {dim / 2, 1, 1, 1}};
         add(&p, &t);
     }
     for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);

@@ -408,17 +408,19 @@ static view chat_template(const convert_vocabulary *v)
 }
 
 void convert_vocabulary_write(const convert_vocabulary *v, int64_t bos, int64_t eos, view chat,
-                              gguf_writer *w)
+                              bool lists_merges, gguf_writer *w)
 {
-    gguf_write_string(w, "tokenizer.ggml.model",
-                      v->is_sentencepiece ? VIEW("llama") : VIEW("gpt2"));
+    const view model = !v->is_sentencepiece ? VIEW("gpt2")
+                       : lists_merges       ? VIEW("gemma4")
+                                            : VIEW("llama");
+    gguf_write_string(w, "tokenizer.ggml.model", model);
     gguf_write_string(w, "tokenizer.ggml.pre",
                       v->is_sentencepiece ? VIEW("default") : view_of(v->pre));
     gguf_write_strings(w, "tokenizer.ggml.tokens", v->tokens, v->n_tokens);
     gguf_write_array(w, "tokenizer.ggml.token_type", GGUF_INT32, v->kinds, v->n_tokens);
     if (v->scores)
         gguf_write_array(w, "tokenizer.ggml.scores", GGUF_FLOAT32, v->scores, v->n_tokens);
-    else
+    if (!v->scores || lists_merges)
         gguf_write_strings(w, "tokenizer.ggml.merges", v->merges, v->n_merges);
     write_id(w, "tokenizer.ggml.bos_token_id", v->bos >= 0 ? v->bos : bos, v);
     write_id(w, "tokenizer.ggml.eos_token_id", v->eos >= 0 ? v->eos : eos, v);

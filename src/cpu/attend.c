@@ -34,25 +34,24 @@ void pass_attend_plan(cpu_executor *ex)
                 ex->n_workers > 1 && (uint64_t)ex->n_rows * ex->n_chunks <= ex->partials_max;
 }
 
-uint32_t pass_attend_units(const cpu_executor *ex)
+uint32_t pass_attend_units(const cpu_executor *ex, const step_op *op)
 {
-    return ex->n_groups * ex->program->shape.n_kv_heads * (ex->split ? ex->n_chunks : 1);
+    return ex->n_groups * op->n_kv_heads * (ex->split ? ex->n_chunks : 1);
 }
 
 /* Softmax over one chunk, from nothing: the pages of it that some row of the group sees. */
 static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group *g,
                          uint32_t kv_head, uint32_t chunk, pass_scratch *scratch)
 {
-    const step_shape *s = &ex->program->shape;
     const kv_sequence *sequence = ex->rows[g->row].sequence;
-    uint32_t heads = pass_heads_of_one(ex, op), n_q = g->n_rows * heads;
+    uint32_t heads = pass_heads_of_one(op), n_q = g->n_rows * heads;
     uint32_t group_first, group_end, unused, n_pages = 0;
     kernel_kv_page pages[PASS_CHUNK_PAGES];
     visible(ex, op, g->row, &group_first, &unused);
     visible(ex, op, g->row + g->n_rows - 1, &unused, &group_end);
     for (uint32_t i = 0; i < n_q; i++)
         scratch->state[0][i] = (kernel_softmax_state){-INFINITY, 0};
-    memset(scratch->out[0], 0, (size_t)n_q * s->head_dim * sizeof(float));
+    memset(scratch->out[0], 0, (size_t)n_q * op->head_dim * sizeof(float));
 
     uint32_t page = chunk * PASS_CHUNK_PAGES, end = page + PASS_CHUNK_PAGES;
     if (page < group_first / KERNEL_PAGE) page = group_first / KERNEL_PAGE;
@@ -70,15 +69,26 @@ static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group
     }
     ex->k->attend[kv_sequence_type(sequence)](
         scratch->state[0], scratch->out[0], pass_query(ex, op, g->row, kv_head * heads), pages,
-        n_pages, scratch->first, scratch->end, n_q, s->head_dim);
+        n_pages, scratch->first, scratch->end, n_q, op->head_dim);
+}
+
+/* a [head_dim] times the softplus of its gate or gates. */
+static void open_gates(const cpu_executor *ex, const step_op *op, float *a, uint32_t row,
+                       uint32_t head)
+{
+    const float *gate = ex->gates + ((size_t)row * op->n_heads + head) * op->n_gates;
+    float open = kernel_softplus_ref(gate[0]);
+    for (uint32_t d = 0; d < op->head_dim; d++) {
+        if (d > 0 && op->n_gates > 1) open = kernel_softplus_ref(gate[d]);
+        a[d] *= open;
+    }
 }
 
 /* The sink takes part in the sum once; then weights become a distribution. */
 static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_state state,
                    const float *sum, uint32_t row, uint32_t head)
 {
-    const step_shape *s = &ex->program->shape;
-    float *to = ex->attended.f + ((size_t)row * op->n_heads + head) * s->head_dim;
+    float *to = ex->attended.f + ((size_t)row * op->n_heads + head) * op->head_dim;
     float scale = 1, total = state.sum;
     if (op->sinks) {
         float sink = op->sinks[head], max = state.max > sink ? state.max : sink;
@@ -86,39 +96,38 @@ static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_sta
         total = total * scale + kernel_exp_ref(sink - max);
     }
     scale /= total;
-    for (uint32_t d = 0; d < s->head_dim; d++) to[d] = sum[d] * scale;
+    for (uint32_t d = 0; d < op->head_dim; d++) to[d] = sum[d] * scale;
     kernel_attend_result_fn *result =
         ex->k->attend_result[kv_sequence_type(ex->rows[row].sequence)];
-    if (result) result(to, s->head_dim);
+    if (result) result(to, op->head_dim);
+    if (op->n_gates) open_gates(ex, op, to, row, head);
     if (!op->is_gated) return;
-    float *gate = ex->gates + ((size_t)row * op->n_heads + head) * s->head_dim;
-    ex->k->sigmoid_gated(gate, to, s->head_dim);
-    memcpy(to, gate, s->head_dim * sizeof *to);
+    float *gate = ex->gates + ((size_t)row * op->n_heads + head) * op->head_dim;
+    ex->k->sigmoid_gated(gate, to, op->head_dim);
+    memcpy(to, gate, op->head_dim * sizeof *to);
 }
 
 static void keep_partials(cpu_executor *ex, const step_op *op, const attend_group *g,
                           uint32_t kv_head, uint32_t chunk, const pass_scratch *scratch)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t heads = pass_heads_of_one(ex, op);
+    uint32_t heads = pass_heads_of_one(op);
     for (uint32_t r = 0; r < g->n_rows; r++) {
         size_t at = ((size_t)(g->row + r) * ex->n_chunks + chunk) * op->n_heads + kv_head * heads;
         memcpy(ex->part_state + at, scratch->state[0] + r * heads,
                heads * sizeof *ex->part_state);
-        memcpy(ex->part_out + at * s->head_dim, scratch->out[0] + (size_t)r * heads * s->head_dim,
-               (size_t)heads * s->head_dim * sizeof(float));
+        memcpy(ex->part_out + at * op->head_dim, scratch->out[0] + (size_t)r * heads * op->head_dim,
+               (size_t)heads * op->head_dim * sizeof(float));
     }
 }
 
 /* Unit: (group, kv head), and when split (group, kv head, chunk). */
 void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t heads = pass_heads_of_one(ex, op), d = s->head_dim;
+    uint32_t heads = pass_heads_of_one(op), d = op->head_dim;
     uint32_t only = ex->split ? unit % ex->n_chunks : 0;
     if (ex->split) unit /= ex->n_chunks;
-    const attend_group *g = &ex->groups[unit / s->n_kv_heads];
-    uint32_t kv_head = unit % s->n_kv_heads, n_q = g->n_rows * heads;
+    const attend_group *g = &ex->groups[unit / op->n_kv_heads];
+    uint32_t kv_head = unit % op->n_kv_heads, n_q = g->n_rows * heads;
     if (ex->split) {
         attend_chunk(ex, op, g, kv_head, only, scratch);
         keep_partials(ex, op, g, kv_head, only, scratch);
@@ -144,17 +153,16 @@ void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratc
 
 void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head)
 {
-    const step_shape *s = &ex->program->shape;
     uint32_t first, end;
     visible(ex, op, row, &first, &end);
     kernel_softmax_state state = {-INFINITY, 0};
     float sum[512] = {0};
-    CHECK(s->head_dim <= ARRAY_LEN(sum));
+    CHECK(op->head_dim <= ARRAY_LEN(sum));
     for (uint32_t c = first / PASS_CHUNK_TOKENS; c * PASS_CHUNK_TOKENS < end; c++) {
         size_t at = ((size_t)row * ex->n_chunks + c) * op->n_heads + head;
         if (ex->part_state[at].sum > 0)
-            ex->k->attend_join(&state, sum, &ex->part_state[at], ex->part_out + at * s->head_dim,
-                               s->head_dim);
+            ex->k->attend_join(&state, sum, &ex->part_state[at], ex->part_out + at * op->head_dim,
+                               op->head_dim);
     }
     finish(ex, op, state, sum, row, head);
 }

@@ -11,6 +11,14 @@ void cpu_kv_windows(const step_program *program, uint32_t *windows)
             windows[program->ops[i].layer] = program->ops[i].window;
 }
 
+void cpu_kv_heads(const step_program *program, kv_heads *heads)
+{
+    for (uint32_t i = 0; i < program->n_ops; i++) {
+        const step_op *op = &program->ops[i];
+        if (step_writes_kv(op)) heads[op->layer] = (kv_heads){op->n_kv_heads, op->head_dim};
+    }
+}
+
 size_t cpu_state_floats(const step_program *program)
 {
     const step_recurrence *r = &program->shape.linear;
@@ -37,9 +45,11 @@ typedef struct {
     bool hidden_f, experts_f;
     uint32_t hidden_q, experts_q, normed_q, attended_q;
     size_t hidden_values, hidden_groups; /* of all rows or entries, of the widest step */
-    bool branch, whole, gates;
+    bool branch, waiting, whole, gates;
+    uint32_t heads_of_one, qkv_rows; /* at most: of a KV head; of a unit of QKV */
 } needs;
 
+static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static needs find_needs(const step_program *p, uint32_t rows_max)
@@ -51,7 +61,8 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
         size_t rows = rows_max;
         n.branch |= op->norm_behind != NULL;
         n.whole |= op->is_row_norm;
-        n.gates |= op->kind == STEP_QKV && op->is_gated;
+        n.waiting |= op->waits;
+        n.gates |= op->kind == STEP_QKV && (op->is_gated || op->n_gates);
         switch (op->kind) {
         case STEP_EXPERTS_DOWN: rows *= p->shape.n_experts_used; /* fall through */
         case STEP_FFN_DOWN:
@@ -67,7 +78,11 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             break;
         case STEP_OUT: n.attended_q |= acts; break;
         case STEP_QKV:
+            n.heads_of_one = greater(n.heads_of_one, pass_heads_of_one(op));
+            n.qkv_rows = greater(n.qkv_rows, pass_qkv_heads(op) * op->head_dim); /* fall through */
         case STEP_LINEAR_IN:
+        case STEP_LAYER_INPUTS:
+        case STEP_LAYER_GATE:
         case STEP_FFN_UP:
         case STEP_ROUTE:
         case STEP_HEAD: n.normed_q |= acts; break;
@@ -164,14 +179,19 @@ static void take_all(cpu_executor *ex, carve *c)
     const uint32_t n_attended = n_q > n_values ? n_q : n_values;
     uint32_t entries = s->n_experts ? m * s->n_experts_used : 0;
     uint32_t block_rows = PASS_HEAD_PANELS * KERNEL_PANEL_ROWS / 2;
-    uint32_t kv_rows = (uint32_t)size_round_up(ex->qkv_heads * s->head_dim, KERNEL_PANEL_ROWS);
-    if (block_rows < kv_rows) block_rows = kv_rows;
+    block_rows = greater(block_rows, (uint32_t)size_round_up(need.qkv_rows, KERNEL_PANEL_ROWS));
+    ex->attend_tokens = PASS_ATTEND_ROWS / greater(need.heads_of_one, 1);
+    ex->attend_tokens = greater(ex->attend_tokens, 1);
+    ex->attend_rows = ex->attend_tokens * need.heads_of_one;
     ex->x = take(c, (size_t)m * s->n_embd, sizeof(float));
     for (uint32_t t = 0; t < s->n_ropes; t++) {
         ex->cosine[t] = take(c, (size_t)m * s->ropes[t].n_rot / 2, sizeof(float));
         ex->sine[t] = take(c, (size_t)m * s->ropes[t].n_rot / 2, sizeof(float));
     }
     ex->branch = need.branch ? take(c, (size_t)m * s->n_embd, sizeof(float)) : NULL;
+    ex->waiting = need.waiting ? take(c, (size_t)m * s->n_embd, sizeof(float)) : NULL;
+    if (s->n_layer_input)
+        ex->layer_inputs = take(c, (size_t)m * s->n_layers * s->n_layer_input, sizeof(float));
     ex->whole = need.whole ? take(c, m * pass_whole_width(s), sizeof(float)) : NULL;
     ex->queries = take(c, (size_t)m * s->n_heads, ex->query_bytes);
     ex->gates = need.gates ? take(c, (size_t)m * n_q, sizeof(float)) : NULL;
@@ -211,12 +231,6 @@ int cpu_executor_open(cpu_executor **out, const step_program *program, const ker
     ex->workers = workers;
     ex->n_workers = team_n_workers(workers);
     ex->rows_max = rows_max;
-    /* Heads whose rows fill whole panels, and at least 64 rows of them. */
-    uint32_t heads = 1, per_kv = s->n_heads / s->n_kv_heads;
-    while (heads * s->head_dim % KERNEL_PANEL_ROWS) heads++;
-    ex->qkv_heads = heads * divide_up(64, heads * s->head_dim);
-    ex->attend_tokens = per_kv >= PASS_ATTEND_ROWS ? 1 : PASS_ATTEND_ROWS / per_kv;
-    ex->attend_rows = ex->attend_tokens * per_kv;
     for (int type = 0; type < KERNEL_KV_TYPE_END; type++) {
         size_t query = kernel_query_bytes((kernel_kv_type)type, s->head_dim);
         if (ex->query_bytes < query) ex->query_bytes = query;
@@ -267,6 +281,20 @@ static uint32_t head_units(const cpu_executor *ex, const step_op *op)
     return units(op->w[0], PASS_HEAD_PANELS, step_parts(op) * ex->n_head_rows);
 }
 
+static void plan_head(cpu_executor *ex, uint32_t *n, uint32_t i)
+{
+    const step_op *op = &ex->program->ops[i];
+    if (ex->search.on) {
+        add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
+        add_phase(ex, n, i, STAGE_SCREEN, head_units(ex, op));
+        add_phase(ex, n, i, STAGE_MARK, ex->n_head_rows);
+        add_phase(ex, n, i, STAGE_SEARCH, divide_up(op->w[0]->n_panels, PASS_HEAD_PANELS));
+        return;
+    }
+    if (ex->n_head_rows > 1) add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
+    add_phase(ex, n, i, STAGE_MAIN, head_units(ex, op));
+}
+
 /* One row is prepared by each worker for itself, which is cheaper than a phase; more rows are
  * shared out in a phase of their own. */
 static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
@@ -283,7 +311,7 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         if (op->is_row_norm) add_phase(ex, n, i, STAGE_FINISH, m);
         break;
     case STEP_ATTEND:
-        add_phase(ex, n, i, STAGE_MAIN, pass_attend_units(ex));
+        add_phase(ex, n, i, STAGE_MAIN, pass_attend_units(ex, op));
         if (ex->split) add_phase(ex, n, i, STAGE_JOIN, m * op->n_heads);
         break;
     case STEP_OUT:
@@ -299,6 +327,15 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
         if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
         break;
+    case STEP_LAYER_INPUTS:
+        add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        add_phase(ex, n, i, STAGE_FINISH, m);
+        break;
+    case STEP_LAYER_GATE:
+        add_phase(ex, n, i, STAGE_PREPARE, m);
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_UP_PANELS, m));
+        break;
     case STEP_LINEAR_IN:
         if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, pass_linear_units(ex, op));
@@ -312,26 +349,19 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, pass_route_units(ex, op));
         add_phase(ex, n, i, STAGE_PICK, 1);
-        if (m > 1) add_phase(ex, n, i, STAGE_GATHER, used);
         break;
     case STEP_EXPERTS_UP:
+        if (op->norm) add_phase(ex, n, i, STAGE_PREPARE, m);
+        if (m > 1) add_phase(ex, n, i, STAGE_GATHER, used);
         add_phase(ex, n, i, STAGE_MAIN,
                   smaller(used, s->n_experts) * divide_up(w->n_panels, PASS_UP_PANELS));
         break;
     case STEP_EXPERTS_DOWN:
         add_phase(ex, n, i, STAGE_MAIN, divide_up(w->n_panels, PASS_BLOCK_PANELS));
+        if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
         break;
     case STEP_HEAD:
-        if (ex->n_head_rows == 0) break;
-        if (ex->search.on) {
-            add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
-            add_phase(ex, n, i, STAGE_SCREEN, head_units(ex, op));
-            add_phase(ex, n, i, STAGE_MARK, ex->n_head_rows);
-            add_phase(ex, n, i, STAGE_SEARCH, divide_up(w->n_panels, PASS_HEAD_PANELS));
-            break;
-        }
-        if (ex->n_head_rows > 1) add_phase(ex, n, i, STAGE_PREPARE, ex->n_head_rows);
-        add_phase(ex, n, i, STAGE_MAIN, head_units(ex, op));
+        if (ex->n_head_rows) plan_head(ex, n, i);
         break;
     }
 }
@@ -388,7 +418,8 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
     const uint32_t n_parts = ex->program->shape.linear.n_key_heads;
     const bool is_linear = op->kind == STEP_QKV || op->kind == STEP_OUT ||
                            op->kind == STEP_FFN_UP || op->kind == STEP_FFN_DOWN ||
-                           op->kind == STEP_LINEAR_IN || op->kind == STEP_HEAD;
+                           op->kind == STEP_LINEAR_IN || op->kind == STEP_HEAD ||
+                           op->kind == STEP_LAYER_INPUTS || op->kind == STEP_LAYER_GATE;
     const pass_rows in = is_linear ? input(ex, op, phase, scratch) : (pass_rows){0};
     switch (op->kind) {
     case STEP_EMBED: pass_embed(ex, op, unit, unit + 1); break;
@@ -399,6 +430,8 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
     case STEP_DELTA: pass_delta(ex, op, unit, scratch); break;
     case STEP_OUT:
     case STEP_FFN_DOWN: pass_out(ex, op, &in, unit, scratch); break;
+    case STEP_LAYER_INPUTS: pass_layer_inputs(ex, op, &in, unit); break;
+    case STEP_LAYER_GATE:
     case STEP_FFN_UP: pass_ffn_up(ex, op, &in, unit, scratch); break;
     case STEP_ROUTE: pass_route(ex, op, unit); break;
     case STEP_EXPERTS_UP: pass_experts_up(ex, op, unit, scratch); break;
@@ -433,6 +466,8 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
         for (uint32_t u = first; u < end; u++)
             if (op->kind == STEP_DELTA)
                 pass_delta_finish(ex, op, u);
+            else if (op->kind == STEP_LAYER_INPUTS)
+                pass_layer_inputs_finish(ex, op, u);
             else
                 pass_qkv_finish(ex, op, u);
         break;

@@ -73,7 +73,8 @@ bool cpu_executor_searched(const cpu_executor *ex);
 /* Bytes of the head that the last pass read beyond those of the screen; 0 without one. */
 uint64_t cpu_executor_head_bytes(const cpu_executor *ex);
 
-/* The windows of the program's KV layers: [shape.n_kv_layers] for a kv_layout. */
+/* The windows and the heads of the program's KV layers: [shape.n_kv_layers] for a kv_layout. */
 void cpu_kv_windows(const step_program *program, uint32_t *windows);
+void cpu_kv_heads(const step_program *program, kv_heads *heads);
 
 #endif

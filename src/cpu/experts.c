@@ -127,6 +127,7 @@ static void choose(cpu_executor *ex, const step_op *op, uint32_t row)
     sum = sum > 6.103515625e-5f ? sum : 6.103515625e-5f;
     if (!s->weights_sum_to_one) sum = 1;
     for (uint32_t i = 0; i < k; i++) weight[i] = weight[i] / sum * s->routing_scale;
+    for (uint32_t i = 0; op->expert_scale && i < k; i++) weight[i] *= op->expert_scale[chosen[i]];
 }
 
 /* Counting sort of (row, rank) by expert; rows stay in order within an expert. */
@@ -213,6 +214,9 @@ void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
     uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     const pass_rows hidden = pass_rows_of(&ex->hidden, w->cols);
+    float *sum = op->norm_behind ? ex->branch : ex->x;
+    for (uint32_t r = 0; op->norm_behind && r < ex->n_rows; r++)
+        memset(sum + (size_t)r * w->rows + first, 0, n * sizeof *sum);
     for (uint32_t a = 0; a < ex->routes.n_active; a++) {
         uint32_t expert = ex->routes.active[a], end = ex->routes.begin[a + 1];
         const float *bias = op->bias[0] ? op->bias[0] + (size_t)expert * w->rows + first : NULL;
@@ -222,7 +226,7 @@ void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
             pass_matmul(ex, y, stride, w, expert, panel, n_panels, &hidden, e, n_rows);
             for (uint32_t r = 0; r < n_rows; r++, y += stride) {
                 if (bias) ex->k->add(y, bias, n);
-                ex->k->add_scaled(ex->x + (size_t)ex->routes.row[e + r] * w->rows + first, y,
+                ex->k->add_scaled(sum + (size_t)ex->routes.row[e + r] * w->rows + first, y,
                                   ex->routes.weight[e + r], n);
             }
         }

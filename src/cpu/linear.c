@@ -10,6 +10,7 @@ static uint32_t acts_of(const step_op *op)
     if (op->kind != STEP_ROUTE) return acts;
     do {
         op++;
+        if (op->kind == STEP_EXPERTS_UP && op->norm) break; /* it prepares its own */
         if (op->kind != STEP_FFN_DOWN) acts |= step_acts(op);
     } while (op->kind != STEP_EXPERTS_UP);
     return acts;
@@ -45,6 +46,8 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
     if (op->kind == STEP_OUT) {
         n = op->w[0]->cols;
         in = f = ex->attended.f + (size_t)row * n;
+    } else if (!op->norm) {
+        memcpy(f, in, n * sizeof *f);
     } else if (s->norm_kind == STEP_NORM_RMS) {
         ex->k->rms_norm(f, in, op->norm, n, s->norm_eps);
         in = f;
@@ -102,7 +105,7 @@ static void finish_head(const cpu_executor *ex, const step_op *op, const float *
                         float *head, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
-    if (head_norm) ex->k->rms_norm(head, head, head_norm, s->head_dim, s->norm_eps);
+    if (head_norm) ex->k->rms_norm(head, head, head_norm, op->head_dim, s->norm_eps);
     if (op->rope == STEP_NO_ROPE) return;
     const uint32_t half = s->ropes[op->rope].n_rot / 2;
     const float *cosine = ex->cosine[op->rope] + (size_t)row * half;
@@ -113,12 +116,23 @@ static void finish_head(const cpu_executor *ex, const step_op *op, const float *
         ex->k->rope_adjacent(head, cosine, sine, half);
 }
 
+/* Units of a tile: of keys with values, of queries, and of gates. */
+typedef struct {
+    uint32_t n_kv, n_q, n_gate;
+} qkv_units;
+
+static qkv_units units_of(const step_op *op)
+{
+    const uint32_t heads = pass_qkv_heads(op);
+    return (qkv_units){.n_kv = op->w[1] ? divide_up(op->n_kv_heads, heads) : 0,
+                       .n_q = divide_up(op->n_heads, heads),
+                       .n_gate = op->w[3] ? divide_up(op->w[3]->n_panels, PASS_BLOCK_PANELS) : 0};
+}
+
 uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t per_tile =
-        divide_up(op->n_heads, ex->qkv_heads) + divide_up(s->n_kv_heads, ex->qkv_heads);
-    return per_tile * divide_up(ex->n_rows, PASS_TILE);
+    const qkv_units n = units_of(op);
+    return (n.n_kv + n.n_q + n.n_gate) * divide_up(ex->n_rows, PASS_TILE);
 }
 
 /* What a row's q is multiplied by: the scale of attention, and its growth with the position. */
@@ -134,7 +148,7 @@ static float query_scale(const cpu_executor *ex, const step_op *op, uint32_t row
 static void finish_queries(const cpu_executor *ex, const step_op *op, const float *head_norm,
                            float *q, uint32_t head, uint32_t n_heads, uint32_t row)
 {
-    const uint32_t d = ex->program->shape.head_dim, n = n_heads * d;
+    const uint32_t d = op->head_dim, n = n_heads * d;
     const float scale = query_scale(ex, op, row);
     kernel_kv_type type = kv_sequence_type(ex->rows[row].sequence);
     for (uint32_t h = 0; h < n_heads; h++) finish_head(ex, op, head_norm, q + h * d, row);
@@ -144,11 +158,14 @@ static void finish_queries(const cpu_executor *ex, const step_op *op, const floa
 }
 
 static void finish_keys(const cpu_executor *ex, const step_op *op, const float *head_norm,
-                        float *k, const float *v, uint32_t head, uint32_t n_heads, uint32_t row)
+                        float *k, float *v, uint32_t head, uint32_t n_heads, uint32_t row)
 {
-    const uint32_t d = ex->program->shape.head_dim;
+    const uint32_t d = op->head_dim;
+    const float eps = ex->program->shape.norm_eps;
     const cpu_row *to = &ex->rows[row];
+    if (!op->w[2]) memcpy(v, k, (size_t)n_heads * d * sizeof *v);
     for (uint32_t h = 0; h < n_heads; h++) {
+        if (op->head_norm[2]) ex->k->rms_norm(v + h * d, v + h * d, op->head_norm[2], d, eps);
         finish_head(ex, op, head_norm, k + h * d, row);
         kv_page page =
             kv_sequence_page(to->sequence, op->layer, head + h, to->position / KERNEL_PAGE);
@@ -161,8 +178,8 @@ static void finish_keys(const cpu_executor *ex, const step_op *op, const float *
 static float *whole_row(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t which)
 {
     const step_shape *s = &ex->program->shape;
-    const size_t before = which == 0 ? 0 : op->n_heads + (which - 1) * s->n_kv_heads;
-    return ex->whole + row * pass_whole_width(s) + before * s->head_dim;
+    const size_t before = which == 0 ? 0 : op->n_heads + (which - 1) * op->n_kv_heads;
+    return ex->whole + row * pass_whole_width(s) + before * op->head_dim;
 }
 
 void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row)
@@ -170,18 +187,18 @@ void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row)
     const step_shape *s = &ex->program->shape;
     float *q = whole_row(ex, op, row, 0), *k = whole_row(ex, op, row, 1);
     if (op->head_norm[0])
-        ex->k->rms_norm(q, q, op->head_norm[0], op->n_heads * s->head_dim, s->norm_eps);
+        ex->k->rms_norm(q, q, op->head_norm[0], op->n_heads * op->head_dim, s->norm_eps);
     if (op->head_norm[1])
-        ex->k->rms_norm(k, k, op->head_norm[1], s->n_kv_heads * s->head_dim, s->norm_eps);
+        ex->k->rms_norm(k, k, op->head_norm[1], op->n_kv_heads * op->head_dim, s->norm_eps);
     finish_queries(ex, op, NULL, q, 0, op->n_heads, row);
-    finish_keys(ex, op, NULL, k, whole_row(ex, op, row, 2), 0, s->n_kv_heads, row);
+    finish_keys(ex, op, NULL, k, whole_row(ex, op, row, 2), 0, op->n_kv_heads, row);
 }
 
 /* q of a row has a gate after each head: they go where attention's result will be. */
 static void take_gates(const cpu_executor *ex, const step_op *op, float *q, uint32_t head,
                        uint32_t n_heads, uint32_t row)
 {
-    const uint32_t d = ex->program->shape.head_dim;
+    const uint32_t d = op->head_dim;
     float *gate = ex->gates + ((size_t)row * op->n_heads + head) * d;
     for (uint32_t h = 0; h < n_heads; h++) {
         memcpy(gate + h * d, q + (2 * h + 1) * d, d * sizeof *q);
@@ -192,7 +209,7 @@ static void take_gates(const cpu_executor *ex, const step_op *op, float *q, uint
 static void queries(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t head,
                     uint32_t n_heads, uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
-    const uint32_t d = pass_query_rows(ex, op);
+    const uint32_t d = pass_query_rows(op);
     uint32_t first = head * d, n = n_heads * d;
     uint32_t n_panels = divide_up(n, KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
@@ -211,12 +228,12 @@ static void queries(cpu_executor *ex, const step_op *op, const pass_rows *in, ui
 static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t head,
                         uint32_t n_heads, uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
-    uint32_t d = ex->program->shape.head_dim, first = head * d, n = n_heads * d;
+    uint32_t d = op->head_dim, first = head * d, n = n_heads * d;
     uint32_t panel = first / KERNEL_PANEL_ROWS, n_panels = divide_up(n, KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     float *k = scratch->y, *v = scratch->y + PASS_TILE * stride;
     pass_matmul(ex, k, stride, op->w[1], 0, panel, n_panels, in, row, n_rows);
-    pass_matmul(ex, v, stride, op->w[2], 0, panel, n_panels, in, row, n_rows);
+    if (op->w[2]) pass_matmul(ex, v, stride, op->w[2], 0, panel, n_panels, in, row, n_rows);
     for (uint32_t r = row; r < row + n_rows; r++, k += stride, v += stride) {
         if (op->bias[1]) ex->k->add(k, op->bias[1] + first, n);
         if (op->bias[2]) ex->k->add(v, op->bias[2] + first, n);
@@ -229,24 +246,37 @@ static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in
     }
 }
 
-/* Units of a tile: keys with values, then queries, qkv_heads heads each.  Those that take longest
- * come first, so that the last ones even out what is left. */
+/* A block of w[3]'s rows: what attention's result will be multiplied by. */
+static void gates(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t block,
+                  uint32_t row, uint32_t n_rows, pass_scratch *scratch)
+{
+    const model_matrix *w = op->w[3];
+    const uint32_t panel = block * PASS_BLOCK_PANELS, first = panel * KERNEL_PANEL_ROWS;
+    const uint32_t n_panels = smaller(w->n_panels - panel, PASS_BLOCK_PANELS);
+    const uint32_t stride = n_panels * KERNEL_PANEL_ROWS, n = smaller(w->rows - first, stride);
+    const float *y = scratch->y;
+    pass_matmul(ex, scratch->y, stride, w, 0, panel, n_panels, in, row, n_rows);
+    for (uint32_t r = row; r < row + n_rows; r++, y += stride)
+        memcpy(ex->gates + (size_t)r * w->rows + first, y, n * sizeof *y);
+}
+
+/* Units of a tile: keys with values, then queries, then gates.  Those that take longest come first,
+ * so that the last ones even out what is left. */
 void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
               pass_scratch *scratch)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t n_q = divide_up(op->n_heads, ex->qkv_heads);
-    uint32_t n_kv = divide_up(s->n_kv_heads, ex->qkv_heads);
-    uint32_t row = unit / (n_q + n_kv) * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
-    unit %= n_q + n_kv;
-    if (unit < n_kv) {
-        uint32_t head = unit * ex->qkv_heads;
-        keys_values(ex, op, in, head, smaller(s->n_kv_heads - head, ex->qkv_heads), row, n_rows,
-                    scratch);
+    const qkv_units n = units_of(op);
+    const uint32_t all = n.n_kv + n.n_q + n.n_gate, heads = pass_qkv_heads(op);
+    const uint32_t row = unit / all * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);
+    unit %= all;
+    if (unit < n.n_kv) {
+        const uint32_t head = unit * heads;
+        keys_values(ex, op, in, head, smaller(op->n_kv_heads - head, heads), row, n_rows, scratch);
+    } else if (unit < n.n_kv + n.n_q) {
+        const uint32_t head = (unit - n.n_kv) * heads;
+        queries(ex, op, in, head, smaller(op->n_heads - head, heads), row, n_rows, scratch);
     } else {
-        uint32_t head = (unit - n_kv) * ex->qkv_heads;
-        queries(ex, op, in, head, smaller(op->n_heads - head, ex->qkv_heads), row, n_rows,
-                scratch);
+        gates(ex, op, in, unit - n.n_kv - n.n_q, row, n_rows, scratch);
     }
 }
 
@@ -284,9 +314,19 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
 void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
-    float *y = ex->branch + (size_t)row * s->n_embd;
+    const size_t at = (size_t)row * s->n_embd;
+    float *y = ex->branch + at, *x = ex->x + at;
     ex->k->rms_norm(y, y, op->norm_behind, s->n_embd, s->norm_eps);
-    add_residual(ex, ex->x + (size_t)row * s->n_embd, y, s->n_embd);
+    if (op->waits) {
+        memcpy(ex->waiting + at, y, s->n_embd * sizeof *y);
+        return;
+    }
+    if (op->norm_of_sum) {
+        ex->k->add(y, ex->waiting + at, s->n_embd);
+        ex->k->rms_norm(y, y, op->norm_of_sum, s->n_embd, s->norm_eps);
+    }
+    add_residual(ex, x, y, s->n_embd);
+    for (uint32_t i = 0; op->output_scale != 0 && i < s->n_embd; i++) x[i] *= op->output_scale;
 }
 
 /* To at most limit, and up to at least -limit. */
@@ -334,6 +374,10 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
     pass_block b = pass_block_at(w, PASS_UP_PANELS, ex->n_rows, unit);
     float *y[2] = {scratch->y, scratch->y + PASS_TILE * KERNEL_GROUP};
     for (int i = 0; i < 2; i++) {
+        if (i == 1 && op->kind == STEP_LAYER_GATE)
+            for (uint32_t r = 0; r < b.n_rows; r++)
+                memcpy(y[i] + r * KERNEL_GROUP, pass_layer_input(ex, op, b.row + r) + b.first,
+                       b.n * sizeof *y[i]);
         if (!op->w[i]) continue;
         pass_matmul(ex, y[i], KERNEL_GROUP, op->w[i], 0, b.panel, b.n_panels, in, b.row, b.n_rows);
         for (uint32_t r = 0; op->bias[i] && r < b.n_rows; r++)

@@ -117,7 +117,6 @@ struct cpu_executor {
     const kernel_table *k;
     team *workers;
     uint32_t rows_max, n_workers;
-    uint32_t qkv_heads;        /* heads in a unit of QKV: their rows fill whole panels */
     uint32_t attend_tokens;    /* tokens in an attend_group at most */
     uint32_t attend_rows;      /* query rows of a group at most */
     uint32_t partials_max;     /* rows x chunks that fit in part_* */
@@ -144,8 +143,10 @@ struct cpu_executor {
     pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD, in 8 bits [2 M] */
     pass_rows hidden;          /* of the feed-forward, or of entries of experts: pass_hidden() */
     float *branch;             /* [M][E] what a norm follows before it is added to x; or NULL */
+    float *waiting;            /* [M][E] what is added with that of the experts; or NULL */
+    float *layer_inputs;       /* [M][n_layers][n_layer_input]; or NULL */
     float *whole;              /* [M][pass_whole_width()] q, k and v before norms of whole rows */
-    float *gates;              /* [M][n_heads head_dim] of attention; or NULL */
+    float *gates;              /* [M][n_heads head_dim at most] of attention; or NULL */
     float *linear;             /* [M][pass_linear_width()] what LINEAR_IN makes */
     float *mixed;              /* [M][step_channels()] q, k and v after CONV */
     float *rates;              /* [M][2 n_value_heads] decay, beta */
@@ -233,27 +234,39 @@ static inline pass_rows pass_rows_of(const pass_rows *rows, uint32_t n_cols)
 }
 
 /* Rows of q in w[0] of QKV, for each head. */
-static inline uint32_t pass_query_rows(const cpu_executor *ex, const step_op *op)
+static inline uint32_t pass_query_rows(const step_op *op)
 {
-    return ex->program->shape.head_dim * (op->is_gated ? 2 : 1);
+    return op->head_dim * (op->is_gated ? 2 : 1);
+}
+
+/* Heads in a unit of QKV: their rows fill whole panels, and are 64 at least. */
+static inline uint32_t pass_qkv_heads(const step_op *op)
+{
+    uint32_t heads = 1;
+    while (heads * op->head_dim % KERNEL_PANEL_ROWS) heads++;
+    return heads * divide_up(64, heads * op->head_dim);
 }
 
 /* Heads that share a KV head. */
-static inline uint32_t pass_heads_of_one(const cpu_executor *ex, const step_op *op)
+static inline uint32_t pass_heads_of_one(const step_op *op)
 {
-    return op->n_heads / ex->program->shape.n_kv_heads;
+    return op->n_heads / op->n_kv_heads;
 }
 
 /* The query row of a head. */
 static inline uint8_t *pass_query(const cpu_executor *ex, const step_op *op, uint32_t row,
                                   uint32_t head)
 {
-    const step_shape *s = &ex->program->shape;
-    uint32_t heads = pass_heads_of_one(ex, op), at = head / heads * ex->rows_max + row;
+    uint32_t heads = pass_heads_of_one(op), at = head / heads * ex->rows_max + row;
     kernel_kv_type type = kv_sequence_type(ex->rows[row].sequence);
     return ex->queries +
-           ((size_t)at * heads + head % heads) * kernel_query_bytes(type, s->head_dim);
+           ((size_t)at * heads + head % heads) * kernel_query_bytes(type, op->head_dim);
 }
+
+/* layer_inputs.c: p of a row and of all layers, from the product to the end; and that of one. */
+void pass_layer_inputs(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit);
+void pass_layer_inputs_finish(cpu_executor *ex, const step_op *op, uint32_t row);
+const float *pass_layer_input(const cpu_executor *ex, const step_op *op, uint32_t row);
 
 /* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN, HEAD */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
@@ -302,7 +315,7 @@ void pass_search_learn(cpu_executor *ex);  /* at the end of a pass that had a he
 
 /* attend.c */
 void pass_attend_plan(cpu_executor *ex);
-uint32_t pass_attend_units(const cpu_executor *ex);
+uint32_t pass_attend_units(const cpu_executor *ex, const step_op *op);
 void pass_attend(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head);
 

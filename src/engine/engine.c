@@ -166,8 +166,10 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
     const step_program *program = model_program(e->model);
     const step_shape *s = &program->shape;
     uint32_t windows[512] = {0};
+    kv_heads heads[ARRAY_LEN(windows)];
     CHECK(s->n_kv_layers <= ARRAY_LEN(windows));
     cpu_kv_windows(program, windows);
+    cpu_kv_heads(program, heads);
     if (config->context_tokens_max > s->context_tokens)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "a context of %u tokens: the model was made for %u",
@@ -185,6 +187,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .n_layers = s->n_kv_layers,
         .n_kv_heads = s->n_kv_heads,
         .head_dim = s->head_dim,
+        .heads = heads,
         .windows = windows,
         .context_tokens = e->context_tokens_max,
         .batch_tokens = e->batch_tokens_max,

@@ -11,15 +11,18 @@ enum { PROBE_TOKENS = 4 };
 /* The pages of a sequence that was just computed, to its last token. */
 static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
 {
-    const step_shape *s = &model_program(e->model)->shape;
+    const step_program *p = model_program(e->model);
     uint64_t hash = PROBE_TOKENS;
-    size_t size = kernel_kv_bytes(e->kv_type, s->head_dim);
-    for (uint32_t layer = 0; layer < s->n_kv_layers; layer++)
-        for (uint32_t head = 0; head < s->n_kv_heads; head++) {
-            kv_page page = kv_sequence_page(seq, layer, head, 0);
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        const step_op *op = &p->ops[i];
+        if (!step_writes_kv(op)) continue;
+        size_t size = kernel_kv_bytes(e->kv_type, op->head_dim);
+        for (uint32_t head = 0; head < op->n_kv_heads; head++) {
+            kv_page page = kv_sequence_page(seq, op->layer, head, 0);
             hash = hash_bytes(page.keys, size, hash);
             hash = hash_bytes(page.values, size, hash);
         }
+    }
     return hash;
 }
 

@@ -16,7 +16,8 @@ int build_fail(builder *b, const char *format, ...)
     return b->status;
 }
 
-/* A number, or an array of one for each layer that are all the same. */
+/* A number, or an array of one for each layer that are all the same; if they may differ, the
+ * greatest. */
 static bool find_u64(builder *b, const char *name, uint64_t *value)
 {
     char key[128];
@@ -28,7 +29,12 @@ static bool find_u64(builder *b, const char *name, uint64_t *value)
         return false;
     *value = (uint64_t)gguf_item_i64(found, 0);
     for (uint64_t i = 1; i < found->n_items; i++) {
-        if (gguf_item_i64(found, i) == (int64_t)*value) continue;
+        const int64_t item = gguf_item_i64(found, i);
+        if (item == (int64_t)*value) continue;
+        if (b->varies && item >= 0) {
+            if ((uint64_t)item > *value) *value = (uint64_t)item;
+            continue;
+        }
         build_fail(b, "key %s differs by layer, which is not supported for this architecture", key);
         return false;
     }
@@ -57,6 +63,23 @@ uint32_t build_u32_or(builder *b, const char *name, uint32_t low, uint32_t high,
     uint64_t value;
     if (b->status) return 0;
     return find_u64(b, name, &value) ? build_u32(b, name, low, high) : otherwise;
+}
+
+uint32_t build_u32_of_layer(builder *b, const char *name, uint32_t layer, uint32_t low,
+                            uint32_t high, uint32_t otherwise)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", b->arch, name);
+    const gguf_value *value = gguf_find(b->file, key);
+    if (b->status || !value || value->type != GGUF_ARRAY)
+        return build_u32_or(b, name, low, high, otherwise);
+    const double x = (double)build_f32_of_layer(b, name, layer, 0);
+    if (b->status) return 0;
+    if (!(x >= low && x <= high)) {
+        build_fail(b, "key %s is %g for layer %u; it must be %u to %u", key, x, layer, low, high);
+        return 0;
+    }
+    return (uint32_t)x;
 }
 
 float build_f32_or(builder *b, const char *name, float otherwise)
@@ -231,6 +254,37 @@ const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t
         return NULL;
     }
     return build_vector_optional(b, name, layer, n);
+}
+
+const float *build_ones(builder *b, uint32_t n)
+{
+    const size_t padded = size_round_up(n, KERNEL_PANEL_ROWS);
+    if (b->status) return NULL;
+    float *out = arena_take(&b->vectors, padded * sizeof *out, MEMORY_ALIGN);
+    CHECK(out);
+    for (size_t i = 0; i < padded; i++) out[i] = i < n;
+    return out;
+}
+
+void build_times(builder *b, const float *vector, uint32_t n, float factor)
+{
+    if (b->status) return;
+    const size_t at = (size_t)((const uint8_t *)vector - b->vectors.base);
+    float *values = (float *)(void *)(b->vectors.base + at);
+    for (uint32_t i = 0; i < n; i++) values[i] *= factor;
+}
+
+const gguf_tensor *build_table(builder *b, const char *name, uint32_t n_cols)
+{
+    if (b->status) return NULL;
+    const gguf_tensor *t = gguf_find_tensor(b->file, name);
+    if (!t) build_fail(b, "tensor %s is missing", name);
+    else if (n_cols % block_values(t->type))
+        build_fail(b, "tensor %s: rows of %u values do not fill blocks of %s", name, n_cols,
+                   block_name(t->type));
+    else if (!check_dims(b, t, name, n_cols, b->program.shape.n_vocab, 1))
+        b->table = t;
+    return b->table;
 }
 
 step_op *build_op(builder *b, step_kind kind)

@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "model/program.h"
 
-enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 9, MODEL_LAYER_MATRICES_MAX = 13 };
+enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 10, MODEL_LAYER_MATRICES_MAX = 13 };
 
 typedef struct {
     const gguf_file *file;
@@ -20,10 +20,15 @@ typedef struct {
     model_matrix *matrices; /* [matrices_cap]: addresses stay */
     uint32_t n_matrices, matrices_cap;
     arena vectors;          /* norms, biases, frequencies as floats */
+    bool varies;            /* what arrays say by layer differs; the shape has the greatest */
+    uint32_t n_heads, n_kv_heads, head_dim, n_ff; /* of the layer to be built: the shape's, or by
+                               the family's file */
+    const gguf_tensor *table; /* whose rows are read from the file; or NULL */
     float attention_scale;
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
+    bool is_v_optional;     /* where there is no attn_v, values are keys before their norm */
     bool is_shared_gated;   /* it is times a gate of its own */
     const model_options *options;
     int status;
@@ -37,6 +42,8 @@ uint32_t build_u32_or(builder *b, const char *name, uint32_t low, uint32_t high,
                       uint32_t otherwise);
 float build_f32_or(builder *b, const char *name, float otherwise);
 /* A key that is a number, or one for each layer. */
+uint32_t build_u32_of_layer(builder *b, const char *name, uint32_t layer, uint32_t low,
+                            uint32_t high, uint32_t otherwise);
 float build_f32_of_layer(builder *b, const char *name, uint32_t layer, float otherwise);
 bool build_bool_or(builder *b, const char *name, bool otherwise);
 /* A factor above 0 that may be missing: 1. */
@@ -80,6 +87,8 @@ void build_embed(builder *b);
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
 /* Blocks after the last, for tokens further on (MTP), are not run: they are no layers. */
 void build_without_mtp(builder *b);
+/* The same without keys and values of its own: it reads those of layer `of`. */
+step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of);
 /* QKV, ATTEND and OUT, whose q has a gate after each head. */
 step_op *build_attention_gated(builder *b, uint32_t layer);
 /* delta_net.c: the keys of layers with a state; then LINEAR_IN, CONV, DELTA and OUT. */
@@ -91,6 +100,12 @@ step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
 /* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
  * one. */
 step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
+/* A tensor of n_vocab rows of n_cols values that are read from the file, one a token. */
+const gguf_tensor *build_table(builder *b, const char *name, uint32_t n_cols);
+/* A vector made here: n times 1. */
+const float *build_ones(builder *b, uint32_t n);
+/* A vector that was built times a factor. */
+void build_times(builder *b, const float *vector, uint32_t n, float factor);
 void build_head(builder *b);
 /* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows,
  * or the norms of those.  Both: CERIUM_ERR_MEMORY. */
@@ -112,6 +127,8 @@ void build_smollm3(builder *b);
 void build_seed_oss(builder *b);
 void build_granite(builder *b);
 void build_gemma3(builder *b);
+void build_gemma4(builder *b);
+void build_laguna(builder *b);
 void build_mellum(builder *b);
 void build_maple(builder *b);
 void build_glm4moe(builder *b);

@@ -12,7 +12,7 @@ struct model {
     const char *arch;
     uint8_t *panels;
     size_t panels_bytes;
-    uint32_t n_repack_items;
+    uint32_t n_repack_items, n_table_items; /* all; those of the table, which come last */
     uint64_t n_parameters;
 };
 
@@ -24,8 +24,8 @@ static const struct {
     {"qwen3moe", build_qwen3moe}, {"gpt-oss", build_gpt_oss}, {"starcoder2", build_starcoder2},
     {"mistral3", build_mistral3}, {"smollm3", build_smollm3}, {"seed_oss", build_seed_oss},
     {"granite", build_granite},   {"granitemoe", build_granite},
-    {"gemma3", build_gemma3},     {"mellum", build_mellum},   {"maple", build_maple},
-    {"glm4moe", build_glm4moe},
+    {"gemma3", build_gemma3},     {"gemma4", build_gemma4},   {"mellum", build_mellum},
+    {"maple", build_maple},       {"laguna", build_laguna},   {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
 };
@@ -86,6 +86,32 @@ static size_t matrix_bytes(const model_matrix *w)
     return size_round_up(panel_area(w) + bounds_area(w), 4096);
 }
 
+/* A table's rows are read from the file; that they are numbers is looked at once. */
+static uint64_t table_item_rows(const gguf_tensor *table)
+{
+    const uint64_t row = table->size / table->dims[1];
+    return row < REPACK_ITEM_BYTES ? REPACK_ITEM_BYTES / row : 1;
+}
+
+static uint32_t table_items(const gguf_tensor *table)
+{
+    if (!table) return 0;
+    const uint64_t rows = table_item_rows(table);
+    return (uint32_t)((table->dims[1] + rows - 1) / rows);
+}
+
+static int check_table(const model *m, uint32_t item)
+{
+    const gguf_tensor *t = m->b.table;
+    const uint64_t row = t->size / t->dims[1], first = item * table_item_rows(t);
+    const uint64_t left = t->dims[1] - first, want = table_item_rows(t);
+    const uint64_t n = left < want ? left : want;
+    const uint8_t *data = (const uint8_t *)t->data + first * row;
+    const bool is_finite = block_is_finite(t->type, data, n * t->dims[0]);
+    gguf_release(m->b.file, data, n * row);
+    return is_finite ? CERIUM_OK : CERIUM_ERR_FORMAT;
+}
+
 /* How many bytes all matrices take in one mapping. */
 static int measure_panels(model *m)
 {
@@ -100,6 +126,8 @@ static int measure_panels(model *m)
         m->n_repack_items += matrix_items(w);
     }
     m->panels_bytes = total;
+    m->n_table_items = table_items(m->b.table);
+    m->n_repack_items += m->n_table_items;
     return CERIUM_OK;
 }
 
@@ -203,8 +231,8 @@ static int take_builder_memory(model *m)
     snprintf(key, sizeof key, "%s.block_count", m->arch);
     gguf_get_u64(b->file, key, &layers);
     if (layers > MODEL_LAYERS_MAX) layers = MODEL_LAYERS_MAX;
-    b->ops_cap = (uint32_t)layers * MODEL_LAYER_OPS_MAX + 2;
-    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 3;
+    b->ops_cap = (uint32_t)layers * MODEL_LAYER_OPS_MAX + 3;
+    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 4;
     b->ops = memory_zalloc(b->ops_cap, sizeof *b->ops);
     b->matrices = memory_zalloc(b->matrices_cap, sizeof *b->matrices);
     if (!b->ops || !b->matrices) return CERIUM_ERR_MEMORY;
@@ -225,12 +253,16 @@ static uint64_t count_parameters(const gguf_file *file)
 static void number_layers(builder *b)
 {
     step_shape *s = &b->program.shape;
+    uint32_t kv_layer = 0;
     s->n_kv_layers = s->linear.n_layers = 0;
     for (uint32_t i = 0; i < b->program.n_ops; i++) {
         step_op *op = &b->ops[i];
         switch (op->kind) {
-        case STEP_QKV: op->layer = s->n_kv_layers++; break;
-        case STEP_ATTEND: op->layer = s->n_kv_layers - 1; break;
+        case STEP_QKV:
+            if (step_writes_kv(op)) op->layer = s->n_kv_layers++;
+            kv_layer = op->layer;
+            break;
+        case STEP_ATTEND: op->layer = kv_layer; break;
         case STEP_CONV: op->layer = s->linear.n_layers++; break;
         case STEP_DELTA: op->layer = s->linear.n_layers - 1; break;
         default: break;
@@ -350,6 +382,11 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
     return status;
 }
 
+static bool is_of_table(const model *m, uint32_t item)
+{
+    return item < m->n_repack_items && item >= m->n_repack_items - m->n_table_items;
+}
+
 /* The matrix of an item; *item becomes its own item. */
 static const model_matrix *matrix_of(const model *m, uint32_t *item)
 {
@@ -361,12 +398,14 @@ static const model_matrix *matrix_of(const model *m, uint32_t *item)
 
 view model_repack_tensor(const model *m, uint32_t item)
 {
-    return matrix_of(m, &item)->source->name;
+    return is_of_table(m, item) ? m->b.table->name : matrix_of(m, &item)->source->name;
 }
 
 int model_repack(const model *m, uint32_t item)
 {
     CHECK(m->panels);
+    if (is_of_table(m, item))
+        return check_table(m, item - (m->n_repack_items - m->n_table_items));
     const model_matrix *w = matrix_of(m, &item);
     uint32_t step = item_panels(w), per_matrix = (w->n_panels + step - 1) / step;
     uint32_t first = item % per_matrix * step;

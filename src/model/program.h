@@ -46,13 +46,15 @@ static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t
 
 typedef enum {
     STEP_EMBED = 0,        /* x = w[0][token] */
-    STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias; head norms; rope; KV write */
+    STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias, v = k without w[2]; head
+                              norms; rope; KV write.  Without w[1] only q */
     STEP_ATTEND = 2,       /* a = softmax(q k scale, sinks) v, in a window if there is one */
     STEP_OUT = 3,          /* x += residual_scale norm(w[0] a + bias[0]) */
     STEP_FFN_UP = 4,       /* n = norm(x); h = activation(w[0] n + bias[0], w[1] n + bias[1]) */
     STEP_FFN_DOWN = 5,     /* x += residual_scale norm(w[0] h + bias[0]) */
     STEP_ROUTE = 6,        /* n = norm(x); experts and their weights from w[0] n + bias[0] */
-    STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e) */
+    STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e); n is
+                              ROUTE's, or norm(x) where it has a norm */
     STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
     STEP_HEAD = 9,         /* logits = cap(logit_scale (w[0] norm(x) + bias[0])) */
     STEP_LINEAR_IN = 10,   /* n = norm(x); q k v = w[0] n, z = w[1] n, beta = w[2] n, alpha = w[3] n
@@ -61,6 +63,9 @@ typedef enum {
                               decay = e^(decay softplus(alpha + dt)), beta = sigmoid(beta) */
     STEP_DELTA = 12,       /* S *= decay; S += k (beta (v - k S)); a = head_norm(q S) silu(z).
                               Each head has a state S; OUT follows */
+    STEP_LAYER_INPUTS = 13, /* of every layer: p = (norm(w[0] x / sqrt(n_embd)) +
+                              sqrt(n_layer_input) table[token]) / sqrt(2) */
+    STEP_LAYER_GATE = 14,  /* h = activation(w[0] x, p of the layer); FFN_DOWN follows */
 } step_kind;
 /* An expert that every row takes is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that
  * of ROUTE, so it has no norm. */
@@ -112,10 +117,10 @@ enum { STEP_MATRICES_MAX = 4 };
 
 typedef struct {
     step_kind kind;
-    uint32_t layer;               /* of those with KV: QKV and ATTEND; of those with a state: CONV
-                                     and DELTA */
-    uint32_t n_heads;             /* QKV, ATTEND, OUT: at most the shape's; of KV heads all layers
-                                     have as many */
+    uint32_t layer;               /* of those with KV: QKV and ATTEND, which read what an earlier
+                                     one wrote where QKV has no w[1]; of those with a state: CONV
+                                     and DELTA; of all: LAYER_GATE */
+    uint32_t n_heads, n_kv_heads, head_dim; /* QKV, ATTEND: at most the shape's */
     uint32_t window;              /* ATTEND: tokens seen, the own one included; 0 = all */
     uint32_t rope;                /* QKV: which of the shape's tables, or STEP_NO_ROPE */
     float attention_scale;        /* QKV: of q k */
@@ -123,14 +128,24 @@ typedef struct {
     bool is_gated;                /* QKV: w[0] has after each head of q as many rows of a gate;
                                      ATTEND: a *= its sigmoid.  FFN_DOWN: what is added is times
                                      the sigmoid of ROUTE's w[1] n, one number */
+    uint32_t n_gates;             /* QKV, ATTEND: of each head, 1 or head_dim: a *= softplus(w[3] n)
+                                     of them, w[3] of QKV; 0: none */
     const float *norm;            /* [n_embd]; of x, where the kind has one */
     const float *norm_bias;       /* [n_embd] or NULL */
     const model_matrix *w[STEP_MATRICES_MAX];
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
-    const float *norm_behind;     /* OUT, FFN_DOWN: [n_embd] RMS norm of what is added to x */
-    const float *head_norm[2];    /* QKV: RMS norm of each q and k head, [head_dim], or of all heads
-                                     of a row, [heads][head_dim]; or NULL.  CONV: factors of q and
-                                     k [key_dim], which make norms of lengths; DELTA: [value_dim] */
+    const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of what is
+                                     added to x.  LAYER_INPUTS: [n_layer_input] */
+    bool waits;                   /* FFN_DOWN: what norm_behind makes is not added to x, but to what
+                                     that of the EXPERTS_DOWN after makes, and then */
+    const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */
+    float output_scale;           /* FFN_DOWN, EXPERTS_DOWN with norm_behind: x *= this; 0: no */
+    const float *head_norm[3];    /* QKV: RMS norm of each q, k and v head, [head_dim], or of all
+                                     heads of a row, [heads][head_dim]; or NULL.  CONV: factors of q
+                                     and k [key_dim], which make norms of lengths; DELTA:
+                                     [value_dim] */
+    const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
+    const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
     const float *decay, *dt;      /* CONV: [n_value_heads] */
     const float *sinks;           /* ATTEND: [n_heads] or NULL */
@@ -140,6 +155,9 @@ typedef struct {
     const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r and one
                                      part x, |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
+
+/* Whether a step makes keys and values; in w[1], which may be both. */
+static inline bool step_writes_kv(const step_op *op) { return op->kind == STEP_QKV && op->w[1]; }
 
 /* What activations the matrices of an op take in 8 bits: a bit for each kernel_acts. */
 static inline uint32_t step_acts(const step_op *op)
@@ -166,6 +184,7 @@ typedef struct {
     uint32_t n_kv_layers;                    /* of all: those with keys and values */
     step_recurrence linear;
     uint32_t n_heads, n_kv_heads, head_dim;
+    uint32_t n_layer_input;                  /* width of what LAYER_INPUTS makes of a layer; 0 */
     uint32_t n_ff;                           /* 0 when every layer has experts and no other */
     uint32_t n_experts, n_experts_used, n_ff_expert;
     uint32_t context_tokens;                 /* what the model was trained for */

@@ -18,8 +18,6 @@ void build_shape(builder *b, step_norm_kind norm)
     s->head_dim = build_u32_or(b, "attention.key_length", 2, HEAD_DIM_MAX, s->n_embd / s->n_heads);
     uint32_t value_dim = build_u32_or(b, "attention.value_length", 2, HEAD_DIM_MAX, s->head_dim);
     if (b->status) return;
-    if (s->n_heads % s->n_kv_heads)
-        build_fail(b, "%u query heads cannot share %u KV heads", s->n_heads, s->n_kv_heads);
     if (s->head_dim < 2 || s->head_dim > HEAD_DIM_MAX || s->head_dim % 2)
         build_fail(b, "a head of %u channels is not supported; even, 2 to %u", s->head_dim,
                    HEAD_DIM_MAX);
@@ -32,6 +30,10 @@ void build_shape(builder *b, step_norm_kind norm)
     b->attention_scale = build_f32_or(b, "attention.scale", 0);
     if (b->attention_scale == 0) b->attention_scale = 1.0f / sqrtf((float)s->head_dim);
     s->embedding_scale = s->residual_scale = s->logit_scale = 1;
+    b->n_heads = s->n_heads;
+    b->n_kv_heads = s->n_kv_heads;
+    b->head_dim = s->head_dim;
+    b->n_ff = s->n_ff;
 
     const gguf_tensor *embd = gguf_find_tensor(b->file, "token_embd.weight");
     if (!embd) {
@@ -86,7 +88,7 @@ static double yarn_frequency(const yarn *y, double frequency, uint32_t j)
 /* Channels that turn, of a key or all of a head. */
 static uint32_t rope_channels(builder *b, const char *key, uint32_t otherwise)
 {
-    uint32_t n = build_u32_or(b, key, 2, b->program.shape.head_dim, otherwise);
+    uint32_t n = build_u32_or(b, key, 2, b->head_dim, otherwise);
     if (!b->status && n % 2) build_fail(b, "%s %u is odd", key, n);
     return n;
 }
@@ -143,8 +145,9 @@ void build_rope(builder *b, step_rope kind, bool yarn_exact)
 void build_rope_windowed(builder *b, float base)
 {
     if (b->status) return;
-    uint32_t all = b->program.shape.ropes[0].n_rot;
-    step_rope_table *t = add_rope(b, rope_channels(b, "rope.dimension_count_swa", all));
+    const uint32_t all = b->program.shape.ropes[0].n_rot;
+    const uint32_t usual = all < b->head_dim ? all : b->head_dim;
+    step_rope_table *t = add_rope(b, rope_channels(b, "rope.dimension_count_swa", usual));
     base = build_f32_or(b, "rope.freq_base_swa", base);
     if (!b->status && base <= 1) build_fail(b, "rope.freq_base_swa is out of range");
     if (b->status) return;
@@ -200,37 +203,48 @@ static void take_qkv(builder *b, step_op *op, uint32_t n_q, uint32_t n_kv)
     if (op->is_gated) n_q *= 2;
     op->w[0] = build_matrix(b, "blk.%u.attn_q.weight", layer, n_q, n_embd);
     op->w[1] = build_matrix(b, "blk.%u.attn_k.weight", layer, n_kv, n_embd);
-    op->w[2] = build_matrix(b, "blk.%u.attn_v.weight", layer, n_kv, n_embd);
+    if (!b->is_v_optional || build_has(b, "blk.%u.attn_v.weight", layer))
+        op->w[2] = build_matrix(b, "blk.%u.attn_v.weight", layer, n_kv, n_embd);
     op->bias[0] = build_vector_optional(b, "blk.%u.attn_q.bias", layer, n_q);
     op->bias[1] = build_vector_optional(b, "blk.%u.attn_k.bias", layer, n_kv);
     op->bias[2] = build_vector_optional(b, "blk.%u.attn_v.bias", layer, n_kv);
 }
 
-static step_op *attention(builder *b, uint32_t layer, uint32_t window, bool is_gated)
+static step_op *attention(builder *b, uint32_t layer, uint32_t window, bool is_gated, bool has_kv)
 {
     step_shape *s = &b->program.shape;
-    uint32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_kv_heads * s->head_dim;
+    const uint32_t n_q = b->n_heads * b->head_dim, n_kv = b->n_kv_heads * b->head_dim;
+    if (!b->status && (!b->n_kv_heads || b->n_heads % b->n_kv_heads))
+        build_fail(b, "%u query heads cannot share %u KV heads", b->n_heads, b->n_kv_heads);
     step_op *op = build_op(b, STEP_QKV), *const qkv = op;
     op->layer = layer;
-    op->n_heads = s->n_heads;
+    op->n_heads = b->n_heads;
+    op->n_kv_heads = b->n_kv_heads;
+    op->head_dim = b->head_dim;
     op->window = window;
     op->is_gated = is_gated;
     op->attention_scale = b->attention_scale;
     op->norm = build_vector(b, "blk.%u.attn_norm.weight", layer, s->n_embd);
     op->norm_bias = build_vector_optional(b, "blk.%u.attn_norm.bias", layer, s->n_embd);
-    take_qkv(b, op, n_q, n_kv);
+    if (has_kv)
+        take_qkv(b, op, n_q, n_kv);
+    else
+        op->w[0] = build_matrix(b, "blk.%u.attn_q.weight", layer, n_q, s->n_embd);
     op->is_row_norm = b->is_row_norm;
     op->head_norm[0] = build_vector_optional(b, "blk.%u.attn_q_norm.weight", layer,
-                                             b->is_row_norm ? n_q : s->head_dim);
-    op->head_norm[1] = build_vector_optional(b, "blk.%u.attn_k_norm.weight", layer,
-                                             b->is_row_norm ? n_kv : s->head_dim);
+                                             b->is_row_norm ? n_q : b->head_dim);
+    if (has_kv)
+        op->head_norm[1] = build_vector_optional(b, "blk.%u.attn_k_norm.weight", layer,
+                                                 b->is_row_norm ? n_kv : b->head_dim);
 
     op = build_op(b, STEP_ATTEND);
     op->layer = layer;
-    op->n_heads = s->n_heads;
+    op->n_heads = b->n_heads;
+    op->n_kv_heads = b->n_kv_heads;
+    op->head_dim = b->head_dim;
     op->window = window;
     op->is_gated = is_gated;
-    op->sinks = build_vector_optional(b, "blk.%u.attn_sinks.weight", layer, s->n_heads);
+    op->sinks = build_vector_optional(b, "blk.%u.attn_sinks.weight", layer, b->n_heads);
 
     op = build_op(b, STEP_OUT);
     op->w[0] = build_matrix(b, "blk.%u.attn_output.weight", layer, s->n_embd, n_q);
@@ -240,10 +254,20 @@ static step_op *attention(builder *b, uint32_t layer, uint32_t window, bool is_g
 
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window)
 {
-    return attention(b, layer, window, false);
+    return attention(b, layer, window, false, true);
 }
 
-step_op *build_attention_gated(builder *b, uint32_t layer) { return attention(b, layer, 0, true); }
+step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of)
+{
+    step_op *qkv = attention(b, layer, window, false, false);
+    qkv->layer = of;
+    return qkv;
+}
+
+step_op *build_attention_gated(builder *b, uint32_t layer)
+{
+    return attention(b, layer, 0, true, true);
+}
 
 void build_without_mtp(builder *b)
 {
@@ -257,20 +281,20 @@ step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name)
 {
     step_shape *s = &b->program.shape;
     bool gated = s->activation != STEP_GELU;
-    if (!b->status && s->n_ff == 0) build_fail(b, "key %s.feed_forward_length is missing", b->arch);
+    if (!b->status && b->n_ff == 0) build_fail(b, "key %s.feed_forward_length is missing", b->arch);
     step_op *op = build_op(b, STEP_FFN_UP), *const up = op;
     op->norm = build_vector(b, norm_name, layer, s->n_embd);
     if (s->norm_kind == STEP_NORM_LAYER)
         op->norm_bias = build_vector_optional(b, "blk.%u.ffn_norm.bias", layer, s->n_embd);
     if (gated) {
-        op->w[0] = build_matrix(b, "blk.%u.ffn_gate.weight", layer, s->n_ff, s->n_embd);
-        op->bias[0] = build_vector_optional(b, "blk.%u.ffn_gate.bias", layer, s->n_ff);
+        op->w[0] = build_matrix(b, "blk.%u.ffn_gate.weight", layer, b->n_ff, s->n_embd);
+        op->bias[0] = build_vector_optional(b, "blk.%u.ffn_gate.bias", layer, b->n_ff);
     }
-    op->w[gated] = build_matrix(b, "blk.%u.ffn_up.weight", layer, s->n_ff, s->n_embd);
-    op->bias[gated] = build_vector_optional(b, "blk.%u.ffn_up.bias", layer, s->n_ff);
+    op->w[gated] = build_matrix(b, "blk.%u.ffn_up.weight", layer, b->n_ff, s->n_embd);
+    op->bias[gated] = build_vector_optional(b, "blk.%u.ffn_up.bias", layer, b->n_ff);
 
     op = build_op(b, STEP_FFN_DOWN);
-    op->w[0] = build_matrix(b, "blk.%u.ffn_down.weight", layer, s->n_embd, s->n_ff);
+    op->w[0] = build_matrix(b, "blk.%u.ffn_down.weight", layer, s->n_embd, b->n_ff);
     op->bias[0] = build_vector_optional(b, "blk.%u.ffn_down.bias", layer, s->n_embd);
     return up;
 }

@@ -351,6 +351,26 @@ static void print_windows(const facts *f)
     printf("\n");
 }
 
+/* Of layers that read what others keep, and of what every layer gets beside the embedding. */
+static void print_shared(const facts *f)
+{
+    const uint64_t windowed = arch_number(f, "attention.key_length_swa");
+    const uint64_t n_shared = arch_number(f, "attention.shared_kv_layers");
+    const uint64_t n_inputs = arch_number(f, "embedding_length_per_layer_input");
+    if (windowed) {
+        print_label("head width");
+        printf("%" PRIu64 ", with a window %" PRIu64 "\n",
+               arch_number(f, "attention.key_length"), windowed);
+    }
+    if (n_shared) {
+        print_label("shared KV");
+        printf("the last %" PRIu64 " layers read keys and values of earlier ones\n", n_shared);
+    }
+    if (!n_inputs) return;
+    print_label("layer inputs");
+    printf("%" PRIu64 " values of a token for each layer, read from the file\n", n_inputs);
+}
+
 /* Of layers that keep a state of all tokens in place of keys and values of each. */
 static void print_states(const facts *f)
 {
@@ -401,6 +421,7 @@ static void print_summary(const facts *f)
                has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
     }
     print_windows(f);
+    print_shared(f);
     print_states(f);
     const uint64_t n_ahead = arch_number(f, "nextn_predict_layers");
     if (n_ahead) {

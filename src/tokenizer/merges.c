@@ -32,7 +32,7 @@ void merge_map_add(merge_map *map, uint32_t left, uint32_t right, uint32_t rank,
     if (rank >= map->n_ranks) map->n_ranks = rank + 1;
 }
 
-/* ---- byte-level BPE: the file lists the merges ---- */
+/* ---- BPE: the file lists the merges ---- */
 
 /* Lines are looked up in groups: one search after the other would wait for memory each time. */
 enum { GROUP = 16, LEFT = 0, RIGHT = 1, BOTH = 2, PARTS = 3 };
@@ -69,8 +69,16 @@ static void add_group(merges *m, const vocabulary *v, line_group *g)
     g->raw_used = 0;
 }
 
-/* "left right" in the byte alphabet: the raw bytes of left, right and both lie in one piece. */
-static void read_line(line_group *g, view line, uint32_t rank)
+/* Raw bytes of a part of a line; false where it is none. */
+static bool read_part(const vocabulary *v, view text, char *raw, size_t *raw_len)
+{
+    if (v->form == VOCABULARY_BYTES) return vocabulary_unalphabet(text, raw, raw_len);
+    *raw_len = vocabulary_unmark(text, raw);
+    return true;
+}
+
+/* "left right": the raw bytes of left, right and both lie in one piece. */
+static void read_line(const vocabulary *v, line_group *g, view line, uint32_t rank)
 {
     if (line.len > TOKENIZER_TOKEN_BYTES_MAX || line.len < 3) return;
     const char *space = memchr(line.ptr + 1, ' ', line.len - 1);
@@ -79,9 +87,7 @@ static void read_line(line_group *g, view line, uint32_t rank)
     view right = {space + 1, line.len - left.len - 1};
     char *raw = g->raw + g->raw_used;
     size_t n_left = 0, n_right = 0;
-    if (!vocabulary_unalphabet(left, raw, &n_left) ||
-        !vocabulary_unalphabet(right, raw + n_left, &n_right))
-        return;
+    if (!read_part(v, left, raw, &n_left) || !read_part(v, right, raw + n_left, &n_right)) return;
     view *parts = g->parts[g->n];
     parts[LEFT] = (view){raw, n_left};
     parts[RIGHT] = (view){raw + n_left, n_right};
@@ -107,7 +113,7 @@ static int open_listed(merges *m, const vocabulary *v, const gguf_file *file, ce
     group.n = 0;
     group.raw_used = 0;
     for (uint32_t i = 0; i < lines->n_items; i++) {
-        read_line(&group, lines->strings[i], i);
+        read_line(v, &group, lines->strings[i], i);
         if (group.n == GROUP || group.raw_used > TOKENIZER_TOKEN_BYTES_MAX)
             add_group(m, v, &group);
     }
@@ -195,11 +201,16 @@ static int32_t symbol_of(const merges *m, const vocabulary *v, view text)
     return slot ? slot->id : TOKEN_NONE;
 }
 
+static void add_joins(merges *m, view text)
+{
+    for (size_t i = 0; i + 1 < text.len; i++)
+        m->joins[(uint8_t)text.ptr[i] << 8 | (uint8_t)text.ptr[i + 1]] = 1;
+}
+
 static void add_splits(merges *m, const vocabulary *v, int32_t id, uint32_t rank)
 {
     view text = vocabulary_bytes(v, id);
-    for (size_t i = 0; i + 1 < text.len; i++)
-        m->joins[(uint8_t)text.ptr[i] << 8 | (uint8_t)text.ptr[i + 1]] = 1;
+    add_joins(m, text);
     for (size_t at = 0; at < text.len;) {
         at += utf8_length((view){text.ptr + at, text.len - at});
         if (at >= text.len) break;
@@ -252,11 +263,35 @@ static int open_scored(merges *m, const vocabulary *v, const gguf_file *file, ce
     return CERIUM_OK;
 }
 
+/* Gemma 4: characters as in SentencePiece, and a list of merges. */
+static int open_characters(merges *m, const vocabulary *v, const gguf_file *file, cerium_error *err)
+{
+    size_t n = 1;
+    for (uint32_t i = 0; i < v->n_tokens; i++) {
+        const view text = vocabulary_bytes(v, (int32_t)i);
+        n += text.len && utf8_length(text) == text.len;
+    }
+    m->n_symbols = v->n_tokens;
+    m->joins = memory_zalloc(65536, 1);
+    if (!m->joins || merge_map_open(&m->characters, n))
+        return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for %u tokens", gguf_path(file),
+                         v->n_tokens);
+    for (uint32_t i = 0; i < v->n_tokens; i++) {
+        const view text = vocabulary_bytes(v, (int32_t)i);
+        if (!merges_into(v, (int32_t)i)) continue;
+        add_joins(m, text);
+        if (text.len && utf8_length(text) == text.len)
+            merge_map_add(&m->characters, 0, utf8_code(text.ptr, text.len), 0, (int32_t)i);
+    }
+    return open_listed(m, v, file, err);
+}
+
 int merges_open(merges *m, const vocabulary *v, const gguf_file *file, cerium_error *err)
 {
     CHECK(m && v && file);
     *m = (merges){0};
     int status = v->form == VOCABULARY_BYTES ? open_listed(m, v, file, err)
+                 : v->lists_merges           ? open_characters(m, v, file, err)
                                              : open_scored(m, v, file, err);
     if (status) merges_close(m);
     return status;

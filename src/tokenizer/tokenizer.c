@@ -29,7 +29,7 @@ static int open_flags(tokenizer *t, const gguf_file *file, cerium_error *err)
 {
     pretokenizer_facts facts = {.adds_bos = true};
     if (t->vocab.form == VOCABULARY_SENTENCEPIECE) {
-        bool adds = true;
+        bool adds = !t->vocab.lists_merges;
         view scheme = {0};
         gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &adds);
         gguf_get_string(file, "cerium.space_prefix", &scheme);

@@ -155,8 +155,7 @@ static int byte_token_value(view text)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* SentencePiece writes a space as U+2581. */
-static size_t unmark_spaces(view text, char *raw)
+size_t vocabulary_unmark(view text, char *raw)
 {
     size_t n = 0;
     for (size_t i = 0; i < text.len;) {
@@ -180,7 +179,7 @@ static size_t token_decode(vocabulary_form form, token_kind kind, view text, cha
         return 1;
     }
     bool named = kind == TOKEN_CONTROL || kind == TOKEN_UNKNOWN;
-    if (form == VOCABULARY_SENTENCEPIECE && !named) return unmark_spaces(text, raw);
+    if (form == VOCABULARY_SENTENCEPIECE && !named) return vocabulary_unmark(text, raw);
     if (form == VOCABULARY_BYTES && !named && kind != TOKEN_USER &&
         vocabulary_unalphabet(text, raw, &n))
         return n;
@@ -304,11 +303,13 @@ int vocabulary_open(vocabulary *v, const gguf_file *file, cerium_error *err)
                          "%s: no tokenizer.ggml.model: the file has no vocabulary", path);
     if (view_equal(model, VIEW("gpt2"))) v->form = VOCABULARY_BYTES;
     else if (view_equal(model, VIEW("llama"))) v->form = VOCABULARY_SENTENCEPIECE;
+    else if (view_equal(model, VIEW("gemma4"))) v->form = VOCABULARY_SENTENCEPIECE;
     else
         return error_set(err, CERIUM_ERR_FORMAT,
                          "%s: tokenizer.ggml.model \"%.*s\" is not supported; use a model with "
-                         "\"gpt2\" or \"llama\"",
+                         "\"gpt2\", \"llama\" or \"gemma4\"",
                          path, (int)(model.len < 64 ? model.len : 64), model.ptr);
+    v->lists_merges = v->form == VOCABULARY_BYTES || view_equal(model, VIEW("gemma4"));
     const gguf_value *tokens = gguf_find(file, "tokenizer.ggml.tokens");
     if (!tokens || tokens->type != GGUF_ARRAY || !tokens->strings || tokens->n_items == 0 ||
         tokens->n_items > TOKENIZER_TOKENS_MAX)

@@ -29,6 +29,7 @@ typedef struct {
 
 typedef struct {
     vocabulary_form form;
+    bool lists_merges;  /* the file has a list of merges, and not only scores */
     uint32_t n_tokens;
     char *text;         /* bytes of all tokens, one after the other */
     uint32_t *offsets;  /* [n_tokens + 1] into text */
@@ -66,6 +67,9 @@ int32_t vocabulary_find_name(const vocabulary *v, view name);
 
 /* Make a token control: it is found by its name and no longer stands for text. */
 void vocabulary_make_control(vocabulary *v, int32_t id);
+
+/* SentencePiece writes a space as U+2581.  Returns the raw bytes' number, at most text.len. */
+size_t vocabulary_unmark(view text, char *raw);
 
 /* Undo the byte alphabet of GPT-2: raw[] gets at most text.len bytes; false when text holds a
  * character outside that alphabet. */

@@ -43,6 +43,8 @@ static void mesh_cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
         break;
     case STEP_ROUTE: t->n = &m->split_r; break;
     case STEP_LINEAR_IN: /* not modelled */
+    case STEP_LAYER_INPUTS:
+    case STEP_LAYER_GATE:
     case STEP_CONV:
     case STEP_DELTA:
     case STEP_EMBED:

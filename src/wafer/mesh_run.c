@@ -188,6 +188,8 @@ static void mesh_run_walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t p
         case STEP_EXPERTS_UP: mesh_experts_up(m, op, w); break;
         case STEP_EXPERTS_DOWN: mesh_experts_down(m, op, w); break;
         case STEP_LINEAR_IN: /* not modelled */
+        case STEP_LAYER_INPUTS:
+        case STEP_LAYER_GATE:
         case STEP_CONV:
         case STEP_DELTA: break;
         case STEP_HEAD:

@@ -6,10 +6,17 @@ static const char *beyond_mesh(const step_op *op, const step_shape *s)
 {
     if (op->kind == STEP_QKV && op->rope != 0) return "layers that turn each in their own way";
     if (op->kind == STEP_QKV && op->n_heads != s->n_heads) return "layers with fewer heads";
+    if (op->kind == STEP_QKV && (op->n_kv_heads != s->n_kv_heads || op->head_dim != s->head_dim))
+        return "layers whose heads differ";
+    if (op->kind == STEP_QKV && (!op->w[1] || !op->w[2] || op->head_norm[2]))
+        return "layers that share keys and values, or norms of values";
+    if (op->kind == STEP_LAYER_INPUTS) return "inputs of every layer";
     if (op->is_row_norm) return "norms over all heads of a row";
     if (op->kind == STEP_LINEAR_IN) return "layers with a recurrent state";
-    if (op->is_gated) return "gates on attention or experts";
+    if (op->is_gated || op->n_gates) return "gates on attention or experts";
     if (op->norm_behind) return "norms behind branches";
+    if (op->expert_scale || (op->kind == STEP_EXPERTS_UP && op->norm))
+        return "experts with a scale or an input of their own";
     if (op->choice_bias) return "a bias on the choice of experts";
     if (op->kind == STEP_FFN_UP && !op->norm) return "an expert that every row takes";
     if (op->kind == STEP_FFN_UP && s->n_experts) return "layers with experts and others without";

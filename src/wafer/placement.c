@@ -111,6 +111,8 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
     CHECK(op < p->n_ops && width && height && multiple);
     switch (step->kind) {
     case STEP_LINEAR_IN: /* not modelled */
+    case STEP_LAYER_INPUTS:
+    case STEP_LAYER_GATE:
     case STEP_CONV:
     case STEP_DELTA:
     case STEP_EMBED:

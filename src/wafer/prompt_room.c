@@ -57,6 +57,8 @@ static double prompt_room_live(const pass *p, const step_op *op)
     case STEP_EXPERTS_DOWN:
         return m * (k * prompt_room_share(p, s->n_ff_expert) + x) + prompt_room_coming(p, op);
     case STEP_LINEAR_IN: /* not modelled */
+    case STEP_LAYER_INPUTS:
+    case STEP_LAYER_GATE:
     case STEP_CONV:
     case STEP_DELTA:
     case STEP_EMBED:

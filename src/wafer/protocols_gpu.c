@@ -71,6 +71,8 @@ static double kernels_of(const step_program *p)
             n++;
             break;
         case STEP_LINEAR_IN: /* not modelled */
+        case STEP_LAYER_INPUTS:
+        case STEP_LAYER_GATE:
         case STEP_CONV:
         case STEP_DELTA:
         case STEP_EMBED:

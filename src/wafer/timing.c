@@ -397,6 +397,8 @@ static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uin
             time_head(&w, &t);
             break;
         case STEP_LINEAR_IN: /* not modelled */
+        case STEP_LAYER_INPUTS:
+        case STEP_LAYER_GATE:
         case STEP_CONV:
         case STEP_DELTA:
             break;

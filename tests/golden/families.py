@@ -12,6 +12,7 @@ from transformers import (
     Ministral3ForCausalLM, SeedOssConfig, SeedOssForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 import hybrids
+import layered
 
 
 class MapleForCausalLM(MellumForCausalLM):
@@ -88,6 +89,11 @@ def experts(make, block, prefix):
                   for s, p in zip(("gate", "up", "down"), parts)]
 
 
+def n_chosen(config):
+    """Experts of a token, or None."""
+    return getattr(config, "num_experts_per_tok", None) or getattr(config, "top_k_experts", None)
+
+
 def choice_bias(mlp):
     for where in (mlp, getattr(mlp, "gate", None)):
         bias = getattr(where, "e_score_correction_bias", None)
@@ -103,6 +109,9 @@ def choice_scores(router, logits, args):
 
 
 def add_keys(w, arch, c):
+    if arch in layered.ARCHS:
+        layered.add_keys(w, arch, c)
+        return
     full = c.rope_parameters.get("full_attention", c.rope_parameters)
     if "sliding_attention" in c.rope_parameters:
         w.add_sliding_window(c.sliding_window)
@@ -232,6 +241,7 @@ def fixtures(entry, longest):
                     rope_parameters=HALF), 59, head_dim=True,
                without={"half of each head": dict(rope_parameters=rope("default", 1000000.0))}),
         *hybrids.fixtures(family),
+        *layered.fixtures(family),
     ]
 
 

@@ -180,6 +180,9 @@ MODELS = [
     change("minimax-m2", "minimax-m2", {"vocab_size": mf.N_VOCAB}, "o200k"),
     change("qwen35", "qwen35", {"vocab_size": mf.N_VOCAB}, "qwen2"),
     change("qwen35moe", "qwen35moe", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
+    change("gemma4", "gemma4-inputs", {"vocab_size": 0}, "sentencepiece"),
+    change("laguna", "laguna", {"vocab_size": mf.N_VOCAB, "num_experts": 4,
+                                "gating": "per-element"}, "qwen2", seed=91),
     change("qwen3next", "qwen3next", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
 ]
 
@@ -190,6 +193,8 @@ def save(fixture, folder, rng):
                  else byte_level(fixture["tokenizer"]))
     if not fixture["options"]["vocab_size"]:
         fixture["options"]["vocab_size"] = tokenizer.get_vocab_size()
+        if "vocab_size_per_layer_input" in fixture["options"]:
+            fixture["options"]["vocab_size_per_layer_input"] = tokenizer.get_vocab_size()
     model = mf.make_model(fixture)
     mf.randomise(model, rng)
     dtype = fixture.get("dtype", torch.bfloat16)

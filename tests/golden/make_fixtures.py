@@ -32,6 +32,7 @@ from transformers import (
 
 import families
 import hybrids
+import layered
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "fixtures")
@@ -90,6 +91,8 @@ def randomise(model, rng):
         leaf = name.split(".")[-2] if name.endswith((".weight", ".bias")) else name.split(".")[-1]
         noise = torch.from_numpy(rng.standard_normal(tuple(p.shape)).astype(np.float32))
         own = hybrids.weight(name, p, noise, rng)
+        if own is None:
+            own = layered.weight(name, p, noise)
         if own is not None:
             p.data.copy_(own)
             continue
@@ -112,6 +115,7 @@ def randomise(model, rng):
             w = w - 1.0
         p.data.copy_(w)
     families.randomise_biases(model, rng)
+    layered.randomise(model, rng)
 
 
 class Tensor:
@@ -207,8 +211,13 @@ def tensors_of(model, arch):
     """Every tensor of the GGUF file, as views into the model."""
     config = model.config
     out = [Tensor("token_embd.weight", model.model.embed_tokens.weight.data)]
+    out += layered.model_tensors(Tensor, model)
     for i, block in enumerate(model.model.layers):
         prefix = f"blk.{i}."
+        if arch in layered.ARCHS:
+            out += layered.block_tensors(Tensor, block, arch, prefix)
+        if arch == "gemma4":
+            continue
         second = "post_attention_norm" if arch == "gpt-oss" else "ffn_norm"
         norms = families.NORMS.get(arch, {"attn_norm": "input_layernorm",
                                           second: "post_attention_layernorm"})
@@ -347,10 +356,13 @@ def add_keys(w, arch, c, fixture):
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
     if hasattr(c, "intermediate_size"):
-        w.add_feed_forward_length(c.intermediate_size)
+        w.add_feed_forward_length(layered.widths(c))
     by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # some converters do so
-    w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
-    w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
+    if arch in layered.ARCHS:
+        layered.head_keys(w, c, arch)
+    else:
+        w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
+        w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
     if fixture.get("head_dim"):  # the converter writes these when the config names head_dim
         w.add_key_length(c.head_dim)
         w.add_value_length(c.head_dim)
@@ -392,6 +404,8 @@ def write_gguf(path, arch, config, fixture, data):
     add_vocabulary(writer, config.vocab_size)
     if config.rope_parameters.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", rope_factors(config))
+    if arch == "gemma4":
+        writer.add_tensor("rope_freqs.weight", layered.rope_divisors(config))
     for name, array, qtype in data:
         writer.add_tensor(name, array, raw_dtype=qtype)
     writer.write_header_to_file()
@@ -468,7 +482,7 @@ def run(model, tokens, half=False):
     """Logits of a batch of sequences, and the router logits of each MoE layer."""
     routers, hooks = [], []
     for m in model.modules():
-        if type(m).__name__.lower().endswith("topkrouter"):
+        if type(m).__name__.lower().endswith("router"):
             hooks.append(m.register_forward_hook(lambda router, args, out: routers.append(
                 families.choice_scores(router, out[0], args))))
     ids = torch.tensor(tokens).reshape(-1, np.shape(tokens)[-1])
@@ -498,7 +512,7 @@ def in_groups(scores, config):
 def router_gaps(routers, config):
     """[batch][tokens]: least distance, over layers, of the last chosen expert or group to the
     next."""
-    k, gaps = config.num_experts_per_tok, []
+    k, gaps = families.n_chosen(config), []
     for scores in routers:
         scores, gap = in_groups(scores, config)
         best = torch.topk(scores, k + 1, -1).values
@@ -508,8 +522,7 @@ def router_gaps(routers, config):
 
 def choose_tokens(model, n, rng):
     """Random tokens; in a mixture of experts, such that no choice of experts is close."""
-    k = getattr(model.config, "num_experts_per_tok", None)
-    if k is None:
+    if families.n_chosen(model.config) is None:
         return rng.integers(0, N_VOCAB, n).tolist()
     chosen = []
     for _ in range(n):
