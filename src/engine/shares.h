@@ -1,10 +1,10 @@
 /* shares.h - equal shares of compute time for the keys of a class.
  *
  * Start-time fair queueing (Goyal, Vin, Cheng, 1996), as "Fairness in Serving Large Language
- * Models" (OSDI 2024) has it for tokens: a key's virtual time is its part of the time of passes, and
- * a pass takes rows of each key until all are where the last of them would be after a pass of its own.  So
- * of n keys none is slower than 1/n of its speed alone, and where rows cost little beside others,
- * more of them come along.  Plain arithmetic on a cost model: no clock, no lock. */
+ * Models" (OSDI 2024) has it for tokens: a key's virtual time is its part of the time of passes,
+ * and a pass takes rows of each key until all are where the last of them would be after a pass of
+ * its own.  So of n keys none is slower than 1/n of its speed alone, and where rows cost little
+ * beside others, more of them come along.  Plain arithmetic on a cost model: no clock, no lock. */
 #ifndef ENGINE_SHARES_H
 #define ENGINE_SHARES_H
 
