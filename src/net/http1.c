@@ -309,7 +309,8 @@ static int check_head(http_reader *r)
     const char *expect = http_reader_field(r, "expect");
     if (r->parser.http_major != 1) return refuse(r, 505, "HTTP/1.1 is spoken here");
     if (read_target(r) || read_host(r)) return -1;
-    if (coding && (strcasecmp(coding, "chunked") != 0 || http_reader_fields(r, "transfer-encoding") > 1))
+    if (coding && (strcasecmp(coding, "chunked") != 0 ||
+                   http_reader_fields(r, "transfer-encoding") > 1))
         return refuse(r, 501, "of transfer codings, chunked alone is served");
     if (coding && !http_reader_is_1_1(r)) return refuse(r, 400, "HTTP/1.0 has no chunks");
     if (expect && strcasecmp(expect, "100-continue") != 0)
