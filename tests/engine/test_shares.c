@@ -77,7 +77,7 @@ static void follow(job *j, double *first_ns, double *rest_ns)
     while (!j->done) {
         turn(crowd, MANY);
         while (!j->done && poll_one(j)) {}
-        if (j->n_tokens && !first) first = now_ns;
+        if (j->n_tokens && first <= 0) first = now_ns;
     }
     *first_ns = first - began;
     *rest_ns = now_ns - first;
