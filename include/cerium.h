@@ -663,7 +663,8 @@ typedef struct {
                                     logits of its own; 0 = no scoring in this session */
     bool embeds;                 /* cerium_session_embedding() is to tell of its timelines; the
                                     engine's pooling is not NONE */
-    uint8_t reserved[27];        /* zero */
+    uint64_t client;             /* who shares time alike with others of a class; 0 = the tenant */
+    uint8_t reserved[12];        /* zero */
 } cerium_session_config;
 
 /** Continue an answer whose end was retracted, or answer a prompt that ends within a token. Stop
@@ -869,9 +870,8 @@ CERIUM_API void cerium_session_cancel(cerium_session *session);
 
 /* ---- Section - Requests: sessions that run beside each other ---- */
 
-/** Who goes first.  A lower class computes only what does not hold up a higher one, and a short
- * piece of a prompt in one pass of eight, so that it never starves; within a class tenants get
- * equal shares. */
+/** Who goes first.  Lower classes have a sixteenth of the time beside higher ones, so that they
+ * never starve; within a class tenants, or clients, have equal shares of it. */
 typedef enum {
     CERIUM_CLASS_COMPLETION = 0, /* inline, while somebody types */
     CERIUM_CLASS_EDIT = 1,       /* a person waits for it */

@@ -4,8 +4,8 @@
  * prompts (chunked prefill), as long as the pass is short.  Lower classes may take a sixteenth
  * of the time: next tokens of theirs ride along, and short pieces of their prompts take a turn,
  * as long as what they added to earlier passes, by the clock, is within that.  So nobody
- * starves, and nobody is slowed down by more.  Within a class the tenant goes first that got
- * least, within a tenant the request that waits longest since its last pass. */
+ * starves, and nobody is slowed down by more.  Within a class keys have equal shares of the time
+ * (shares.h), within a key the request goes first that waits longest since its last pass. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"
@@ -20,13 +20,16 @@ static const double LOWER_CREDIT_NS_MAX = BATCH_PROMPT_NS_MIN; /* they do not sa
 static const double RIDERS_COST_MAX = 1.1;  /* of the pass without them */
 static const double RIDERS_EXCESS_MAX = 0.25; /* of it, when it was measured: half as many then */
 static const double SLOWNESS_WEIGHT = 0.1;
+static const double STOPPED_SHARE = 1.0 / 8; /* of the time: what may be lost for other keys */
+static const double STOP_CREDIT_NS_MAX = BATCH_PROMPT_NS_MAX;
 
 static int goes_before(const void *a, const void *b)
 {
     const request *x = (*(cerium_session *const *)a)->request;
     const request *y = (*(cerium_session *const *)b)->request;
     if (x->class_ != y->class_) return x->class_ < y->class_ ? -1 : 1;
-    if (x->tenant_served != y->tenant_served) return x->tenant_served < y->tenant_served ? -1 : 1;
+    if (x->share_ns != y->share_ns) return x->share_ns < y->share_ns ? -1 : 1;
+    if (x->share != y->share) return x->share < y->share ? -1 : 1;
     if (x->last_pass != y->last_pass) return x->last_pass < y->last_pass ? -1 : 1;
     return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
 }
@@ -115,6 +118,18 @@ static bool share(scheduler *p, cerium_session *s)
     return false;
 }
 
+static time_share *share_of(const scheduler *p, const cerium_session *s)
+{
+    return &p->shares.of[s->request->share];
+}
+
+/* Rows that its key may have still. */
+static uint32_t share_left(const scheduler *p, const cerium_session *s)
+{
+    const time_share *x = share_of(p, s);
+    return x->rows < x->rows_max ? x->rows_max - x->rows : 0;
+}
+
 /* Put the next n tokens of s into the pass: see pass_add(). */
 static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
 {
@@ -124,6 +139,7 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
     if (pass_add(&p->rows, s, n, &terms)) return false;
     p->slots[p->n_slots++] = s;
     s->pages.planned = true;
+    share_of(p, s)->rows += s->slot.n_rows + s->slot.n_drafts + (s->slot.n_rows == 0);
     return true;
 }
 
@@ -143,7 +159,8 @@ static bool fits_another(const scheduler *p) { return p->n_slots < ENGINE_STREAM
 /* Put what is left of s into the pass, where that is little and fits. */
 static void add_end(scheduler *p, cerium_session *s, bool is_alone)
 {
-    if (s->pages.planned || !can_run(s) || share(p, s) || !is_at_its_end(s)) return;
+    if (s->pages.planned || !can_run(s) || share(p, s)) return;
+    if (!share_left(p, s) || !is_at_its_end(s)) return;
     uint32_t n = s->n_tokens - s->n_computed;
     if (n <= 1 || n - 1 <= p->engine->batch_tokens_max - p->rows.n_more) add(p, s, n, is_alone);
 }
@@ -153,6 +170,15 @@ static void add_next(scheduler *p, cerium_session **of, uint32_t n)
 {
     for (uint32_t i = 0; i < n && fits_another(p); i++)
         add_end(p, of[i], n == 1 && p->n_active == 1);
+}
+
+/* Rows of a prompt that its key may have: all of it, or enough for a piece. */
+static uint32_t prompt_left(const scheduler *p, const cerium_session *s, uint32_t need)
+{
+    const time_share *x = share_of(p, s);
+    uint32_t left = share_left(p, s);
+    if (x->piece_min > x->rows && left < x->piece_min - x->rows) left = x->piece_min - x->rows;
+    return left >= need || left >= PROMPT_ROWS_MIN ? left : 0;
 }
 
 /* A rest that is too short for a piece of its own comes along, where the pass has room. */
@@ -177,8 +203,10 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double pr
         if (s->pages.planned || !can_run(s) || share(p, s)) continue;
         settle(s);
         if (is_being_computed(p, s)) continue;
-        uint32_t need = s->n_tokens - s->n_computed;
-        uint32_t rows_of = rows_of_piece(need, left, e->batch_tokens_max - p->rows.n_more);
+        uint32_t need = s->n_tokens - s->n_computed, may = prompt_left(p, s, need);
+        if (may == 0) continue;
+        uint32_t rows_of = rows_of_piece(need, left < may ? left : may,
+                                         e->batch_tokens_max - p->rows.n_more);
         if (add(p, s, rows_of, false)) left -= rows_of < left ? rows_of : left;
     }
 }
@@ -218,24 +246,59 @@ static bool add_starved(scheduler *p, uint32_t first)
     return p->n_slots > before;
 }
 
+/* Rows that s would have in a pass of its own. */
+static uint32_t ready_rows(const scheduler *p, cerium_session *s)
+{
+    if (!can_run(s)) return 0;
+    uint32_t n = is_at_its_end(s) ? 1 : s->n_tokens - s->n_computed;
+    if (n <= 1) return 1;
+    uint32_t most = cost_rows_within(&p->engine->cost, p->prompt_ns_max, n);
+    return most < p->engine->batch_tokens_max ? most : p->engine->batch_tokens_max;
+}
+
+/* Where several keys have requests among these of one class, bound what each has of the pass. */
+static void share_out(scheduler *p, cerium_session **of, uint32_t n)
+{
+    if (of[0]->request->share == of[n - 1]->request->share) return; /* sorted */
+    for (uint32_t i = 0; i < n; i++) share_of(p, of[i])->ready += ready_rows(p, of[i]);
+    for (uint32_t i = 0; i < n; i++) { /* prompts of a key stand behind each other */
+        time_share *x = share_of(p, of[i]);
+        if (x->ready > ENGINE_STREAMS_MAX)
+            x->ready = cost_rows_within(&p->engine->cost, p->prompt_ns_max, x->ready);
+    }
+    shares_bound(&p->shares, of[0]->request->class_, &p->engine->cost, BATCH_PROMPT_NS_MIN);
+}
+
+/* What the best class has of the pass: next tokens, then pieces of prompts, of its own or of lower
+ * ones in their turn. */
+static void add_class(scheduler *p, uint32_t at, uint32_t end)
+{
+    add_next(p, p->active + at, end - at);
+    p->n_own = p->n_slots, p->n_own_rows = p->rows.n_rows;
+    p->is_for_starved = end < p->n_active && add_starved(p, end);
+    if (p->is_for_starved) return;
+    add_prompts(p, p->active + at, end - at, p->prompt_ns_max);
+    p->n_own = p->n_slots, p->n_own_rows = p->rows.n_rows;
+}
+
 void batch_build(scheduler *p)
 {
     p->n_slots = p->n_own = p->n_own_rows = 0;
     p->rows = (pass_rows){.engine = p->engine};
     p->is_for_starved = false;
+    shares_clear(&p->shares);
     for (uint32_t i = 0; i < p->n_active; i++) {
         request *r = p->active[i]->request;
-        r->tenant_served = p->shares[r->share].served;
+        r->share_ns = p->shares.of[r->share].ns;
     }
     qsort(p->active, p->n_active, sizeof(cerium_session *), goes_before);
     for (uint32_t at = 0, end; at < p->n_active && p->n_slots == 0; at = end) {
         end = end_of_class(p, at);
-        add_next(p, p->active + at, end - at);
-        p->n_own = p->n_slots, p->n_own_rows = p->rows.n_rows;
-        p->is_for_starved = end < p->n_active && add_starved(p, end);
-        if (!p->is_for_starved) {
-            add_prompts(p, p->active + at, end - at, p->prompt_ns_max);
-            p->n_own = p->n_slots, p->n_own_rows = p->rows.n_rows;
+        share_out(p, p->active + at, end - at);
+        add_class(p, at, end);
+        if (p->n_slots == 0) { /* who may have some finds no room: others do not wait for it */
+            shares_clear(&p->shares);
+            add_class(p, at, end);
         }
         if (p->n_slots > 0 && p->lower_credit_ns >= 0)
             add_riders(p, p->active + end, p->n_active - end);
@@ -264,4 +327,8 @@ void batch_account(scheduler *p, double ns)
     }
     p->lower_credit_ns += LOWER_SHARE * own_ns - (ns - own_ns);
     if (p->lower_credit_ns > LOWER_CREDIT_NS_MAX) p->lower_credit_ns = LOWER_CREDIT_NS_MAX;
+    p->stop_credit_ns += STOPPED_SHARE * ns;
+    if (p->stop_credit_ns > STOP_CREDIT_NS_MAX) p->stop_credit_ns = STOP_CREDIT_NS_MAX;
 }
+
+void batch_stopped(scheduler *p, double ns) { p->stop_credit_ns -= ns; }

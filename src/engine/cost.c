@@ -12,6 +12,7 @@ static uint32_t size_of(uint32_t n_rows)
 
 void cost_learn(cost_model *cost, uint32_t n_rows, uint64_t ns)
 {
+    if (cost->is_fixed) return;
     uint32_t i = size_of(n_rows);
     double weight = cost->ns[i] > 0 ? 0.25 : 1;
     cost->ns[i] += weight * ((double)ns - cost->ns[i]);

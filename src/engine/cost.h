@@ -13,6 +13,7 @@ enum { COST_SIZES = 13 };
 /* Zero-initialise. */
 typedef struct {
     double ns[COST_SIZES], rows[COST_SIZES]; /* means of passes of (2^(i-1), 2^i] rows; 0 = none */
+    bool is_fixed; /* nothing is learned: simulations */
 } cost_model;
 
 void cost_learn(cost_model *cost, uint32_t n_rows, uint64_t ns);

@@ -128,6 +128,7 @@ typedef struct embedding embedding;
 struct cerium_session {
     cerium_engine *engine;
     page_claim pages;
+    uint64_t share_key;          /* whose time it takes: a tenant, or a client without one */
     int32_t *tokens;             /* [context_tokens] the timeline */
     uint32_t n_tokens;
     uint32_t n_computed;         /* tokens whose KV was there when it was looked at last */

@@ -47,8 +47,8 @@ struct request {
     /* the scheduler's */
     cerium_session *next_submitted;
     uint64_t ticket, last_pass;
-    uint64_t tenant_served;   /* rows of its tenant in its class: who got least goes first */
-    uint32_t share;           /* of its tenant, in scheduler.shares */
+    double share_ns;          /* its key's virtual time: who had least goes first */
+    uint32_t share;           /* of its key, in scheduler.shares */
     bool begun, prompt_done, is_parked;
     uint64_t fetch;           /* of what the disk has of its prompt: see engine_fetch */
     uint32_t furthest;        /* computed of the timeline at its best */

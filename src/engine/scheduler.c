@@ -14,24 +14,10 @@ void scheduler_submit(scheduler *p, cerium_session *s)
     cerium_session *first = atomic_load(&p->submitted);
     do s->request->next_submitted = first;
     while (!atomic_compare_exchange_weak(&p->submitted, &first, s));
-    if (class_ < atomic_load(&p->pass_class)) atomic_store(&p->engine->stop_pass, true);
+    if (class_ < atomic_load(&p->pass_class) ||
+        (class_ == atomic_load(&p->alone_class) && s->share_key != atomic_load(&p->alone_key)))
+        atomic_store(&p->engine->stop_pass, true);
     engine_wake(p->engine);
-}
-
-/* The entry of a tenant's requests of a class; a new one has got as much as the poorest there. */
-static uint32_t find_share(scheduler *p, uint64_t tenant, uint32_t class_)
-{
-    uint64_t least = UINT64_MAX;
-    uint32_t vacant = 0;
-    for (uint32_t i = p->engine->sessions_max; i-- > 0;) {
-        const tenant_share *share = &p->shares[i];
-        if (share->n_requests == 0) vacant = i;
-        if (share->n_requests == 0 || share->class_ != class_) continue;
-        if (share->tenant == tenant) return i;
-        if (share->served < least) least = share->served;
-    }
-    p->shares[vacant] = (tenant_share){tenant, class_, 0, least == UINT64_MAX ? 0 : least};
-    return vacant;
 }
 
 static void take_submitted(scheduler *p)
@@ -40,8 +26,7 @@ static void take_submitted(scheduler *p)
     for (; s; s = next) {
         request *r = s->request;
         next = r->next_submitted;
-        r->share = find_share(p, s->pages.tenant, r->class_);
-        p->shares[r->share].n_requests++;
+        r->share = shares_join(&p->shares, s->share_key, r->class_);
         CHECK(p->n_active < p->engine->sessions_max);
         p->active[p->n_active++] = s;
     }
@@ -54,7 +39,7 @@ static void finish(scheduler *p, cerium_session *s, int status, cerium_stop stop
     uint32_t at = 0;
     while (p->active[at] != s) at++;
     p->active[at] = p->active[--p->n_active];
-    p->shares[r->share].n_requests--;
+    shares_leave(&p->shares, r->share);
     engine_counts *counts = &p->engine->counts;
     atomic_fetch_sub(r->begun ? &counts->running[r->class_] : &counts->waiting[r->class_], 1);
     atomic_store(&s->duration_ns, clock_ns() - atomic_load(&s->start_ns));
@@ -86,8 +71,20 @@ static bool any_canceled(const scheduler *p)
     return false;
 }
 
+/* Whether all requests of the pass's class are of one key. */
+static bool is_of_one_key(const scheduler *p)
+{
+    const request *first = p->slots[0]->request;
+    for (uint32_t i = 0; i < p->n_active; i++) {
+        const request *r = p->active[i]->request;
+        if (r->class_ == first->class_ && r->share != first->share) return false;
+    }
+    return true;
+}
+
 /* Let other threads stop the pass: a higher class, where a prompt is in it or it is not short, and
- * whoever cancels the request that it is mostly made of. */
+ * whoever cancels the request that it is mostly made of, and another key of its class, which would
+ * wait for all the streams of the one that has it. */
 static void open_to_stops(scheduler *p)
 {
     uint32_t class_ = 0;
@@ -101,11 +98,17 @@ static void open_to_stops(scheduler *p)
         atomic_store(&p->slots[i]->stops_pass, 2 * (x->n_rows + x->n_drafts) >= p->rows.n_rows);
     }
     atomic_store(&p->pass_class, p->engine->turn.is_starved ? 0 : class_);
+    if (p->stop_credit_ns >= 0 && batch_estimate(p, p->rows.n_rows) > BATCH_STOP_NS_MIN &&
+        is_of_one_key(p)) {
+        atomic_store(&p->alone_key, p->slots[0]->share_key);
+        atomic_store(&p->alone_class, p->slots[0]->request->class_);
+    }
 }
 
 static void close_to_stops(scheduler *p)
 {
     atomic_store(&p->pass_class, 0);
+    atomic_store(&p->alone_class, CERIUM_CLASSES);
     for (uint32_t i = 0; i < p->n_slots; i++) atomic_store(&p->slots[i]->stops_pass, false);
 }
 
@@ -121,11 +124,11 @@ static bool run_rows(scheduler *p)
     if (!is_late) status = pass_run(&p->rows, &p->engine->stop_pass);
     close_to_stops(p);
     if (status == CERIUM_OK) {
-        batch_account(p, (double)(clock_ns() - start));
         if (has_prompt && p->prompt_ns_max < BATCH_PROMPT_NS_MAX) p->prompt_ns_max *= 2;
         return true;
     }
     if (is_late || any_canceled(p)) return false;
+    batch_stopped(p, (double)(clock_ns() - start));
     /* Preempted: the next piece is smaller, so that many interruptions cannot hold it up. */
     atomic_fetch_add(&p->engine->counts.preempted_passes, 1);
     if (p->prompt_ns_max > BATCH_PROMPT_NS_MIN) p->prompt_ns_max /= 2;
@@ -140,7 +143,6 @@ static void commit(scheduler *p, cerium_session *s)
     slot_commit(s);
     if (s->slot.is_guest) batch_count_reused(s, s->n_computed);
     r->last_pass = p->n_passes;
-    p->shares[r->share].served += s->slot.n_rows + s->slot.n_drafts;
     if (r->furthest < r->n_prompt && s->n_computed > r->furthest) {
         uint32_t end = s->n_computed < r->n_prompt ? s->n_computed : r->n_prompt;
         atomic_fetch_add(&s->computed_tokens, end - r->furthest);
@@ -291,6 +293,17 @@ static uint32_t best_class(const scheduler *p)
     return best;
 }
 
+/* What a pass takes is more than its rows: tokens are chosen, and with probabilities that are asked
+ * for this is most of it. */
+static void end_pass(scheduler *p, uint64_t began_ns)
+{
+    for (uint32_t i = 0; i < p->n_slots; i++) commit(p, p->slots[i]);
+    shares_charge(&p->shares, p->rows.n_rows, &p->engine->cost);
+    choose_all(p);
+    hand_out_all(p);
+    batch_account(p, (double)(clock_ns() - began_ns));
+}
+
 /* One pass. False when nobody can go on now. */
 static bool run_pass(scheduler *p)
 {
@@ -305,16 +318,20 @@ static bool run_pass(scheduler *p)
     bool is_done = p->n_slots > 0;
     begin_requests(p);
     p->n_passes++;
+    const uint64_t began_ns = clock_ns();
     if (p->rows.n_rows > 0) is_done = run_rows(p);
     for (uint32_t i = 0; i < p->n_slots; i++) p->slots[i]->pages.planned = false;
-    if (is_done) {
-        for (uint32_t i = 0; i < p->n_slots; i++) commit(p, p->slots[i]);
-        choose_all(p);
-        hand_out_all(p);
-    }
+    if (is_done) end_pass(p, began_ns);
     p->keeps_threads = p->n_slots > 0 && p->n_active > 0;
     engine_end_pass(e, p->keeps_threads);
     return p->n_slots > 0;
+}
+
+bool scheduler_turn(scheduler *p)
+{
+    take_submitted(p);
+    end_canceled(p);
+    return run_pass(p);
 }
 
 static void *run(void *arg)
@@ -322,30 +339,42 @@ static void *run(void *arg)
     scheduler *p = arg;
     while (!atomic_load(&p->closing)) {
         uint32_t seen = atomic_load(&p->engine->bell.n_rings);
-        take_submitted(p);
-        end_canceled(p);
-        if (!run_pass(p)) thread_bell_wait(&p->engine->bell, seen);
+        if (!scheduler_turn(p)) thread_bell_wait(&p->engine->bell, seen);
     }
     if (p->keeps_threads) engine_leave_threads(p->engine);
     return NULL;
 }
 
-int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
+int scheduler_make(scheduler **out, cerium_engine *e, cerium_error *err)
 {
     scheduler *p = memory_zalloc(1, sizeof *p);
     if (!p) return error_set(err, CERIUM_ERR_MEMORY, "no memory for requests");
     p->engine = e;
     e->turn.stop = &e->stop_pass;
     e->turn.stops_below = &p->pass_class;
+    atomic_store(&p->alone_class, CERIUM_CLASSES);
     p->prompt_ns_max = BATCH_PROMPT_NS_MAX;
     p->slowness = 1;
     p->riders_max = ENGINE_STREAMS_MAX;
     p->active = memory_zalloc(e->sessions_max, sizeof(cerium_session *));
-    p->shares = memory_zalloc(e->sessions_max, sizeof *p->shares);
-    if (!p->active || !p->shares || thread_start(&p->thread, run, p)) {
-        p->engine = NULL;
+    p->shares = (time_shares){.of = memory_zalloc(e->sessions_max, sizeof *p->shares.of),
+                              .n = e->sessions_max};
+    if (!p->active || !p->shares.of) {
         scheduler_close(&p);
-        return error_set(err, CERIUM_ERR_MEMORY, "no memory or thread for requests");
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for requests");
+    }
+    *out = p;
+    return CERIUM_OK;
+}
+
+int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
+{
+    scheduler *p = NULL;
+    RETURN_IF(scheduler_make(&p, e, err));
+    p->has_thread = !thread_start(&p->thread, run, p);
+    if (!p->has_thread) {
+        scheduler_close(&p);
+        return error_set(err, CERIUM_ERR_MEMORY, "no thread for requests");
     }
     *out = p;
     return CERIUM_OK;
@@ -355,12 +384,12 @@ void scheduler_close(scheduler **sched)
 {
     if (!sched || !*sched) return;
     scheduler *p = *sched;
-    if (p->engine) {
+    if (p->has_thread) {
         atomic_store(&p->closing, true);
         engine_wake(p->engine);
         pthread_join(p->thread, NULL);
     }
-    memory_free(p->shares);
+    memory_free(p->shares.of);
     memory_free(p->active);
     memory_free(p);
     *sched = NULL;

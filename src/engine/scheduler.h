@@ -3,33 +3,30 @@
 #define ENGINE_SCHEDULER_H
 
 #include "engine/request.h"
-
-/* What a tenant's requests of one class got so far. */
-typedef struct {
-    uint64_t tenant;
-    uint32_t class_;
-    uint32_t n_requests; /* 0 = the entry is free */
-    uint64_t served;     /* rows */
-} tenant_share;
+#include "engine/shares.h"
 
 struct scheduler {
     cerium_engine *engine;
     pthread_t thread;
+    bool has_thread;
     _Atomic bool closing;
     cerium_session *_Atomic submitted; /* a stack, linked through next_submitted */
     _Atomic uint32_t pass_class; /* a request of a class below it stops the pass; 0 = none does */
+    _Atomic uint64_t alone_key;  /* so does one of this class and another key than this: */
+    _Atomic uint32_t alone_class; /* CERIUM_CLASSES = none does */
 
     /* the scheduler thread's */
     cerium_session **active;     /* [sessions_max] */
     uint32_t n_active;
     bool keeps_threads;          /* another pass was to follow the last one at once */
-    tenant_share *shares;        /* [sessions_max] */
+    time_shares shares;          /* of keys: [sessions_max] */
     double prompt_ns_max;        /* that a pass with a prompt in it should last */
     uint64_t n_passes;
     /* What lower classes cost those above them (batch_account). */
     double lower_credit_ns;      /* that they may still take; < 0: they took too much */
     double slowness;             /* of passes of one class: measured over estimated, a mean */
     uint32_t riders_max;         /* that may come along */
+    double stop_credit_ns;       /* of passes that other keys may stop; < 0: it was too much */
 
     /* the plan */
     cerium_session *slots[ENGINE_STREAMS_MAX];
@@ -41,6 +38,10 @@ struct scheduler {
 };
 
 CERIUM_CHECKED int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err);
+/* Without its thread, whose part the caller has: scheduler_turn(). */
+CERIUM_CHECKED int scheduler_make(scheduler **out, cerium_engine *e, cerium_error *err);
+/* Take in what came, and one pass.  False when nobody can go on now. */
+bool scheduler_turn(scheduler *p);
 void scheduler_submit(scheduler *sched, cerium_session *s);
 
 /* ---- batch.c ---- */
@@ -58,5 +59,7 @@ void batch_count_reused(cerium_session *s, uint32_t n);
 double batch_estimate(const scheduler *p, uint32_t n_rows);
 /* After a pass of the plan that took ns: charge lower classes what they added to it. */
 void batch_account(scheduler *p, double ns);
+/* After one that was stopped, and is lost. */
+void batch_stopped(scheduler *p, double ns);
 
 #endif

@@ -44,6 +44,7 @@ int cerium_session_open(cerium_session **session_out, cerium_engine *engine,
         s->engine = engine;
         s->context_tokens = context;
         s->control_text = config->control_text;
+        s->share_key = config->client ? config->client : config->tenant;
         s->speculates = engine->speculates && !config->no_speculation;
         status = take_memory(s, config->score_tokens_max);
         if (!status && config->embeds) status = embedding_open(&s->pool, engine);
@@ -70,6 +71,7 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
                          "a request runs in this session: poll it to its end first");
     cerium_session_config config = {.context_tokens_max = from->context_tokens,
                                     .tenant = from->pages.tenant,
+                                    .client = from->share_key,
                                     .control_text = from->control_text,
                                     .score_tokens_max = from->score_tokens_max};
     cerium_session *s = NULL;

@@ -12,7 +12,14 @@ enum {
     OVERHEAD_PER_BYTE = 8,
 };
 
-typedef enum { IN_HEAD = 0, HEAD_IS_WHOLE, IN_BODY, IS_WHOLE, IS_BAD } reader_state;
+typedef enum {
+    IN_HEAD = 0,
+    HEAD_IS_WHOLE,
+    IN_BODY,
+    IN_TRAILERS,
+    IS_WHOLE,
+    IS_BAD,
+} reader_state;
 
 struct http_reader {
     llhttp_t parser;
@@ -22,7 +29,8 @@ struct http_reader {
     uint32_t n_fields;
     bool has_head;     /* it is whole */
     size_t head_bytes; /* of the head, as received */
-    char last;         /* byte of it */
+    char last;         /* byte of it, or of the trailers */
+    size_t name_bytes; /* of the trailer that is read */
     uint64_t overhead; /* bytes of the body that are not its own */
     uint64_t body_bytes;
     bytes *body;        /* while feeding */
@@ -75,14 +83,21 @@ static int on_url_end(llhttp_t *p)
 static int on_name(llhttp_t *p, const char *at, size_t len)
 {
     http_reader *r = of(p);
-    if (r->state >= IN_BODY) return 0; /* a trailer: counted, not kept */
+    if (r->state >= IN_BODY) { /* a trailer: checked, not kept */
+        r->name_bytes += len;
+        return memchr(at, ' ', len) ? refuse(r, 400, "a trailer's name has a blank") : 0;
+    }
     return keep(r, at, len, 431, "the header fields are too large");
 }
 
 static int on_name_end(llhttp_t *p)
 {
     http_reader *r = of(p);
-    if (r->state >= IN_BODY) return 0;
+    if (r->state >= IN_BODY) {
+        const bool is_named = r->name_bytes > 0;
+        r->name_bytes = 0;
+        return is_named ? 0 : refuse(r, 400, "a trailer has no name");
+    }
     size_t begin = r->text.len;
     while (begin > r->fields && r->text.ptr[begin - 1]) begin--;
     view name = {r->text.ptr + begin, r->text.len - begin};
@@ -123,8 +138,12 @@ static int on_head(llhttp_t *p)
 static int on_chunk(llhttp_t *p)
 {
     http_reader *r = of(p);
-    return p->content_length > r->body->max - r->body->len ? refuse(r, 413, "the body is too large")
-                                                           : 0;
+    if (p->content_length > r->body->max - r->body->len)
+        return refuse(r, 413, "the body is too large");
+    if (p->content_length) return 0;
+    r->state = IN_TRAILERS;
+    r->last = '\n';
+    return HPE_PAUSED;
 }
 
 static int on_body(llhttp_t *p, const char *at, size_t len)
@@ -210,7 +229,7 @@ void http_reader_copy(const http_reader *r, const char *name, char *out, size_t 
     if (len < cap) memcpy(out, value, len + 1);
 }
 
-static uint32_t count_fields(const http_reader *r, const char *name)
+uint32_t http_reader_fields(const http_reader *r, const char *name)
 {
     uint32_t n = 0;
     for (const char *at = next_field(r, NULL); at; at = next_field(r, at))
@@ -230,7 +249,7 @@ static bool is_host(const char *text)
 static int read_host(http_reader *r)
 {
     const char *host = http_reader_field(r, "host");
-    uint32_t n = count_fields(r, "host");
+    uint32_t n = http_reader_fields(r, "host");
     if (n > 1) return refuse(r, 400, "there are several Host fields");
     if (!n && http_reader_is_1_1(r)) return refuse(r, 400, "HTTP/1.1 needs a Host field");
     if (!host) host = "";
@@ -290,7 +309,8 @@ static int check_head(http_reader *r)
     const char *expect = http_reader_field(r, "expect");
     if (r->parser.http_major != 1) return refuse(r, 505, "HTTP/1.1 is spoken here");
     if (read_target(r) || read_host(r)) return -1;
-    if (coding && (strcasecmp(coding, "chunked") != 0 || count_fields(r, "transfer-encoding") > 1))
+    if (coding && (strcasecmp(coding, "chunked") != 0 ||
+                   http_reader_fields(r, "transfer-encoding") > 1))
         return refuse(r, 501, "of transfer codings, chunked alone is served");
     if (coding && !http_reader_is_1_1(r)) return refuse(r, 400, "HTTP/1.0 has no chunks");
     if (expect && strcasecmp(expect, "100-continue") != 0)
@@ -372,9 +392,20 @@ static http_progress feed_body(http_reader *r, view in, size_t *used)
         r->state = IN_BODY;
         llhttp_resume(&r->parser);
     }
-    llhttp_errno_t code = llhttp_execute(&r->parser, in.ptr, in.len);
-    size_t n = code == HPE_OK ? in.len : (size_t)(llhttp_get_error_pos(&r->parser) - in.ptr);
-    *used = n < in.len ? n : in.len;
+    bool in_trailers = r->state == IN_TRAILERS;
+    llhttp_errno_t code;
+    do { /* twice where trailers begin: they are looked at, too */
+        view rest = {in.ptr + *used, in.len - *used};
+        code = llhttp_execute(&r->parser, rest.ptr, rest.len);
+        size_t n = code == HPE_OK ? rest.len
+                                  : (size_t)(llhttp_get_error_pos(&r->parser) - rest.ptr);
+        if (n > rest.len) n = rest.len;
+        *used += n;
+        if (in_trailers && look_for_folds(r, (view){rest.ptr, n})) return bad(r);
+        in_trailers = code == HPE_PAUSED && r->state == IN_TRAILERS;
+        if (in_trailers) llhttp_resume(&r->parser);
+    } while (in_trailers && *used < in.len);
+    if (in_trailers) code = HPE_OK;
     r->overhead += *used - (r->body_bytes - before);
     if (r->overhead > OVERHEAD_BYTES_MAX + OVERHEAD_PER_BYTE * r->body_bytes) {
         (void)refuse(r, 400, "the chunks say more about themselves than they hold");

@@ -64,6 +64,8 @@ const char *http_reader_host(const http_reader *r);
 /* Value of the first field of this name (any case); NULL when there is none.  Values of several
  * lines of one name are not joined. */
 const char *http_reader_field(const http_reader *r, const char *name);
+/* How many there are of this name. */
+uint32_t http_reader_fields(const http_reader *r, const char *name);
 /* The same into out; "" when it is not there or too long for out. */
 void http_reader_copy(const http_reader *r, const char *name, char *out, size_t cap);
 

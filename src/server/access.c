@@ -22,7 +22,9 @@ bool access_is_loopback(view host)
         const char *colon = memchr(name.ptr, ':', name.len);
         if (colon) name.len = (size_t)(colon - name.ptr);
     }
-    if (view_equal(name, VIEW("localhost")) || view_equal(name, VIEW("::1"))) return true;
+    const view local = VIEW("localhost"); /* any case: RFC 9110, 4.2.3 */
+    if (name.len == local.len && !strncasecmp(name.ptr, local.ptr, local.len)) return true;
+    if (view_equal(name, VIEW("::1"))) return true;
     if (!view_starts(name, VIEW("127."))) return false;
     for (size_t i = 0; i < name.len; i++)
         if ((name.ptr[i] < '0' || name.ptr[i] > '9') && name.ptr[i] != '.') return false;

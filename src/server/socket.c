@@ -166,7 +166,8 @@ static int refuse_upgrade(connection *c, const char *version, protocol_error *e)
         return protocol_error_set(e, 426, "invalid_request_error", "invalid_value",
                                   "Sec-WebSocket-Version",
                                   "version 13 of WebSocket is spoken here");
-    if (!key || !websocket_accept(key, accept))
+    if (!key || !websocket_accept(key, accept) ||
+        http_reader_fields(c->reader, "sec-websocket-key") > 1)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
                                   "Sec-WebSocket-Key", "the key is 16 bytes in base64");
     if (http_reader_body_bytes(c->reader))

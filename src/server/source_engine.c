@@ -358,7 +358,9 @@ int source_engine_start(choice *ch)
     }
     ch->script = a->script;
     ch->n_script = a->n_script;
-    cerium_session_config config = {.tenant = a->tenant, .control_text = r->talks,
+    cerium_session_config config = {.tenant = a->tenant,
+                                    .client = client_of(a->tenant, a->serial),
+                                    .control_text = r->talks,
                                     .embeds = r->embeds};
     int status = cerium_session_open(&ch->session, a->model->engine, &config, &err);
     if (status == CERIUM_ERR_CAPACITY) return status;

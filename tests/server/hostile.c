@@ -1,6 +1,9 @@
 /* hostile.c - many clients that do everything wrong at once, from one thread.
  *
- *   hostile_clients PORT CLIENTS SECONDS SEED KEY
+ *   hostile_clients PORT CLIENTS SECONDS SEED KEY all|transport|generating
+ *
+ * transport: nothing of it makes the engine generate.  generating: well behaved, each of them reads
+ * long answers, one after another.
  *
  * Each client takes a plan by chance, goes through with it, and takes the next one.  A plan has
  * what is sent (requests after one another, broken ones, frames, bursts, prompts of 31 MB, noise),
@@ -64,6 +67,7 @@ static struct {
     int epoll, n_prompts;
     uint16_t port;
     const char *key;
+    bool generates, only_generates;
     char *prompt; /* [PROMPT_BYTES] */
     counts counts;
 } world;
@@ -123,7 +127,8 @@ static void put_get(client *c, const char *method, const char *target, const cha
                fields);
 }
 
-/* Batch work: answers are not what is tried here. */
+/* Batch work: answers are not what is tried here.  The first ones make the engine compute. */
+enum { COMPUTING_BODIES = 3 };
 static const char *const bodies[] = {
     "{\"input\":\"say little\",\"store\":false,\"service_tier\":\"batch\",\"max_output_tokens\":2}",
     "{\"input\":\"say little\",\"stream\":true,\"service_tier\":\"batch\",\"max_output_tokens\":2}",
@@ -147,7 +152,8 @@ static void put_request(client *c)
         "/health/live", "/health/ready", "/v1/models", "/metrics", "/", "/nothing", "/v1/models/x",
         "/v1/responses?limit=100", "/v1/responses/resp_0", "/v1/responses/resp_0/input_items",
     };
-    const char *body = bodies[chance(ARRAY_LEN(bodies))];
+    const uint32_t from = world.generates ? 0 : COMPUTING_BODIES;
+    const char *body = bodies[from + chance(ARRAY_LEN(bodies) - from)];
     const char *target = targets[chance(ARRAY_LEN(targets))];
     switch (chance(10)) {
     case 0: put_post(c, "/tokenize", "", "{\"content\":\"abc\",\"with_pieces\":true}"); break;
@@ -226,7 +232,7 @@ static void plan_large(client *c)
 {
     static char list[65536];
     for (size_t i = 0; i + 1 < sizeof list; i++) list[i] = "0123456789 "[i * 7 % 11];
-    switch (chance(3)) {
+    switch (chance(world.generates ? 3 : 2)) {
     case 0:
         put_format(c, "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n"
                    "{\"with_pieces\":true,\"content\":\"", key_line(), sizeof list - 1 + 32);
@@ -267,24 +273,29 @@ static void put_upgrade(client *c)
 
 static void put_some_frame(client *c)
 {
-    static const char create[] = "{\"type\":\"response.create\",\"input\":\"say little\","
-                                 "\"store\":false,\"service_tier\":\"batch\","
-                                 "\"max_output_tokens\":2}";
+    static const char computes[] = "{\"type\":\"response.create\",\"input\":\"say little\","
+                                   "\"store\":false,\"service_tier\":\"batch\","
+                                   "\"max_output_tokens\":2}";
+    static const char refused[] = "{\"type\":\"response.create\",\"input\":5           ,"
+                                  "\"store\":false,\"service_tier\":\"batch\","
+                                  "\"max_output_tokens\":2}";
+    _Static_assert(sizeof computes == sizeof refused, "one length, below");
+    const char *create = world.generates ? computes : refused;
     static const char cancel[] = "{\"type\":\"response.cancel\"}";
     static const uint8_t firsts[] = {0x81, 0x01, 0x00, 0x80, 0x82, 0x88, 0x89, 0x8a, 0xc1, 0x83};
     switch (chance(8)) {
-    case 0: put_frame(c, 0x81, 0x80, create, sizeof create - 1); break;
+    case 0: put_frame(c, 0x81, 0x80, create, sizeof computes - 1); break;
     case 1: put_frame(c, 0x81, 0x80, cancel, sizeof cancel - 1); break;
-    case 2: put_frame(c, 0x89, 0x80, create, chance(sizeof create)); break;
+    case 2: put_frame(c, 0x89, 0x80, create, chance(sizeof computes)); break;
     case 3: put_frame(c, 0x81, 0x80, "\xff", 1); break;
     case 4: /* in two, with a ping between */
         put_frame(c, 0x01, 0x80, create, 40);
         put_frame(c, 0x89, 0x80, "p", 1);
-        put_frame(c, 0x80, 0x80, create + 40, sizeof create - 41);
+        put_frame(c, 0x80, 0x80, create + 40, sizeof computes - 41);
         break;
     case 5:
         put_frame(c, firsts[chance(ARRAY_LEN(firsts))], chance(4) ? 0x80 : 0, create,
-                  chance(sizeof create));
+                  chance(sizeof computes));
         break;
     default: put_frame(c, 0x81, 0x80, "x", 1); break;
     }
@@ -312,6 +323,12 @@ static void plan_burst(client *c)
 /* A long answer for a reader that takes nothing, or hardly anything: the engine stops soon. */
 static void plan_stuck(client *c)
 {
+    c->reads = chance(2) ? READS_NOTHING : READS_SLOWLY;
+    c->end_ns += UINT64_C(1000000000) * (5 + chance(15));
+    if (!world.generates) {
+        plan_large(c);
+        return;
+    }
     static const char create[] = "{\"type\":\"response.create\",\"input\":\"talk for long\","
                                  "\"store\":false,\"service_tier\":\"batch\"}";
     if (chance(2)) {
@@ -322,8 +339,19 @@ static void plan_stuck(client *c)
                  "\"talk for long\"}],\"stream\":true,\"logprobs\":true,\"top_logprobs\":20,"
                  "\"service_tier\":\"batch\"}");
     }
-    c->reads = chance(2) ? READS_NOTHING : READS_SLOWLY;
-    c->end_ns += UINT64_C(1000000000) * (5 + chance(15));
+}
+
+/* A turn like any other, read to its end. */
+static void plan_generating(client *c)
+{
+    c->reads = READS_ALL;
+    c->leaves = LEAVES_BY_CLOSE;
+    c->piece_bytes_max = 0;
+    put_format(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+               "Authorization: Bearer %s\r\nConnection: close\r\nContent-Length: 70\r\n\r\n"
+               "{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"talk for long\"}]}",
+               world.key);
+    c->end_ns += UINT64_C(60000000000);
 }
 
 static void plan_prompt(client *c)
@@ -331,6 +359,7 @@ static void plan_prompt(client *c)
     static const char *const paths[] = {"/tokenize", "/v1/responses", "/infill", "/api/show"};
     static const char *const names[] = {"content", "input", "input_prefix", "model"};
     uint32_t which = chance(ARRAY_LEN(paths));
+    if (which == 2 && !world.generates) which = 0; /* the others are refused for their length */
     if (world.n_prompts == PROMPTS_MAX) {
         put_requests(c);
         return;
@@ -399,7 +428,10 @@ static void begin(client *c, uint64_t now)
     uint32_t at = chance(64);
     size_t which = 0;
     while (at >= plans[which].weight) at -= plans[which++].weight;
-    plans[which].plan(c);
+    if (world.only_generates)
+        plan_generating(c);
+    else
+        plans[which].plan(c);
     world.counts.plans++;
     if (!connects(c)) {
         world.counts.refused++;
@@ -506,6 +538,8 @@ static void open_world(char **argv)
     world.port = (uint16_t)port;
     world.n = (uint32_t)n;
     world.key = argv[5];
+    world.only_generates = !strcmp(argv[6], "generating");
+    world.generates = strcmp(argv[6], "transport") != 0;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
@@ -520,8 +554,8 @@ static void open_world(char **argv)
 int main(int argc, char **argv)
 {
     double seconds;
-    if (argc != 6 || !parse_f64(view_of(argv[3]), &seconds)) {
-        fputs("usage: hostile_clients PORT CLIENTS SECONDS SEED KEY\n", stderr);
+    if (argc != 7 || !parse_f64(view_of(argv[3]), &seconds)) {
+        fputs("usage: hostile_clients PORT CLIENTS SECONDS SEED KEY KIND\n", stderr);
         return 2;
     }
     open_world(argv);

@@ -45,6 +45,7 @@ def raw(port):
 WRONG = {
     "no key": (upgrade(Sec_WebSocket_Key=None), [400]),
     "a key that is no base64": (upgrade(key="!" * 24), [400]),
+    "two keys": (upgrade(Sec_websocket_key="AAAAAAAAAAAAAAAAAAAAAA=="), [400]),
     "a short key": (upgrade(key="AAAA"), [400]),
     "a key of 17 bytes": (upgrade(key=base64.b64encode(b"x" * 17).decode()), [400]),
     "a key of 100 KB": (upgrade(key="A" * 100000), [400, 431]),

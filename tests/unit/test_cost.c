@@ -6,7 +6,7 @@ enum { MS = 1000000 };
 
 static void test_unknown(void)
 {
-    cost_model cost = {{0}, {0}};
+    cost_model cost = {0};
     TEST_CHECK(cost_estimate(&cost, 1) == 0 && !cost_is_known(&cost, 1));
     TEST_CHECK(cost_rows_within(&cost, 50 * MS, 256) == 32);
     TEST_CHECK(cost_rows_within(&cost, 50 * MS, 20) == 20);
@@ -16,7 +16,7 @@ static void test_unknown(void)
 
 static void test_rows(void)
 {
-    cost_model cost = {{0}, {0}};
+    cost_model cost = {0};
     cost_learn(&cost, 1, 2 * MS);
     cost_learn(&cost, 16, 8 * MS);
     cost_learn(&cost, 64, 24 * MS);
@@ -31,7 +31,7 @@ static void test_rows(void)
  * pieces then, and these correct it, though no pass of 32 rows is made. */
 static void test_disturbed(void)
 {
-    cost_model cost = {{0}, {0}};
+    cost_model cost = {0};
     cost_learn(&cost, 32, 200 * MS);
     TEST_CHECK(cost_rows_within(&cost, 50 * MS, 256) < 32);
     for (int i = 0; i < 4; i++) cost_learn(&cost, 16, 10 * MS);

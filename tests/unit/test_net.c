@@ -29,6 +29,8 @@ static int read_one(view text, size_t cut, bytes *body)
     return result;
 }
 
+#define TRAILERS HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+
 typedef struct {
     const char *name;
     view text;
@@ -91,6 +93,16 @@ static const request_case requests[] = {
      NULL},
     {"a chunk longer than it says",
      VIEW(HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n"), 400, NULL},
+    {"trailers", VIEW(TRAILERS "X-A: b\r\nContent-Length: 9\r\n\r\n"), 0, "abc"},
+    {"a blank in a trailer's name", VIEW(TRAILERS "X : b\r\n\r\n"), 400, NULL},
+    {"a trailer without a name", VIEW(TRAILERS ": b\r\n\r\n"), 400, NULL},
+    {"a later trailer without a name", VIEW(TRAILERS "X: b\r\n: b\r\n\r\n"), 400, NULL},
+    {"a trailer without a colon", VIEW(TRAILERS "X\r\n\r\n"), 400, NULL},
+    {"a folded trailer", VIEW(TRAILERS "X: b\r\n c\r\n\r\n"), 400, NULL},
+    {"a trailer folded by a tab", VIEW(TRAILERS "X: b\r\n\tc\r\n\r\n"), 400, NULL},
+    {"a trailer folded at once", VIEW(TRAILERS " X: b\r\n\r\n"), 400, NULL},
+    {"a trailer of a blank", VIEW(TRAILERS " \r\n\r\n"), 400, NULL},
+    {"NUL in a trailer", VIEW(TRAILERS "X: a\0b\r\n\r\n"), 400, NULL},
     {"a body of 65 bytes",
      VIEW(HEAD "Transfer-Encoding: chunked\r\n\r\n41\r\n"
                "0123456789012345678901234567890123456789012345678901234567890123456"),

@@ -230,6 +230,7 @@ static void test_routes(void)
 static void test_access(void)
 {
     TEST_CHECK(access_is_loopback(VIEW("localhost:8383")) && access_is_loopback(VIEW("127.0.0.1")));
+    TEST_CHECK(access_is_loopback(VIEW("LocalHost:8383")));
     TEST_CHECK(access_is_loopback(VIEW("[::1]:8383")) && access_is_loopback(VIEW("::1")));
     TEST_CHECK(!access_is_loopback(VIEW("127.0.0.1.evil.example")));
     TEST_CHECK(!access_is_loopback(VIEW("localhost.evil.example")));
