@@ -93,7 +93,10 @@ tail -n 25 "$root/run.log"
 grep -q '^make run: .* minutes .* MB' "$root/run.log" || die "it does not say what it takes"
 grep -q ' tokens at [0-9]* tokens/s, over ws://' "$root/run.log" || die "no speed"
 grep -q '    def __sub__(self' "$root/run.log" || die "no completion"
-! grep 'grammars: none' "$root/run.log" || die "grammars are missing"
+! grep 'grammars: none' "$root/run.log" || {
+    tail -n 20 "$root/home/cerium/build/grammars/log" >&2
+    die "grammars are missing"
+}
 (: </dev/tcp/127.0.0.1/8383) # it goes on serving
 kill -TERM -- "-$job"
 wait "$job" || true

@@ -1,4 +1,4 @@
-"""check_server.py - sessions, lanes, interrupts, limits and access of `cerium serve`, in raw bytes."""
+"""check_server.py - sessions, lanes, interrupts, limits and access of `cerium serve`, raw."""
 
 import json
 import socket
