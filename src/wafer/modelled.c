@@ -9,7 +9,7 @@ static const char *beyond_mesh(const step_op *op, const step_shape *s)
     if (op->is_row_norm) return "norms over all heads of a row";
     if (op->kind == STEP_LINEAR_IN) return "layers with a recurrent state";
     if (op->is_gated) return "gates on attention or experts";
-    if (op->norm_behind) return "norms behind branches";
+    if (op->norm_behind) return "norms after branches";
     if (op->choice_bias) return "a bias on the choice of experts";
     if (op->kind == STEP_FFN_UP && !op->norm) return "an expert that every row takes";
     if (op->kind == STEP_FFN_UP && s->n_experts) return "layers with experts and others without";
