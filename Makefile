@@ -81,7 +81,8 @@ WATCH_LIBS := -lpcre2-8 -ljansson -lxxhash -lhs -ltree-sitter -lyaml -lm
 # The watchdog's grammars are fetched once (tools/fetch_grammars.sh) and compiled once for every build:
 # what a generated parser does is no concern of a sanitizer.
 GRAMMAR_DIR := build/grammars
-ifneq ($(filter-out help clean kernelcheck% man-check,$(or $(MAKECMDGOALS),all)),)
+# Not by those that first install what this takes, and then run make again.
+ifneq ($(filter-out help clean kernelcheck% man-check run test test-clients fuzz package,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(findstring aarch64,$(CC)),)
 -include $(GRAMMAR_DIR)/grammars.mk
 UNITS_MK := $O/units.mk

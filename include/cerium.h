@@ -217,7 +217,7 @@ typedef struct {
     uint32_t token_bytes_max;    /* the longest text of a token: of more than n_tokens x this many
                                     bytes, cerium_tokenize() makes more than n_tokens.  Chat forms
                                     may leave out white space at the ends of a message.  0: unknown,
-                                    for there are bytes that no token stands for */
+                                    for there are bytes that no token encodes */
     float confidence; /* a completion of a hole whose total probability is lower should not be shown
                          unasked: from the file (docs/formats.md); 0 for most models */
     bool completes_only;         /* from the file: the model was not trained to chat */

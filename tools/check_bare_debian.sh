@@ -3,13 +3,17 @@
 # only git and make, clone the repository, `make run`, scan weak files, run the commands of the
 # documents, `make test`.
 #
-#   tools/check_bare_debian.sh [--keep]     as root; needs debootstrap and a network
+#   tools/check_bare_debian.sh [--keep]     as root; needs debootstrap or mmdebstrap, and a network
 #
+# Each part says how long it took and how much it wrote.
 # The mirror is that of this machine, read from /etc/apt when it runs.  The system is made in a
 # temporary folder and removed at the end, unless --keep is given.
 set -euo pipefail
-[ "$(id -u)" = 0 ] || { echo "check_bare_debian: must be root, for debootstrap" >&2; exit 2; }
-command -v debootstrap >/dev/null || { echo "check_bare_debian: install debootstrap" >&2; exit 2; }
+[ "$(id -u)" = 0 ] || { echo "check_bare_debian: must be root, for chroot" >&2; exit 2; }
+bootstrap=$(command -v debootstrap || command -v mmdebstrap) || {
+    echo "check_bare_debian: install debootstrap or mmdebstrap" >&2
+    exit 2
+}
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
 if (: </dev/tcp/127.0.0.1/8383) 2>/dev/null; then
@@ -35,10 +39,19 @@ mirror() {
         sed '/^ *#/d' | grep -Eo '(https?|file|copy):[^ ]*debian/?( |$)' | head -n 1 | tr -d ' '
 }
 
-echo "== a Debian 12 with git and make"
-debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$root" "$(mirror)" \
+used_mb() { du -smx "$root" | cut -f 1; }
+start=0 before=0
+part() {
+    start=$SECONDS before=$(used_mb)
+    echo "== $1"
+}
+part_ends() { echo "== $1 took $((SECONDS - start)) s and $(($(used_mb) - before)) MB"; }
+
+part "a Debian 12 with git and make"
+"$bootstrap" --variant=minbase --include=git,make,ca-certificates bookworm "$root" "$(mirror)" \
     >"$root.log" 2>&1 || { tail -n 20 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
+part_ends bootstrap
 
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 # Whom this machine trusts, that one has to trust, too: pip comes through the same network.
@@ -48,8 +61,9 @@ for place in proc dev sys; do
     mounted="$place $mounted"
 done
 
-echo "== git clone"
+part "git clone"
 git clone -q --no-local "$repository" "$root/home/cerium"
+part_ends "git clone"
 
 inside() {
     env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb \
@@ -57,14 +71,12 @@ inside() {
         chroot "$root" sh -c "cd /home/cerium && $1" </dev/null
 }
 
-used_mb() { du -smx "$root" | cut -f 1; }
 die() {
     echo "check_bare_debian: $1" >&2
     exit 1
 }
 
-echo "== make run"
-start=$SECONDS before=$(used_mb)
+part "make run"
 set -m # a process group of its own, to end what goes on serving
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
@@ -75,27 +87,30 @@ until grep -q '^Open http://127.0.0.1:8383 in a browser' "$root/run.log"; do
     }
     sleep 1
 done
-echo "== make run took $((SECONDS - start)) s and $(($(used_mb) - before)) MB"
+part_ends "make run"
 head -n 3 "$root/run.log"
 tail -n 25 "$root/run.log"
 grep -q '^make run: .* minutes .* MB' "$root/run.log" || die "it does not say what it takes"
 grep -q ' tokens at [0-9]* tokens/s, over ws://' "$root/run.log" || die "no speed"
 grep -q '    def __sub__(self' "$root/run.log" || die "no completion"
-! grep 'grammars: none' "$root/run.log" || die "grammars are missing"
+! grep 'grammars: none' "$root/run.log" || {
+    tail -n 20 "$root/home/cerium/build/grammars/log" >&2
+    die "grammars are missing"
+}
 (: </dev/tcp/127.0.0.1/8383) # it goes on serving
 kill -TERM -- "-$job"
 wait "$job" || true
-start=$SECONDS
+part "make run, again"
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
 until grep -q '^Open http' "$root/run.log"; do sleep 0.1; done
-echo "== and $((SECONDS - start)) s the second time"
+part_ends "make run, again"
 kill -TERM -- "-$job"
 wait "$job" || true
 job=
 set +m
 
-echo "== cerium scan, of weak files"
+part "cerium scan, of weak files"
 cat >"$root/home/weak.py" <<'END'
 import os, sqlite3
 def find(name):
@@ -114,12 +129,13 @@ inside "./cerium scan ../weak.py ../weak.js" >"$root/scan.log" 2>&1 &&
     die "scan finds nothing in weak files"
 cat "$root/scan.log"
 [ "$(grep -c ': weak: .*CWE-' "$root/scan.log")" = 5 ] || die "scan does not find all five"
+part_ends "scan"
 
-echo "== the commands of the documents"
+part "the commands of the documents"
 inside "sh tests/house/test_commands.sh" || die "a command does not do what is written"
+part_ends "commands"
 
-echo "== make test"
-start=$SECONDS before=$(used_mb)
+part "make test"
 inside "make test" | tee "$root/test.log"
-echo "== make test took $((SECONDS - start)) s and $(($(used_mb) - before)) MB"
+part_ends "make test"
 tail -n 1 "$root/test.log" | grep -q '^cerium: [0-9]* passed, 0 failed'

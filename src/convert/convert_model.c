@@ -116,6 +116,23 @@ static int join_parts(conversion *x, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* All of model-00001-of-00003.safetensors and its like: what a lost file held may be optional, and
+ * nobody would miss it. */
+static int check_parts(const conversion *x, struct dirent **names, int n, cerium_error *err)
+{
+    char name[64];
+    unsigned part, of = 0;
+    if (!n || sscanf(names[0]->d_name, "model-%5u-of-%5u", &part, &of) < 2) return CERIUM_OK;
+    for (unsigned i = 1, at = 0; i <= of; i++) {
+        snprintf(name, sizeof name, "model-%05u-of-%05u.safetensors", i, of);
+        if (at < (unsigned)n && !strcmp(names[at]->d_name, name)) at++;
+        else
+            return error_set(err, CERIUM_ERR_IO, "%s/%s: it is missing; fetch it", x->o->folder,
+                             name);
+    }
+    return CERIUM_OK;
+}
+
 /* model.safetensors, or model-00001-of-00003.safetensors and its like. */
 static int open_weights(conversion *x, cerium_error *err)
 {
@@ -127,6 +144,7 @@ static int open_weights(conversion *x, cerium_error *err)
     if (!x->files || !x->parts) status = error_set(err, CERIUM_ERR_MEMORY, "no memory for files");
     if (!status && n == 0)
         status = error_set(err, CERIUM_ERR_IO, "%s: no model*.safetensors in it", x->o->folder);
+    if (!status) status = check_parts(x, names, n, err);
     for (int i = 0; !status && i < n; i++) status = open_part(x, names[i]->d_name, err);
     for (int i = 0; i < n; i++) memory_release(names[i]);
     memory_release(names);
@@ -203,6 +221,7 @@ static int run(conversion *x, cerium_error *err)
     RETURN_IF(map_text(x, &x->tokenizer, "tokenizer.json", false, err));
     RETURN_IF(map_text(x, &x->tokenizer_config, "tokenizer_config.json", true, err));
     RETURN_IF(map_text(x, &x->chat, "chat_template.jinja", true, err));
+    RETURN_IF(open_weights(x, err)); /* before what is in the files: is the folder whole? */
     RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
     RETURN_IF(map_text(x, &x->generation, "generation_config.json", true, err));
     RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));
@@ -210,7 +229,6 @@ static int run(conversion *x, cerium_error *err)
         &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
         (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
         err));
-    RETURN_IF(open_weights(x, err));
     RETURN_IF(
         convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err));
     return write_all(x, err);

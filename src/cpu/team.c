@@ -42,7 +42,7 @@ typedef struct {
     team *t;
     pthread_t thread;
     uint32_t index;
-    uint64_t late; /* how often others had to wait for it, in LATE_ONCE, of late; the caller's */
+    uint64_t late; /* how often others had to wait for it, in LATE_ONCE, recently; the caller's */
 } worker;
 
 struct team {

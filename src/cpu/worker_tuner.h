@@ -4,10 +4,10 @@
  * for milliseconds; one that must be woken for every pass costs more than it does.  Where that is
  * so, fewer workers are faster than all.  Whether, depends on the model and on the company, so it
  * is tried: in turns with fewer and with as many as now, and who is cheaper stays.  All are tried
- * again after a while, and later each time that it was in vain.  As long as passes take the same
+ * again after a while, and later each time that it did not help.  As long as passes take the same
  * time, and nobody sleeps for others, nothing is tried.
  *
- * No threads and no clock in here: a function of what it is told. */
+ * No threads and no clock in here: a function of its arguments. */
 #ifndef CPU_WORKER_TUNER_H
 #define CPU_WORKER_TUNER_H
 
@@ -17,7 +17,7 @@ enum {
     TUNER_WINDOW_NS = 16000000, /* time over which passes are summed: some turns of a processor */
     TUNER_PASSES_MIN = 4,       /* in it */
     TUNER_TURNS = 3,            /* of each number of workers in a trial */
-    TUNER_REST_NS = 500000000,  /* until the next trial; twice as long after one in vain, up to */
+    TUNER_REST_NS = 500000000,  /* until the next trial; twice as long after a failed one, up to */
 };
 #define TUNER_REST_NS_MAX UINT64_C(4000000000)
 _Static_assert(TUNER_REST_NS > 4 * TUNER_TURNS * TUNER_WINDOW_NS, "trials are a small part");
@@ -25,7 +25,7 @@ _Static_assert(TUNER_REST_NS > 4 * TUNER_TURNS * TUNER_WINDOW_NS, "trials are a 
 typedef struct {
     uint32_t n;        /* workers that should take part in the next pass */
     uint32_t n_all;
-    uint32_t n_steady; /* those that nobody had to wait for, of late */
+    uint32_t n_steady; /* those that nobody had to wait for, recently */
     uint64_t kind;     /* of the passes of this window */
     uint64_t ns, least_ns, sleep_ns, busy_ns; /* of all of them; of the quickest */
     uint32_t n_passes;

@@ -21,7 +21,7 @@ typedef struct {
     uint32_t target; /* scope */
 } index_name;
 
-/* Three answers, and only one of them is ever told. */
+/* Three answers, and only one of them is ever reported. */
 typedef enum { INDEX_NOT = 0, INDEX_THERE = 1, INDEX_UNKNOWN = 2 } index_answer;
 
 /* Seal what was gathered and resolved.  Returns owned. */

@@ -36,7 +36,7 @@ static void declare_words(name_table *b, const char *mark, view text)
     }
 }
 
-/* More names than there are in it do no harm: what is named is only not told of. */
+/* More names than there are in it do no harm: what is named is only not reported. */
 static void read_words(folders *f, const char *folder, const char *name)
 {
     char path[4096];

@@ -139,7 +139,7 @@ typedef struct {
     const char *spec;   /* after the package's name: "", "/x", "/x/" "*" */
 } exports;
 
-/* Files that match "./dist/" "*" ".js" answer to what stands for the star. */
+/* Files that match "./dist/" "*" ".js" answer to what matches the star. */
 static void add_pattern(const exports *e, const char *target, unsigned how)
 {
     char folder[4096], file[4096], spec[NAMES_WORD_MAX], above[4096];

@@ -26,7 +26,7 @@ static bool put_label(char *out, const char *above, view stem)
                     stem.ptr) < (int)NAMES_WORD_MAX;
 }
 
-/* Names of a module that the interpreter has told of: what it left out is of another platform. */
+/* Names of a module that the interpreter has listed: what it left out is of another platform. */
 static void read_beside(search *s, uint32_t module, view label, bool package, view text)
 {
     name_table *b = s->f->b;

@@ -1,7 +1,7 @@
 /* uses.h - lines of code against the index: what they import, and what they use of it.
  *
  * A judge reads a text line by line as it grows, within a fixed block of memory that may be copied.
- * Only what is certainly not there is told; for all else it is silent. */
+ * Only what is certainly not there is reported; for all else it is silent. */
 #ifndef EXISTS_USES_H
 #define EXISTS_USES_H
 
@@ -91,7 +91,7 @@ typedef struct {
     const uint16_t *behind; /* [n] of an opening bracket: the token after its end */
     uint32_t n;
     int32_t indent;    /* of the statement; of a script the depth */
-    bool mute;         /* nothing is told */
+    bool mute;         /* nothing is reported */
     bool guards;       /* it is where what is not there is expected */
     int32_t try_indent; /* of the try that it is in, or -1 */
     exists_finding *out; /* [USES_FINDINGS_MAX] */
@@ -102,7 +102,7 @@ typedef struct {
 bool uses_reads(guard_language language);
 void uses_begin(uses_state *s);
 /* The next logical line of the text, its newline with it, or a piece of one (whole: its last); what
- * is in it of findings is told to out [USES_FINDINGS_MAX].  Returns how many. */
+ * is in it of findings is written to out [USES_FINDINGS_MAX].  Returns how many. */
 uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
                    bool whole, exists_finding *out);
 /* No more comes. */

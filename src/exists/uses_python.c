@@ -156,7 +156,7 @@ static bool is_unknown_package(uses_call *c, view name)
     return !has_mark(c, "p!") && (!known_is_slip('p', name) || uses_is_declared(c, name));
 }
 
-/* The module of the words [i, end): INDEX_NOT was told of. */
+/* The module of the words [i, end): INDEX_NOT was reported. */
 static index_answer find_module(uses_call *c, uint32_t i, uint32_t end, uint32_t *scope)
 {
     char path[NAMES_WORD_MAX];

@@ -44,7 +44,7 @@ static view package_of(view s)
     return (view){s.ptr, n};
 }
 
-/* The module that the string at i names.  INDEX_NOT was told of. */
+/* The module that the string at i names.  INDEX_NOT was reported. */
 static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_t *scope)
 {
     view s = uses_word(c, i), package;

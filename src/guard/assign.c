@@ -52,7 +52,7 @@ static void weaken(judge *j, int32_t object, value v)
 {
     int32_t base = judge_name_below(j, object);
     if (base < 0) return;
-    value old = judge_value(j, base); /* the other places keep what they hold */
+    value old = judge_value(j, base); /* the other items keep what they hold */
     view name = old.name;
     old = value_union(old, v);
     old.name = name;

@@ -18,7 +18,7 @@ void judge_restore(judge *j, const judge_state *s)
     j->n_vars = s->n;
 }
 
-/* What j holds or what s held: names keep their places, new ones come after. */
+/* What j holds or what s held: names keep their order, new ones come after. */
 static void merge(judge *j, const judge_state *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {

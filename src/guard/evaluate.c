@@ -154,12 +154,12 @@ static value subscript_value(judge *j, int32_t n)
         if (c != object) index = c;
     value o = judge_value(j, object), key = index >= 0 ? judge_value(j, index) : VALUE_NONE;
     const variable *var = whole.len <= 64 ? judge_find(j, whole) : NULL;
-    value v = o, place;
+    value v = o, item;
     if (var) return var->v;
-    if (judge_char_at(o, key, &place)) return place;
+    if (judge_char_at(o, key, &item)) return item;
     if (j->tree.list[object].role == NODE_NAME &&
-        judge_list_get(j, tree_text(&j->tree, object), key, &place))
-        return place;
+        judge_list_get(j, tree_text(&j->tree, object), key, &item))
+        return item;
     v.flags = o.flags & VALUE_FORMAT;
     view part = key.flags & VALUE_STRING ? key.text : empty;
     v.name = judge_join(j, o.name, part);

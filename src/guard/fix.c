@@ -3,7 +3,7 @@
  * A rule says how: text with {0} (an argument's source), {args}, {rest}, {receiver}, {callee},
  * {target} and {value} in it; {bound}: the call with its text's values bound; {program} and
  * {arguments}: the words of a shell's line; {wrapped:f}: the text with f() around its values.  What
- * cannot be told from the line has no form: better none than a wrong one. */
+ * cannot be seen from the line has no form: better none than a wrong one. */
 #include <ctype.h>
 #include <strings.h>
 

@@ -1,4 +1,4 @@
-/* fold.c - what constants make of each other: numbers, comparisons, characters, places in lists. */
+/* fold.c - what constants make of each other: numbers, comparisons, characters, items of lists. */
 #include <ctype.h>
 
 #include "guard/judge.h"
@@ -64,58 +64,58 @@ bool judge_fold(judge *j, int32_t n, value a, value b, value *out)
     return true;
 }
 
-/* ---- lists whose places are known ---- */
+/* ---- lists whose items are known ---- */
 
-enum { LIST_PLACES_MAX = 16 };
+enum { LIST_ITEMS_MAX = 16 };
 
-static view place_name(judge *j, view list, uint32_t place)
+static view item_name(judge *j, view list, uint32_t index)
 {
     char *out = arena_take(&j->names, list.len + 12, 1);
     if (!out) return (view){NULL, 0};
-    int n = snprintf(out, list.len + 12, "%.*s.#%u", (int)list.len, list.ptr, place);
+    int n = snprintf(out, list.len + 12, "%.*s.#%u", (int)list.len, list.ptr, index);
     return (view){out, (size_t)n};
 }
 
 static uint32_t list_length(judge *j, view list)
 {
     uint32_t n = 0;
-    while (n < LIST_PLACES_MAX && judge_find(j, place_name(j, list, n))) n++;
+    while (n < LIST_ITEMS_MAX && judge_find(j, item_name(j, list, n))) n++;
     return n;
 }
 
 void judge_list_add(judge *j, view list, value v)
 {
     uint32_t n = list_length(j, list);
-    if (n < LIST_PLACES_MAX) judge_set(j, place_name(j, list, n), v);
+    if (n < LIST_ITEMS_MAX) judge_set(j, item_name(j, list, n), v);
 }
 
-void judge_list_remove(judge *j, view list, value place)
+void judge_list_remove(judge *j, view list, value index)
 {
     int64_t at;
     uint32_t n = list_length(j, list);
-    if (!number(place, &at) || at >= n) return;
+    if (!number(index, &at) || at >= n) return;
     for (uint32_t i = (uint32_t)at; i + 1 < n; i++) {
-        const variable *next = judge_find(j, place_name(j, list, i + 1));
-        if (next) judge_set(j, place_name(j, list, i), next->v);
+        const variable *next = judge_find(j, item_name(j, list, i + 1));
+        if (next) judge_set(j, item_name(j, list, i), next->v);
     }
-    variable *last = judge_find(j, place_name(j, list, n - 1));
+    variable *last = judge_find(j, item_name(j, list, n - 1));
     if (last) last->name = (view){"", 0};
 }
 
-bool judge_list_get(judge *j, view list, value place, value *out)
+bool judge_list_get(judge *j, view list, value index, value *out)
 {
     int64_t at;
-    if (!number(place, &at) || at >= LIST_PLACES_MAX) return false;
-    const variable *var = judge_find(j, place_name(j, list, (uint32_t)at));
+    if (!number(index, &at) || at >= LIST_ITEMS_MAX) return false;
+    const variable *var = judge_find(j, item_name(j, list, (uint32_t)at));
     if (var) *out = var->v;
     return var != NULL;
 }
 
-/* Character place of a literal: "ABC".charAt(1), "ABC"[1]. */
-bool judge_char_at(value text, value place, value *out)
+/* Character index of a literal: "ABC".charAt(1), "ABC"[1]. */
+bool judge_char_at(value text, value index, value *out)
 {
     int64_t at;
-    if (!(text.flags & VALUE_STRING) || text.level != TAINT_CONST || !number(place, &at) ||
+    if (!(text.flags & VALUE_STRING) || text.level != TAINT_CONST || !number(index, &at) ||
         at >= (int64_t)text.text.len)
         return false;
     *out = (value){.clean = ~0u, .flags = VALUE_STRING, .text = {text.text.ptr + at, 1}};

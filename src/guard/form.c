@@ -2,7 +2,7 @@
  *
  * Code is the beginning of some program when a short ending makes it one.  So what is open is
  * closed, some endings are tried, and the grammar is to read the whole of it without an error.  Who
- * has no ending here is told to be broken though it is not: rare, as lines are asked about, and
+ * has no ending here is called broken though it is not: rare, as lines are asked about, and
  * measured by test_form. */
 #include <ctype.h>
 
@@ -114,7 +114,7 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
 /* What comes before the brackets of an expression are closed, and after them.  ">" stands for the
  * last line's indentation. */
 typedef struct {
-    const char *inside, *behind;
+    const char *inside, *after;
 } ending;
 
 static const ending endings_python[] = {
@@ -158,7 +158,7 @@ static size_t put_inside(const beginning *b, char *out, size_t size, const char 
 /* An ending that only closes what is open, and fills an empty block. */
 static bool adds_nothing(const ending *e)
 {
-    return !*e->behind && (!*e->inside || (*e->inside == '>' && !strchr(e->inside, '(')));
+    return !*e->after && (!*e->inside || (*e->inside == '>' && !strchr(e->inside, '(')));
 }
 
 /* Does the whole of it parse with this ending?  It fits, too, when that is too much to find out. */
@@ -171,7 +171,7 @@ static guard_fit try_ending(const guard_stream *s, guard_worker *w, const beginn
     memcpy(text, b->text, n);
     n += put_inside(b, text + n, ENDING_BYTES, e->inside);
     if (s->language == GUARD_RUBY) n = window_close(&b->lexer, text, n, end - n);
-    else n += close_brackets(b, e->behind, text + n, (end - n) / 2);
+    else n += close_brackets(b, e->after, text + n, (end - n) / 2);
     if (s->language == GUARD_PYTHON) n += window_tries((view){text, n}, text + n, (end - n) / 2);
     text[n++] = '\n';
     const tree *t = &w->judge.tree;
@@ -240,7 +240,7 @@ static bool is_boundary(const char *text)
     return !(word && (isalnum((unsigned char)text[0]) || text[0] == '_')) && !is_blank(text[0]);
 }
 
-/* The last place of a line that is broken at its end up to which it can go on, found by
+/* The last position of a line that is broken at its end up to which it can go on, found by
  * halves, as before it all is well and after it nothing is. */
 static uint32_t last_good(const guard_stream *s, guard_worker *w, uint32_t from, uint32_t to)
 {

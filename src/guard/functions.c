@@ -84,12 +84,12 @@ static void bind_parameters(judge *j, int32_t n, int32_t parameters)
                    j->tree.list[parameters].end - j->tree.list[outer].begin};
     if (j->facts->handler && regex_found(j->facts->handler, &j->re, header)) level = TAINT_SOURCE;
     if (j->tree.list[parameters].role == NODE_NAME) bind_parameter(j, parameters, level);
-    uint32_t place = 0;
+    uint32_t index = 0;
     for (int32_t c = j->tree.list[parameters].child; c >= 0; c = j->tree.list[c].next) {
         if (j->tree.list[c].role == NODE_SKIP) continue;
         bind_parameter(j, c, level);
         /* list.map((item, i) => ...): i is a number */
-        if (callback && place++ == 1 && is_map(j, parent) && j->n_vars)
+        if (callback && index++ == 1 && is_map(j, parent) && j->n_vars)
             j->vars[j->n_vars - 1].v = VALUE_NONE;
     }
 }
@@ -141,7 +141,7 @@ bool judge_inline(judge *j, view name, const use *u, value *out)
     if (f < 0 || j->inlined == JUDGE_INLINE_MAX || !is_whole(j, f)) return false;
     const node *call = &j->tree.list[u->node], *at = &j->tree.list[f];
     if (call->begin >= at->begin && call->end <= at->end) return false; /* it calls itself */
-    uint32_t n_vars = j->n_vars, n_hits = j->n_hits, n_deferred = j->n_deferred, place = 0;
+    uint32_t n_vars = j->n_vars, n_hits = j->n_hits, n_deferred = j->n_deferred, index = 0;
     value before = j->returned;
     judge_state outside;
     size_t saved = j->saved.used;
@@ -154,8 +154,8 @@ bool judge_inline(judge *j, view name, const use *u, value *out)
         if (j->tree.list[c].role == NODE_SKIP) continue;
         bind_parameter(j, c, TAINT_PARAMETER);
         view text = j->n_vars > n_vars ? j->vars[j->n_vars - 1].name : empty;
-        if (view_equal(text, VIEW("self")) || place >= u->n_args || !text.len) continue;
-        j->vars[j->n_vars - 1].v = u->args[place++].v;
+        if (view_equal(text, VIEW("self")) || index >= u->n_args || !text.len) continue;
+        j->vars[j->n_vars - 1].v = u->args[index++].v;
     }
     judge_value(j, tree_field(&j->tree, f, FIELD_BODY));
     *out = j->returned;

@@ -195,7 +195,7 @@ typedef enum {
 } guard_fit;
 
 /* What the code so far is to its language; to be asked after a newline.  When it fits but for the
- * last logical line, *n_good bytes of that line are well.  It fits where that cannot be told: in
+ * last logical line, *n_good bytes of that line are well.  It fits where that cannot be known: in
  * prose, without a grammar, after code that is broken already. */
 guard_fit guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 

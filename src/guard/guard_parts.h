@@ -11,11 +11,11 @@
 
 enum {
     ALLOW_BYTES = 64,
-    TOLD = 16,
+    REPORTED = 16,
     OLD_BYTES = 8192,   /* of what an edit takes away */
     KNOWN_MAX = 32,     /* findings in it */
     AWAITED_MAX = 8,    /* findings in the new side of an edit whose old side is to come */
-    REQUEST_PLACES = 8, /* of a line in what stood there before, that are looked at */
+    REQUEST_SPOTS_MAX = 8, /* of a line in what stood there before, that are looked at */
 };
 
 /* A finding as such: what is weak, in which line.  Blanks do not count. */
@@ -52,7 +52,7 @@ typedef struct {
     uint64_t at;   /* in the stream */
     uint32_t line; /* of the stream, from 1 */
     bool fresh;
-} place;
+} position;
 
 typedef struct {
     known_finding what;
@@ -87,10 +87,10 @@ struct guard_stream {
     uint64_t fed;
     uint32_t line, inner; /* of the stream, and of a string of JSON */
     char text[GUARD_WINDOW_BYTES];
-    place map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */
+    position map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */
     struct {
         deferral where; /* in text */
-        place first, last, line;
+        position first, last, line;
         uint32_t text, n; /* its line, in text; 0 bytes: a part of it is not new */
         uint64_t end;     /* byte of the stream after it */
         uint64_t hash; /* of its line */
@@ -98,8 +98,8 @@ struct guard_stream {
     uint32_t n_deferred;
     struct {
         uint32_t cwe, begin; /* in text, from 1 */
-    } told[TOLD];
-    uint32_t n_told;
+    } reported[REPORTED];
+    uint32_t n_reported;
     char old[OLD_BYTES]; /* what the edit takes away, and what is around it */
     uint32_t n_old;
     known_finding used[KNOWN_MAX]; /* of what was there, what came again */
@@ -128,8 +128,8 @@ bool finding_is_comment(view line);
 /* A line that may be a comment which suppresses what the next line has. */
 void finding_note_allowed(guard_stream *s, view held);
 guard_severity finding_soften(const guard_stream *s, const rule *u, guard_severity severity);
-awaited finding_describe(const guard_stream *s, known_finding what, place first, place last,
-                         place line);
+awaited finding_describe(const guard_stream *s, known_finding what, position first, position last,
+                         position line);
 /* Are the held bytes [from, to) new, one after the other, and nothing between them? */
 bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to);
 /* Tell it, unless it stood there before.  line: the held one. */

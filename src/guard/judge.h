@@ -117,11 +117,11 @@ value judge_string_value(judge *j, int32_t n);
 view judge_string(const judge *j, int32_t n); /* what comes between its quotes */
 
 /* ---- fold.c ---- */
-/* Lists whose places are known: list names the variable. */
+/* Lists whose items are known: list names the variable. */
 void judge_list_add(judge *j, view list, value v);
-void judge_list_remove(judge *j, view list, value place);
-bool judge_list_get(judge *j, view list, value place, value *out);
-bool judge_char_at(value text, value place, value *out);
+void judge_list_remove(judge *j, view list, value index);
+bool judge_list_get(judge *j, view list, value index, value *out);
+bool judge_char_at(value text, value index, value *out);
 
 /* ---- tables.c ---- */
 /* Set.of("a", "b"), LIST.freeze: a table of constants. */
@@ -149,7 +149,7 @@ void judge_assign_to(judge *j, int32_t target, value v, int32_t from);
 void judge_show_assign(judge *j, int32_t target, value v, int32_t from); /* to the rules */
 
 /* ---- branches.c ---- */
-/* What all names hold at one place; in j->saved. */
+/* What all names hold at one point; in j->saved. */
 typedef struct {
     variable *list;
     uint32_t n;

@@ -62,13 +62,13 @@ static view first_line(view text)
     return text;
 }
 
-/* In one text that was there before: where the line's beginning is.  *places: how many such places
+/* In one text that was there before: where the line's beginning is.  *n_left: how many such spots
  * may still be judged. */
 static bool in_text(guard_stream *s, guard_language language, const known_finding *what, view all,
-                    view needle, int *places)
+                    view needle, int *n_left)
 {
     const char *at = all.ptr, *end = all.ptr + all.len;
-    for (; *places > 0 && at < end; --*places) {
+    for (; *n_left > 0 && at < end; --*n_left) {
         at = memmem(at, (size_t)(end - at), needle.ptr, needle.len);
         if (!at) return false;
         size_t here = (size_t)(at - all.ptr), from = here > PLACE_BEFORE ? here - PLACE_BEFORE : 0;
@@ -86,10 +86,10 @@ static bool in_request(guard_stream *s, guard_language language, const known_fin
                        view line)
 {
     const view needle = first_line(line);
-    int places = REQUEST_PLACES;
+    int n_left = REQUEST_SPOTS_MAX;
     if (needle.len < NEEDLE_MIN || what->rule->weak == WEAK_SECRET) return false;
     for (size_t i = 0; i < s->config.n_request; i++)
-        if (in_text(s, language, what, s->config.request[i], needle, &places)) return true;
+        if (in_text(s, language, what, s->config.request[i], needle, &n_left)) return true;
     return false;
 }
 

@@ -36,7 +36,7 @@ void lexer_begin(lexer *x, guard_language language);
 bool lexer_step(lexer *x, char c);
 /* Inside of a string or a comment. */
 bool lexer_in_text(const lexer *x);
-/* Is a round or square bracket open around the place where we are? */
+/* Is a round or square bracket open around the current position? */
 unsigned lexer_n_parens(const lexer *x);
 /* What would close all that is open; returns its length, at most size. */
 size_t lexer_closers(const lexer *x, char *out, size_t size);

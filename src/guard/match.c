@@ -193,9 +193,9 @@ static const argument *find_argument(judge *j, const use *u, const rule_arg *spe
             }
         }
     if (spec->index >= 0) {
-        uint32_t place = 0;
+        uint32_t index = 0;
         for (uint32_t i = 0; i < u->n_args; i++)
-            if (!u->args[i].name.len && place++ == (uint32_t)spec->index) return &u->args[i];
+            if (!u->args[i].name.len && index++ == (uint32_t)spec->index) return &u->args[i];
     }
     return NULL;
 }

@@ -141,18 +141,18 @@ static bool is_called(const outline *o, guard_language language, const bool *kep
     const char *name = text.ptr + f->name, *end = text.ptr + text.len;
     const char *at = f->name_len ? text.ptr : NULL;
     while (at && (at = memmem(at, (size_t)(end - at), name, f->name_len))) {
-        uint32_t place = (uint32_t)(at - text.ptr), behind = place + f->name_len;
+        uint32_t name_at = (uint32_t)(at - text.ptr), after = name_at + f->name_len;
         at++;
-        if ((place && is_word(text.ptr[place - 1])) ||
-            (behind < text.len && is_word(text.ptr[behind])))
+        if ((name_at && is_word(text.ptr[name_at - 1])) ||
+            (after < text.len && is_word(text.ptr[after])))
             continue;
         /* Ruby calls without brackets. */
-        while (behind < text.len && text.ptr[behind] == ' ') behind++;
-        bool call = behind < text.len && (text.ptr[behind] == '(' || language == GUARD_RUBY);
-        bool hidden = !call || !is_of_this_file(text, place) ||
-                      (place >= f->begin && place < f->tail);
+        while (after < text.len && text.ptr[after] == ' ') after++;
+        bool call = after < text.len && (text.ptr[after] == '(' || language == GUARD_RUBY);
+        bool hidden = !call || !is_of_this_file(text, name_at) ||
+                      (name_at >= f->begin && name_at < f->tail);
         for (uint8_t i = 0; i < o->n_done && !hidden; i++)
-            hidden = !kept[i] && place >= o->done[i].body && place < o->done[i].tail;
+            hidden = !kept[i] && name_at >= o->done[i].body && name_at < o->done[i].tail;
         if (!hidden) return true;
     }
     return false;

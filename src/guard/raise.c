@@ -1,5 +1,5 @@
-/* raise.c - what is told of a weak line: whether it is suppressed, was there before, was told, is
- * softened; and the line itself, for what may stand in its place. */
+/* raise.c - what is reported of a weak line: whether it is suppressed, was there before, is
+ * reported already, is softened; and the line itself, for what may replace it. */
 #include <ctype.h>
 
 #include "guard/guard_parts.h"
@@ -46,8 +46,8 @@ void finding_note_allowed(guard_stream *s, view held)
 
 /* ---- findings ---- */
 
-awaited finding_describe(const guard_stream *s, known_finding what, place first, place last,
-                         place line)
+awaited finding_describe(const guard_stream *s, known_finding what, position first, position last,
+                         position line)
 {
     const rule *u = what.rule;
     return (awaited){.what = what,
@@ -117,8 +117,8 @@ static void add_finding(guard_stream *s, guard_finding f, bool known)
         if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
             w->findings[i].begin == f.begin)
             return;
-    bool told = s->config.notes || (known && s->config.tells_known);
-    if (f.severity == GUARD_NOTE && !told) return;
+    bool reported = s->config.notes || (known && s->config.tells_known);
+    if (f.severity == GUARD_NOTE && !reported) return;
     if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
 }
 
@@ -163,11 +163,11 @@ void finding_raise(guard_stream *s, const awaited *a, view line)
 /* A call that stays open over several lines is seen with each of them, and reported once. */
 static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
 {
-    for (uint32_t i = 0; i < ARRAY_LEN(s->told); i++)
-        if (s->told[i].cwe == cwe && s->told[i].begin == begin + 1) return true;
-    s->told[s->n_told].cwe = cwe;
-    s->told[s->n_told].begin = begin + 1;
-    s->n_told = (s->n_told + 1) % ARRAY_LEN(s->told);
+    for (uint32_t i = 0; i < ARRAY_LEN(s->reported); i++)
+        if (s->reported[i].cwe == cwe && s->reported[i].begin == begin + 1) return true;
+    s->reported[s->n_reported].cwe = cwe;
+    s->reported[s->n_reported].begin = begin + 1;
+    s->n_reported = (s->n_reported + 1) % ARRAY_LEN(s->reported);
     return false;
 }
 

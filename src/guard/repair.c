@@ -40,9 +40,9 @@ static size_t skip_heads(const repair *r, const repair_depths *d, size_t at)
             if (!repair_word_at(r->line, at, conditions[i]) || open >= d->n ||
                 r->line.ptr[open] != '(')
                 continue;
-            size_t behind = repair_behind_bracket(d, open);
-            if (behind > r->from) return at; /* it is the head itself that is weak */
-            at = behind;
+            size_t after = repair_after_bracket(d, open);
+            if (after > r->from) return at; /* it is the head itself that is weak */
+            at = after;
             again = true;
             break;
         }
@@ -195,7 +195,7 @@ static bool write_call(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, rest;
     while (open < d->n && (r->line.ptr[open] != '(' || d->at[open].text)) open++;
-    if (open >= d->n || repair_behind_bracket(d, open) < d->n) return false;
+    if (open >= d->n || repair_after_bracket(d, open) < d->n) return false;
     rest = open + 1;
     for (size_t i = open + 1; i < d->n; i++)
         if (r->line.ptr[i] == ',' && !d->at[i].text && d->at[i].n == d->at[open].n) rest = i + 1;
@@ -214,7 +214,7 @@ static bool write_expression(const repair *r, const repair_depths *d, writing *w
     if (b.n) return write_call(r, d, w);
     if (r->f->language == GUARD_RUBY && memmem(weak.ptr, weak.len, " do", 3)) {
         while (first < weak.len && weak.ptr[first] != '(') first++;
-        if (first < weak.len) to = repair_behind_bracket(d, r->from + first);
+        if (first < weak.len) to = repair_after_bracket(d, r->from + first);
     }
     repair_put(w, repair_part(r->line, 0, r->from));
     bool attribute = repair_is_script(r->f->language) && memmem(weak.ptr, weak.len, "={", 2);
@@ -414,15 +414,15 @@ static bool put_name(const repair *r, size_t at, writing *w)
 /* A secret comes from the environment. */
 static bool write_environment(const repair *r, writing *w)
 {
-    const char *before, *behind = "\")";
+    const char *before, *after = "\")";
     size_t from = 0, to = 0;
     if (strcmp(r->f->weakness, "secret") != 0 || !literal_around(r, &from, &to)) return false;
     switch (r->f->language) {
-    case GUARD_PYTHON: before = "os.environ[\"", behind = "\"]"; break;
+    case GUARD_PYTHON: before = "os.environ[\"", after = "\"]"; break;
     case GUARD_RUBY: before = "ENV.fetch(\""; break;
     case GUARD_JAVASCRIPT:
     case GUARD_TYPESCRIPT:
-    case GUARD_TSX: before = "process.env.", behind = ""; break;
+    case GUARD_TSX: before = "process.env.", after = ""; break;
     case GUARD_JAVA: before = "System.getenv(\""; break;
     case GUARD_PHP: before = "getenv(\""; break;
     case GUARD_GO: before = "os.Getenv(\""; break;
@@ -437,7 +437,7 @@ static bool write_environment(const repair *r, writing *w)
     repair_put(w, repair_part(r->line, 0, from));
     repair_put_text(w, before);
     if (!put_name(r, from, w)) return false;
-    repair_put_text(w, behind);
+    repair_put_text(w, after);
     repair_put(w, repair_part(r->line, to, r->line.len));
     return true;
 }

@@ -4,7 +4,7 @@
 
 #include "guard/repair_parts.h"
 
-/* "Type name = weak": the place after the sign; 0 when the line binds nothing. */
+/* "Type name = weak": the position after the sign; 0 when the line binds nothing. */
 static size_t behind_binding(const repair *r, const repair_depths *d)
 {
     for (size_t i = r->indent + 1; i + 1 < r->from && i + 1 < d->n; i++) {
@@ -53,8 +53,8 @@ static bool write_argument(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, from = 0, to = 0;
     while (open < r->to && open < d->n && (r->line.ptr[open] != '(' || d->at[open].text)) open++;
-    if (open >= r->to || open >= d->n || repair_behind_bracket(d, open) > r->to) return false;
-    size_t close = repair_behind_bracket(d, open) - 1;
+    if (open >= r->to || open >= d->n || repair_after_bracket(d, open) > r->to) return false;
+    size_t close = repair_after_bracket(d, open) - 1;
     for (size_t at = open + 1, i = at; i <= close && i < d->n; i++) {
         bool comma = r->line.ptr[i] == ',' && !d->at[i].text && d->at[i].n == d->at[open].n;
         if (!comma && i != close) continue;

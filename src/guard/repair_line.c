@@ -66,7 +66,7 @@ bool repair_word_at(view line, size_t at, const char *word)
                                    line.ptr[at + n] == '_');
 }
 
-size_t repair_behind_bracket(const repair_depths *d, size_t at)
+size_t repair_after_bracket(const repair_depths *d, size_t at)
 {
     uint16_t outside = d->at[at].n ? d->at[at].n - 1 : 0;
     for (size_t i = at; i < d->n; i++)

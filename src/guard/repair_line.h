@@ -30,7 +30,7 @@ typedef struct {
 
 void repair_read_depths(repair_depths *d, guard_language language, view line);
 /* After the bracket that closes the one at `at`. */
-size_t repair_behind_bracket(const repair_depths *d, size_t at);
+size_t repair_after_bracket(const repair_depths *d, size_t at);
 
 size_t repair_skip_blanks(view line, size_t at);
 bool repair_word_at(view line, size_t at, const char *word);

@@ -30,7 +30,7 @@ view repair_part(view text, size_t from, size_t to);
 bool repair_is_script(guard_language l);
 /* A statement that refuses.  ends: with the sign that ends it, where the language has one. */
 bool repair_put_statement(writing *w, const repair *r, bool ends);
-/* What stands for any value, and for what is called with what follows. */
+/* What serves as any value, and as what is called with what follows. */
 bool repair_put_expression(writing *w, const repair *r, bool called);
 
 /* ---- repair_bound.c ---- */

@@ -54,11 +54,11 @@ static const char *refusal_in_c(const repair *r)
 /* ends: with the sign that ends a statement, where the language has one. */
 bool repair_put_statement(writing *w, const repair *r, bool ends)
 {
-    const char *before, *behind = ends ? ");" : ")";
+    const char *before, *after = ends ? ");" : ")";
     char quote = '"';
     switch (r->f->language) {
-    case GUARD_PYTHON: before = "raise NotImplementedError(", behind = ")"; break;
-    case GUARD_RUBY: before = "raise NotImplementedError, ", behind = ""; break;
+    case GUARD_PYTHON: before = "raise NotImplementedError(", after = ")"; break;
+    case GUARD_RUBY: before = "raise NotImplementedError, ", after = ""; break;
     case GUARD_JAVASCRIPT:
     case GUARD_TYPESCRIPT:
     case GUARD_TSX: before = "throw new Error("; break;
@@ -66,9 +66,9 @@ bool repair_put_statement(writing *w, const repair *r, bool ends)
         before = ends && !r->leaves ? "if (true) throw new UnsupportedOperationException("
                                     : "throw new UnsupportedOperationException(";
         break;
-    case GUARD_GO: before = "panic(", behind = ")"; break;
+    case GUARD_GO: before = "panic(", after = ")"; break;
     case GUARD_PHP: before = "throw new \\RuntimeException(", quote = '\''; break;
-    case GUARD_SHELL: before = "{ echo ", behind = " >&2; exit 1; }", quote = '\''; break;
+    case GUARD_SHELL: before = "{ echo ", after = " >&2; exit 1; }", quote = '\''; break;
     case GUARD_C:
     case GUARD_CPP:
         if (r->outside) {
@@ -86,11 +86,11 @@ bool repair_put_statement(writing *w, const repair *r, bool ends)
     }
     repair_put_text(w, before);
     repair_put_quoted(w, r, quote);
-    repair_put_text(w, behind);
+    repair_put_text(w, after);
     return true;
 }
 
-/* A function that refuses stands for any value, and for what is called with what follows. */
+/* A function that refuses serves as any value, and as what is called with what follows. */
 bool repair_put_expression(writing *w, const repair *r, bool called)
 {
     guard_language l = r->f->language;

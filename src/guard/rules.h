@@ -12,7 +12,7 @@ typedef enum {
     WEAK_SECRET, WEAK_SQL, WEAK_NOSQL, WEAK_LDAP, WEAK_XPATH, WEAK_COMMAND, WEAK_CODE, WEAK_PATH,
     WEAK_XSS, WEAK_SSRF, WEAK_REDIRECT, WEAK_DESERIALIZE, WEAK_CRYPTO, WEAK_TLS, WEAK_JWT,
     WEAK_XXE, WEAK_TEMP, WEAK_PERMISSIONS, WEAK_MEMORY, WEAK_FORMAT,
-    WEAK_EXISTS, /* told by a guard_reader, by no rule */
+    WEAK_EXISTS, /* reported by a guard_reader, by no rule */
     WEAK_COUNT,
 } weakness;
 

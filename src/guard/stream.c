@@ -79,7 +79,7 @@ static void note_unjudged(guard_stream *s, bool *why, uint32_t line)
     *why = true;
 }
 
-/* Its line, for what may be put in its place. */
+/* Its line, for what may replace it. */
 static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
 {
     guard_worker *w = s->worker;
@@ -240,7 +240,7 @@ static void compact(guard_stream *s)
     s->n = n + s->n - cut;
     s->held = s->n;
     s->middle = 0;
-    memset(s->told, 0, sizeof s->told);
+    memset(s->reported, 0, sizeof s->reported);
     s->in_php = true;
 }
 
@@ -282,7 +282,7 @@ static void commit(guard_stream *s, bool whole)
     if (s->n > GUARD_WINDOW_BYTES - GUARD_LINE_BYTES_MAX - OVERLAP) compact(s);
 }
 
-/* A piece of a long line: of a literal without values in it, or far behind its beginning. */
+/* A piece of a long line: of a literal without values in it, or far after its beginning. */
 static bool is_dull_piece(const guard_stream *s)
 {
     if (s->n_pieces >= PIECES_JUDGED) return true;
@@ -362,7 +362,7 @@ static void begin_segment(void *arg, unwrap_segment segment)
     s->reads = false;
     s->n = s->held = s->begun = s->row = s->last_row = s->depth = s->middle = s->n_pieces = 0;
     s->outline = (outline){0};
-    memset(s->told, 0, sizeof s->told);
+    memset(s->reported, 0, sizeof s->reported);
     s->language = segment.language;
     s->detect = segment.detect;
     s->guess = segment.guess;
@@ -395,7 +395,7 @@ static void push_byte(guard_stream *s, char c, uint64_t at, bool fresh)
 {
     if (holds_enough(s, at)) judge_held(s, false);
     if (s->n == 0) s->in_php = c != '<';
-    s->map[s->n - s->held] = (place){at, s->escaped ? s->inner : s->line, fresh};
+    s->map[s->n - s->held] = (position){at, s->escaped ? s->inner : s->line, fresh};
     s->text[s->n++] = c;
     s->inner += c == '\n';
     bool ends = lexer_step(&s->lexer, c);

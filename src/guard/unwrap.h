@@ -83,7 +83,7 @@ void unwrap_step(unwrap *u, char c, uint64_t at, const unwrap_sink *to);
 void unwrap_finish(unwrap *u, const unwrap_sink *to);
 /* The first byte of the stream that is withheld; UINT64_MAX when none is. */
 uint64_t unwrap_held(const unwrap *u);
-/* What is written now stands for something of which it is not known yet what it is: the new side of
+/* What is written now depends on something of which it is not known yet what it is: the new side of
  * an edit that came before its old one. */
 bool unwrap_awaits_old(const unwrap *u);
 

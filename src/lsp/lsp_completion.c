@@ -84,7 +84,7 @@ static void stop_running(lsp_server *s, lsp_document *d)
     d->running = 0;
 }
 
-/* p: what is to be gone on with; NULL: a warm-up of the place. */
+/* p: what is to be continued; NULL: a warm-up of the place. */
 static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, size_t behind)
 {
     bytes before = {0};

@@ -1,7 +1,7 @@
 /* lsp_diagnostics.c - the watchdog's findings: asked for by the editor, or sent when the text
  * rests.
  *
- * The line that is being typed is unfinished: what is found in it is told when it rests. */
+ * The line that is being typed is unfinished: what is found in it is reported when it rests. */
 #include "lsp/lsp_parts.h"
 
 #include "base/hash.h"
@@ -35,11 +35,11 @@ json_t *lsp_diagnostic_of(const lsp_server *s, const lsp_document *d, const lsp_
                      (int)(f->n_line || *g->fix));
 }
 
-/* What is told now. */
+/* What is reported now. */
 static json_t *list_of(const lsp_server *s, const lsp_document *d, uint64_t now)
 {
     json_t *list = json_array();
-    /* Who asks and cannot be told to ask again gets all at once. */
+    /* Who asks and cannot be asked to ask again gets all at once. */
     const bool is_typed = now < d->typed_until_ns && (!s->can.pulls || s->can.refreshes);
     for (size_t i = 0; list && i < n_findings(d) && !is_off(s); i++) {
         const lsp_judged *f = &findings_of(d)[i];

@@ -25,7 +25,7 @@ typedef struct {
     json_t *exclude;   /* globs, or NULL */
     uint32_t lines_max, delay_ms;
     double confidence; /* below 0: the model's */
-    bool watchdog;     /* findings are told */
+    bool watchdog;     /* findings are reported */
 } lsp_settings;
 
 /* An inline completion that an editor waits for. */
@@ -144,7 +144,7 @@ void lsp_documents_close(lsp_server *s);
 
 /* ---- lsp_completion.c ---- */
 void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
-/* The document changed: bytes [from, to) became n, and the caret is behind them.  Then, after all
+/* The document changed: bytes [from, to) became n, and the caret is after them.  Then, after all
  * changes of a message: lsp_follow(). */
 void lsp_completion_moved(lsp_document *d, size_t from, size_t to, size_t n);
 void lsp_follow(lsp_server *s, lsp_document *d, uint64_t now);

@@ -136,7 +136,7 @@ static void tell_model(lsp_server *s)
 {
     char line[640];
     bool failed = s->model.state == LSP_MODEL_FAILED;
-    if (!s->is_greeted) return; /* told then */
+    if (!s->is_greeted) return; /* reported then */
     if (failed && !s->told_failure) {
         snprintf(line, sizeof line, "cerium: %s", s->model_why);
         lsp_show(s, 1, line);

@@ -14,7 +14,7 @@
 
 enum {
     LSP_DOCUMENTS_MAX = 1024,  /* open at once */
-    LSP_FINDINGS_MAX = 1000,   /* told of a document */
+    LSP_FINDINGS_MAX = 1000,   /* reported of a document */
     LSP_REPAIR_BYTES = 4096,
 };
 

@@ -28,7 +28,7 @@ struct websocket {
     const websocket_events *events;
     void *user;
     bytes message;  /* so far */
-    size_t told;    /* of it to the owner */
+    size_t told;    /* of it reported to the owner */
     uint8_t opcode; /* of the frame that is being read */
     frame_place at;
     websocket_code ahead; /* why the frame whose head wslay has last is refused; 0 = it is not */

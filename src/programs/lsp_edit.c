@@ -188,7 +188,7 @@ void lsp_edit_look(lsp_edit *e, lsp_server *s, bool is_readable)
         finish(e, s);
         return;
     }
-    if (e->said.len > SAID_BYTES_MAX) { /* its last lines are what is told */
+    if (e->said.len > SAID_BYTES_MAX) { /* its last lines are what is shown */
         e->said.len -= SAID_BYTES_MAX / 2;
         memmove(e->said.ptr, e->said.ptr + SAID_BYTES_MAX / 2, e->said.len);
     }

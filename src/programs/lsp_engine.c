@@ -313,7 +313,7 @@ static void take_done(lsp_engine *e, lsp_server *s, slot *l, const cerium_event 
     }
     if (failed) how = LSP_ENDED_FAILED;
     ended(s, l, how);
-    if (!l->waits || l->runs) return; /* what was told may have begun another */
+    if (!l->waits || l->runs) return; /* what was sent may have begun another */
     lsp_order order = l->next;
     char *texts = l->texts;
     l->waits = false;

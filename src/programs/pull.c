@@ -24,7 +24,7 @@ typedef struct {
     const char *to, *sha256;
     uint32_t stall;
     char name[TEXT_BYTES], url[TEXT_BYTES], listed_sha256[65];
-    const server_pull_hooks *hooks; /* NULL: for a person, who is told on standard error */
+    const server_pull_hooks *hooks; /* NULL: for a person, on standard error */
 } pull_args;
 
 static bool is_sha256(const char *text)

@@ -75,7 +75,7 @@ const command_table run_command = {
     .own = own,
     .n_own = ARRAY_LEN(own),
     .notes = "Ctrl-C stops the answer and keeps what was generated. In a conversation a line that "
-             "is typed while an answer comes redirects it: the answer ends behind its line, and "
+             "is typed while an answer comes redirects it: the answer ends after its line, and "
              "what was typed is the next message. /help lists the commands: /clear forgets the "
              "conversation, /system TEXT begins another, /again answers once more, /save FILE "
              "writes it to a file, /bye ends. Three quotation marks begin and end a message of "

@@ -254,6 +254,17 @@ static void tell_unjudged(scan_job *job, const file_scan *r, const char *path)
     tell_trouble(job, path, why);
 }
 
+/* A picture need not be judged; what its name calls code has to be, and UTF-16 is not read. */
+static void tell_binary(scan_job *job, const file_scan *r, const char *path)
+{
+    if (job->form == GUARD_CODE && r->language != GUARD_TEXT)
+        tell_trouble(job, path, "not judged: it has NUL bytes (UTF-16? write it as UTF-8)");
+    else if (r->in_folder)
+        job->n_binary++;
+    else
+        fprintf(stderr, "cerium scan: %s: a binary file: passed over\n", path);
+}
+
 static int tell_file(scan_job *job, file_scan *r, const char *path, cerium_error *err)
 {
     int status = tell_found(job, r, path, err);
@@ -261,9 +272,7 @@ static int tell_file(scan_job *job, file_scan *r, const char *path, cerium_error
     bytes_free(&r->list);
     bytes_free(&r->names);
     if (r->code) tell_trouble(job, path, strerror(r->code));
-    if (r->binary && r->in_folder) job->n_binary++;
-    if (r->binary && !r->in_folder)
-        fprintf(stderr, "cerium scan: %s: a binary file: passed over\n", path);
+    if (r->binary) tell_binary(job, r, path);
     if (!r->binary && !r->code) tell_unjudged(job, r, path);
     return status;
 }

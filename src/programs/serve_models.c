@@ -44,7 +44,7 @@ int serve_models_add(serve_models *m, const char *what, cerium_error *err)
     char path[OPTIONS_PATH_MAX];
     const char *equals = strchr(what, '='), *slash = strchr(what, '/');
     const bool has_name = equals && (!slash || equals < slash) && access(what, F_OK) != 0;
-    if (!*what || (has_name && (equals == what || !equals[1])))
+    if (has_name && (equals == what || !equals[1]))
         return error_set(err, CERIUM_ERR_ARGUMENT, "`%.100s`: a model is FILE or NAME=FILE", what);
     if (has_name && (size_t)(equals - what) >= SERVER_ID_BYTES)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%.100s: a name has at most %u bytes", what,

@@ -1,4 +1,4 @@
-/* serve_models.h - which models `cerium serve` is told to serve: files, names, a folder of them. */
+/* serve_models.h - which models `cerium serve` is to serve: files, names, a folder of them. */
 #ifndef PROGRAMS_SERVE_MODELS_H
 #define PROGRAMS_SERVE_MODELS_H
 

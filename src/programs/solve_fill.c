@@ -80,7 +80,7 @@ static void read_pieces(filler *f)
     for (uint32_t i = NEAREST; i < m->n_names; i++) add_piece(f, m->names[i]);
 }
 
-/* Statements that stand in the file: lines, and what is behind a head on the same line. */
+/* Statements of the file: lines, and what follows a head on the same line. */
 static int fill_lines(filler *f)
 {
     const view text = f->m->set->text;

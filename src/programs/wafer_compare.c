@@ -267,7 +267,7 @@ typedef struct {
     char series[SERIES_MAX][CHART_NAME_BYTES];
 } chart_space;
 
-/* The last of them stands for all that are too many. */
+/* The last of them counts all that are too many. */
 static uint32_t series_of(picture_sheet *sheet, chart_space *room, const point *p)
 {
     char name[CHART_NAME_BYTES];

@@ -17,7 +17,7 @@ typedef struct {
 
 /* ---- what holds ---- */
 
-/* Conversations have a schema told to the model, too, as the last word before it speaks. */
+/* Conversations show the schema to the model, too, as the last word before it speaks. */
 static int tell_schema(parser *p)
 {
     const char *order = NULL;

@@ -130,7 +130,7 @@ static int logprobs_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* vLLM's: the last message, of the assistant, is gone on with, or nothing opens its turn. */
+/* vLLM's: the last message, of the assistant, is continued, or nothing opens its turn. */
 static int continue_parse(parser *p)
 {
     protocol_request *r = p->r;

@@ -50,7 +50,7 @@ CERIUM_CHECKED int infill_stop_feed(infill_stop *h, view text, bytes *show);
 CERIUM_CHECKED int infill_stop_finish(infill_stop *h, bytes *show);
 
 /* When the text ended because it went round in the middle of a line: how many of the bytes that
- * were told are the beginning of that line, which is half of one.  Else 0. */
+ * were sent are the beginning of that line, which is half of one.  Else 0. */
 size_t infill_stop_broken(const infill_stop *h);
 
 /* Frees what it holds. */

@@ -120,7 +120,7 @@ static int item_agent(parser *p, const input_item *in)
     return add_joined(p, in, "user", prefix, text);
 }
 
-/* Calls and results of tools that hosts bring along (local_shell_call and others): they are told
+/* Calls and results of tools that hosts bring along (local_shell_call and others): they are shown
  * as they are, under the name of their kind.  What is neither says nothing. */
 static int item_other(parser *p, const input_item *in, const char *type)
 {

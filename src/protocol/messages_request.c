@@ -144,7 +144,7 @@ static bool has_result(const turn *t, const char *id)
     return false;
 }
 
-/* A call that was interrupted has no result: the model is told so. */
+/* A call that was interrupted has no result: the model sees that. */
 static int add_lacking_results(parser *p, const turn *t)
 {
     protocol_request *r = p->r;
@@ -259,7 +259,7 @@ static int add_blocks(parser *p, const place *up, const turn *t, bytes *said)
     return CERIUM_OK;
 }
 
-/* The last turn, where it is text alone, is gone on with. */
+/* The last turn, where it is text alone, is continued. */
 static int add_assistant(parser *p, const place *up, const turn *t)
 {
     const bool is_last = t->to == json_array_size(t->list);

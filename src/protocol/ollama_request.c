@@ -215,7 +215,7 @@ static int fill_in(parser *p, const char *prompt, const char *suffix)
     return CERIUM_OK;
 }
 
-/* What is prompted becomes a message, or is gone on with as it is. */
+/* What is prompted becomes a message, or is continued as it is. */
 static int generate(parser *p)
 {
     const char *prompt = "", *suffix = "", *system = "";

@@ -77,7 +77,7 @@ typedef struct {
 
     /* Responses, Chat, Compact: the conversation.  Responses' items as they came, a string as one
      * message item; instructions come first as a message but are not among the items. */
-    bool talks;                       /* it is a conversation; else prompts are gone on with */
+    bool talks;                       /* it is a conversation; else prompts are continued */
     json_t *items;                    /* array, borrowed from root; NULL for the other APIs */
     json_t *found;                    /* owned array: items that item_references named, or NULL */
     bool compacts;                    /* Compact, or Responses whose last item asks for it: the
@@ -230,7 +230,7 @@ CERIUM_CHECKED int protocol_request_parse(protocol_request **out, protocol_api a
 /* The value of x-codex-turn-metadata says that nobody waits for the answer: titles, summaries and
  * other requests that Codex makes beside the user's. */
 /* What of the request does not count, and why: reported in the answer, as
- * "cerium":{"warnings":[{"param": ..., "message": ...}]}.  After some dozens no more is told. */
+ * "cerium":{"warnings":[{"param": ..., "message": ...}]}.  After some dozens no more are listed. */
 void protocol_warn(protocol_request *request, const char *param, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool protocol_is_side_request(view metadata);

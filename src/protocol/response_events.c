@@ -330,7 +330,7 @@ static void begin_response(protocol_writer *w)
     send_response(w, w->r->background && !w->runs ? "response.queued" : "response.in_progress");
 }
 
-/* Who waits is told of it in the background alone: elsewhere the stream is the sign. */
+/* A client that waits hears of it in the background alone: elsewhere the stream is the sign. */
 static void run_response(protocol_writer *w)
 {
     if (w->r->background) send_response(w, "response.in_progress");

@@ -1,5 +1,5 @@
 /* steer.h - response.steer: what a client wants a running response to do instead, and what it is
- * told of that.  Sources: OpenAI's guide to steering and the types of its SDKs. */
+ * informed of that.  Sources: OpenAI's guide to steering and the types of its SDKs. */
 #ifndef PROTOCOL_STEER_H
 #define PROTOCOL_STEER_H
 
@@ -47,7 +47,7 @@ CERIUM_CHECKED int protocol_request_again(protocol_request **out, const protocol
 
 /* ---- the answer that is steered ---- */
 
-/* The number of the next event of a Response, which is told by somebody else. */
+/* The number of the next event of a Response, which another stream sends. */
 uint64_t protocol_writer_sequence(protocol_writer *writer);
 /* A steer came: the answer is to end soon. */
 void protocol_writer_steer(protocol_writer *writer);

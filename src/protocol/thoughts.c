@@ -1,5 +1,5 @@
 /* thoughts.c - whether the model thinks before it answers, for how long, and what its template is
- * told of it. */
+ * informed of it. */
 #include "protocol/parse.h"
 
 /* ---- whether ---- */

@@ -1,6 +1,6 @@
 /* tool_choice.c - which tools an answer may call, whether it must, and how many calls it may make.
  *
- * What may be called is a choice among the tools of the request; what the model is told is all of
+ * What may be called is a choice among the tools of the request; what the model sees is all of
  * them, so that a conversation whose choice changes from turn to turn finds its prompt computed. */
 #include "protocol/parse.h"
 

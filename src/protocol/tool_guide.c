@@ -13,7 +13,7 @@ typedef enum {
 } thinking;
 
 typedef struct {
-    const char *text, *rest; /* what opens a call, and what of it is left behind that */
+    const char *text, *rest; /* what opens a call, and what of it is left after that */
 } opening;
 
 /* Expressions speak of `call` (see guide_calls.h), `thought`, and the rules of the style. */
@@ -143,7 +143,7 @@ static void put_mark_rules(maker *m)
     json_out_literal(t, "\n");
 }
 
-/* Each grammar stands alone, with the rules that it needs. */
+/* Each grammar is complete, with the rules that it needs. */
 static void put_rules(maker *m)
 {
     json_out_literal(&m->text, "\n");

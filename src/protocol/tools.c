@@ -104,7 +104,7 @@ static int add_function(parser *p, const place *at, const json_t *tool, const ch
     return tool_add(p, at, &made, facts);
 }
 
-/* The grammar belongs to what the model is told: it must know what to write. */
+/* The grammar belongs to what the model sees: it must know what to write. */
 static int describe_grammar(parser *p, const place *up, const json_t *tool,
                             struct protocol_tool *facts, const char **out)
 {
@@ -185,7 +185,7 @@ static int add_namespace(parser *p, const place *at, const json_t *tool)
 }
 
 /* Anthropic's: those with a type are the vendor's own and run at their host; of those that wait
- * for a search the model is not told. */
+ * for a search the model does not see. */
 static int add_input_tool(parser *p, const place *at, const json_t *tool, const char *type)
 {
     cerium_tool made = {.parameters = "{\"type\":\"object\",\"properties\":{}}"};

@@ -1,13 +1,13 @@
 /* verdict.c - the last words of an answer that the watchdog ends.
  *
- * Agents ask again what ended in any other way than well, a dozen times and in vain: a guard
+ * Agents ask again what ended in any other way than well, a dozen times without success: a guard
  * decides the same each time.  So the answer ends well, and says what was withheld, why, and how
  * it is written safely: to whoever reads it, and to the model, which has it before it at the next
  * turn.  A call that was open is none. */
 #include "protocol/tool_guide.h"
 #include "protocol/writer.h"
 
-/* The text of the newest finding stands for the answer: the others were mended. */
+/* The text of the newest finding is that of the answer: the others were mended. */
 int verdict_note(writer_choice *c, const protocol_finding *f)
 {
     char head[512];

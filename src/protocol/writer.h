@@ -104,7 +104,7 @@ void event_send(protocol_writer *w, const char *name);
 static inline bool writer_live(const protocol_writer *w) { return w->answer.emit && !w->status; }
 
 /* verdict.c: what the finding means for who goes on from here, and that as the answer's last words
- * after its open piece; and where they are told. */
+ * after its open piece; and where they are written. */
 CERIUM_CHECKED int verdict_note(writer_choice *c, const protocol_finding *f);
 bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end);
 CERIUM_CHECKED int verdict_words(const writer_choice *c, bytes *out);

@@ -185,7 +185,7 @@ static size_t put_character(uint32_t code, char *out)
 
 enum { REPLACEMENT = 0xFFFD, HIGH = 0xD800, LOW = 0xDC00, LOW_END = 0xE000 };
 
-/* Half a pair that stands alone is not a character. */
+/* Half a pair without its other half is not a character. */
 static size_t put_lone(json_text *t, char *out)
 {
     if (!t->high) return 0;

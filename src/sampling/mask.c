@@ -243,7 +243,7 @@ static void set_tokens(uint64_t *mask, const mask_trie *t, uint32_t from, uint32
 
 /* ---- tries over classes of bytes ---- */
 
-/* A node stands for all nodes of the vocabulary's trie whose bytes are of the same classes: the
+/* A node represents all nodes of the vocabulary's trie whose bytes are of the same classes: the
  * grammar does not tell their tokens apart.  Its children are made when it is walked through, so
  * many for each mask; what is left is walked byte by byte. */
 typedef struct {
@@ -260,7 +260,7 @@ enum {
     NOT_PLAIN = UINT8_MAX,
     MADE_MAX = 16384, /* nodes of the vocabulary's trie that one mask may sort by classes */
 };
-_Static_assert((int)GRAMMAR_RUN_ANY < (int)NOT_PLAIN, "no run goes on behind a cut character");
+_Static_assert((int)GRAMMAR_RUN_ANY < (int)NOT_PLAIN, "no run continues after a cut character");
 
 /* One block of memory; there are never more nodes than in the vocabulary's tries. */
 struct mask_classes {

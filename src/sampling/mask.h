@@ -26,7 +26,7 @@ typedef struct {
     uint16_t depth;  /* bytes to here, from 1 */
     uint16_t n_here; /* tokens that end here */
     uint8_t byte;
-    uint8_t below; /* characters that the longest of those goes on with */
+    uint8_t below; /* characters that the longest of those continues with */
     bool is_cut;   /* within a character */
 } mask_node;
 

@@ -351,7 +351,7 @@ void format_order_free(format_order **o)
 
 /* ---- what came of it ---- */
 
-/* "schema: /properties/a: ..." -> what is behind the notation's name. */
+/* "schema: /properties/a: ..." -> what comes after the notation's name. */
 static const char *without_notation(const char *message)
 {
     const char *at = strstr(message, ": ");

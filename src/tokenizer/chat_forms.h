@@ -42,7 +42,7 @@ typedef struct {
     size_t n_tools;
     bool says_tools;        /* there are tools, and this is the place to say so */
     bool goes_on, open;
-    const int32_t *after;   /* [n_after] the timeline that is gone on with */
+    const int32_t *after;   /* [n_after] the timeline that is continued */
     size_t n_after;
     size_t *n_head;         /* or NULL: see chat_head_ends() */
     const json_t *variables; /* an object: what the template sees beside messages; or NULL */

@@ -179,7 +179,7 @@ static bool put_due(writer *w, size_t i)
 }
 
 /* A template that has system messages and tools in the last user message says them elsewhere in
- * each turn.  Timelines that are gone on with cannot: there they come with the next one. */
+ * each turn.  Timelines that are continued cannot: there they come with the next one. */
 static bool carries(const writer *w, size_t i)
 {
     return !w->form->system_last || w->k->open || w->k->goes_on || i == w->last_user;

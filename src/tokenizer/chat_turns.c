@@ -55,7 +55,7 @@ static const turns starcoder2 = {
 };
 
 /* Headings as a base model has seen them in many documents.  Nothing ends a turn but the next
- * heading, so a timeline is gone on with wherever it ended. */
+ * heading, so a timeline is continued wherever it ended. */
 static const turns plain = {
     .glue = "\n\n",
     .before = {"### System\n", "### User\n", "### Assistant\n"},

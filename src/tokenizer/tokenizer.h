@@ -75,14 +75,14 @@ void tokenizer_scratch_close(tokenizer_scratch **x);
 CERIUM_CHECKED int tokenizer_scratch_encode(tokenizer_scratch *x, view text, int32_t *tokens,
                                             size_t cap, size_t *n, cerium_error *err);
 
-/* Bytes that a token stands for, not NUL-terminated, owned by t; a control token gives its name.
+/* Bytes of a token, not NUL-terminated, owned by t; a control token gives its name.
  * NULL and *len = 0 for an id outside the vocabulary. */
 const char *tokenizer_bytes(const tokenizer *t, int32_t id, size_t *len);
 
 bool tokenizer_is_end(const tokenizer *t, int32_t id);     /* ends a generation */
 /* While a model is opened: this token ends a generation as well. */
 void tokenizer_end_also(tokenizer *t, int32_t id);
-bool tokenizer_is_control(const tokenizer *t, int32_t id); /* has a name, stands for no text */
+bool tokenizer_is_control(const tokenizer *t, int32_t id); /* has a name, is no text */
 
 /* TOKEN_NONE when the vocabulary has no token for that role. */
 int32_t tokenizer_role(const tokenizer *t, token_role role);
@@ -93,7 +93,7 @@ int32_t tokenizer_find(const tokenizer *t, view name);
  * where it begins, *len the length of its name.  TOKEN_NONE when there is none. */
 int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t *len);
 
-bool tokenizer_drops_bytes(const tokenizer *t); /* there are bytes that no token stands for */
+bool tokenizer_drops_bytes(const tokenizer *t); /* there are bytes that no token encodes */
 bool tokenizer_adds_bos(const tokenizer *t);   /* encode() with begin puts TOKEN_BOS first */
 bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a control token
                                                   gets a space before it, also where it has one */

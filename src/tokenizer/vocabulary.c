@@ -109,7 +109,7 @@ static bool byte_is_plain(unsigned byte)
     return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-/* The byte that a character stands for, -1 when it stands for none. */
+/* The byte that a character encodes, -1 when it encodes none. */
 static int alphabet_byte(uint32_t character)
 {
     if (character < 256) return byte_is_plain(character) ? (int)character : -1;
@@ -257,7 +257,7 @@ static int index_tokens(vocabulary *v, const char *path, cerium_error *err)
                          v->n_tokens);
     for (uint32_t i = 0; i < v->n_tokens; i++) {
         token_kind kind = (token_kind)v->kinds[i];
-        if (v->offsets[i] == v->offsets[i + 1]) continue; /* stands for nothing */
+        if (v->offsets[i] == v->offsets[i + 1]) continue; /* encodes nothing */
         if (has_name(kind)) slot_add(v, v->by_name, v->n_name_slots, (int32_t)i);
         if (kind == TOKEN_NORMAL || kind == TOKEN_UNUSED || kind == TOKEN_USER)
             slot_add(v, v->by_bytes, v->n_slots, (int32_t)i);

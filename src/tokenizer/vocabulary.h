@@ -48,7 +48,7 @@ static inline view vocabulary_bytes(const vocabulary *v, int32_t id)
     return (view){v->text + v->offsets[id], v->offsets[id + 1] - v->offsets[id]};
 }
 
-/* The token that stands for text, TOKEN_NONE when none does.  Control, unknown and byte tokens
+/* The token of a text, TOKEN_NONE when none does.  Control, unknown and byte tokens
  * are not found here, unless they became control by vocabulary_make_control(). */
 int32_t vocabulary_find(const vocabulary *v, view text);
 /* The same in steps, so that many searches wait for memory at once: hash all, fetch all, find. */
@@ -65,7 +65,7 @@ static inline void vocabulary_fetch_text(const vocabulary *v, uint32_t hash)
 /* The control or user-defined token of that name. */
 int32_t vocabulary_find_name(const vocabulary *v, view name);
 
-/* Make a token control: it is found by its name and no longer stands for text. */
+/* Make a token control: it is found by its name and no longer matches text. */
 void vocabulary_make_control(vocabulary *v, int32_t id);
 
 /* SentencePiece writes a space as U+2581.  Returns the raw bytes' number, at most text.len. */

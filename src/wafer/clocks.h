@@ -76,7 +76,7 @@ int64_t clocks_latest(const wafer_clocks *c);
 /* Every core does this for so long. */
 void clocks_spend(wafer_clocks *c, wafer_spent what, int64_t ticks);
 /* An all-reduce of this many wavelets along axis, by each run of sum->n cores of a line on its own;
- * what is left at the end of a line stands idle. */
+ * what is left at the end of a line is idle. */
 void clocks_reduce(wafer_clocks *c, wafer_axis axis, const wafer_reduction *sum, uint32_t wavelets);
 /* A barrier, then a fixed time: transfers that involve every core. */
 void clocks_meet(wafer_clocks *c, wafer_spent what, int64_t ticks);

@@ -106,7 +106,7 @@ static void fill_layers(wafer_region *region, const plan_result *plan, const pla
     region->core_bytes = region->weight_bytes + region->kv_bytes + buffers;
 }
 
-/* The head's operation stands for both: the embedding lies in the same cores. */
+/* The head's operation counts for both: the embedding lies in the same cores. */
 static void fill_tables(wafer_region *region, const plan_result *plan, const plan_request *r)
 {
     const plan_layout *l = &plan->layout;

@@ -93,7 +93,7 @@ typedef struct {
 /* CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int plan_prompt_time(plan_prompt *out, const plan_result *plan,
                                     const plan_request *r, uint32_t tokens);
-/* Bytes of a core for vectors that operations hand on, at their widest, of so many tokens in a step
+/* Bytes of a core for vectors that operations hand on, at their widest, of n tokens in a step
  * of decoding. */
 uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t tokens);
 /* Bytes of a core for a pass of MeshGEMM products, this many rows on each line of cores, that ends

@@ -52,7 +52,7 @@ static void shapes_put_number(blank *b, const char *name, uint32_t value)
     shapes_put_u32(b, &b->head, value);
 }
 
-/* Vectors are floats; matrices F16, which stands for whatever a plan makes of them. */
+/* Vectors are floats; matrices F16, as a plan may make anything of them. */
 static void put_tensor(blank *b, uint32_t layer, const char *name, uint64_t cols, uint64_t rows,
                        uint64_t n)
 {

@@ -8,7 +8,7 @@ enum {
     OTHERS_MAX = 2,   /* weaknesses in one line beside the first */
 };
 
-/* A name that is not there ends no answer: at last the line is told as it was written, but for an
+/* A name that is not there ends no answer: at last the line is sent as it was written, but for an
  * import that is to be blocked. */
 static bool keeps_line(const watch *w, const guard_finding *f)
 {

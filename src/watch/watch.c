@@ -94,7 +94,7 @@ static bool is_asked_for(const watch *w, const guard_finding *f)
 }
 
 /* A name that is not there holds its line while it can be taken back.  Else, and where the request
- * has it, it is only told. */
+ * has it, it is only reported. */
 static bool holds_name(const watch *w, const guard_finding *f)
 {
     bool there = f->held.len && !f->goes_on && !w->lost && f->line_begin >= w->base_at &&

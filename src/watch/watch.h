@@ -76,7 +76,7 @@ typedef struct {
     bool corrects; /* a line is written again; else the note is taken away, or */
     bool added;    /* that line comes after the + of a diff */
     bool repaired; /* another line was put in its place, and the answer goes on after it */
-    view behind;   /* what stood after the line: a recorded text goes on with it.  Until the next
+    view behind;   /* what came after the line: a recorded text continues with it.  Until the next
                       call with the same watch */
 } watch_plan;
 

@@ -30,7 +30,7 @@ typedef struct {
     const names_index *index; /* borrowed */
     guard_reader reader;
     watch_said said[WATCH_NAMES_SAID];
-    uint64_t told[WATCH_NAMES_TOLD]; /* of which nothing more is said */
+    uint64_t told[WATCH_NAMES_TOLD]; /* already reported */
     uint32_t n_said, n_told;
 } watch_names;
 

@@ -28,6 +28,15 @@ silent() { test ! -s "$work/said" || { cat "$work/said"; return 1; }; }
 lacks_none() { ! grep '^# missing' "$1"; }
 n_there() { test "$(grep -c '^GRAMMARS' "$folder/grammars.mk")" = "$1"; }
 
+# What installs pip must not ask for it before: a new user's first line would be an error.
+fetches_later() {
+    env -u MAKEFLAGS make -n "$1" MAKE=true GRAMMAR_DIR="$work/early" >/dev/null &&
+        test ! -e "$work/early"
+}
+for goal in run test test-clients fuzz package; do
+    check "make $goal installs before it fetches" fetches_later $goal
+done
+
 if ! python3 -m pip --version >/dev/null 2>&1; then
     skip "fetching grammars" "python3 has no pip"
     report grammars

@@ -47,6 +47,13 @@ def make_folder(model):
     write("huge.gguf", b"GGUF\3\0\0\0" + b"\xff" * 16)
     write("a:3:4.c", "int x;\n")
     write("-dash.c", "int x;\n")
+    write("wide.py", "import os\nos.system(input())\n".encode("utf-16"))
+    write("wide/Wide.java", "class Wide { }\n".encode("utf-16-le"))
+    write("wide/picture.png", b"\x89PNG\0\0\0")
+    for part in (1, 3):
+        write("shards/model-0000%d-of-00003.safetensors" % part, b"\2\0\0\0\0\0\0\0{}")
+    for name in ("config", "tokenizer", "tokenizer_config"):
+        write("shards/%s.json" % name, "{}")
     write("latin.txt", b"a = '\xe9'\n")
     write("nul.keys", b"first\n\0\nsecond\n")
     write("blank.keys", "first second\n")

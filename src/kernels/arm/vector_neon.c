@@ -1,4 +1,4 @@
-/* vector_neon.c - vector_ref.c in four lanes; what is left behind them goes one by one.
+/* vector_neon.c - vector_ref.c in four lanes; what is left after them goes one by one.
  *
  * The sixteen partial sums of the contract are four registers. */
 #include "kernels/arm/exp_neon.h"

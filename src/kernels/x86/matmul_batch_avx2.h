@@ -83,7 +83,7 @@ PANEL_INLINE void batch_prefetch(const void *next, size_t n_bytes)
         _mm_prefetch((const void *)((uintptr_t)next + i), _MM_HINT_T0);
 }
 
-/* Copies of a group of activations, shifted if need be; what is behind the group is asked for. */
+/* Copies of a group of activations, shifted if need be; what follows is prefetched. */
 PANEL_INLINE void batch_copy(block_type type, batch_x to[], const kernel_act *x,
                              size_t x_stride, uint32_t n_tokens)
 {

@@ -1,4 +1,4 @@
-/* vector_avx2.c - vector_ref.c in eight lanes; what is left behind them goes one by one. */
+/* vector_avx2.c - vector_ref.c in eight lanes; what is left after them goes one by one. */
 #include "kernels/x86/exp_avx2.h"
 
 #include "kernels/vector.h"

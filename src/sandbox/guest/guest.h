@@ -16,7 +16,7 @@
 /* A job as it was read. */
 typedef struct {
     wire_job job;
-    const char *program, *tests, *name; /* their lengths are in the job; a NUL is behind each */
+    const char *program, *tests, *name; /* their lengths are in the job; a NUL ends each */
     void *map;
     size_t n_map;
 } guest_job;

@@ -52,7 +52,7 @@ static int read_job(guest_job *g)
     g->n_map = (size_t)j->n_program + j->n_tests + j->n_name + 3;
     g->map = mmap(NULL, g->n_map, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (g->map == MAP_FAILED) return -1;
-    char *at = g->map; /* zeros: a NUL is behind each */
+    char *at = g->map; /* zeros: a NUL ends each */
     g->program = at;
     g->tests = g->program + j->n_program + 1;
     g->name = g->tests + j->n_tests + 1;

@@ -132,7 +132,7 @@ static const char *set_descriptors(int out, int err, int mark)
 
 const char *walls_inner(const wire_job *job, int out, int err, int mark)
 {
-    const char *why = set_descriptors(out, err, mark); /* what fails after this is told there */
+    const char *why = set_descriptors(out, err, mark); /* what fails after this is reported there */
     if (why) return why;
     /* A group of its own: or kill(0, 9) would reach those who watch. */
     if (setsid() < 0) return "setsid";

@@ -25,7 +25,7 @@ typedef struct {
     int fd;
     uint64_t n; /* bytes that came */
     char first[WIRE_SHOWN_BYTES];
-    char last[WIRE_SHOWN_BYTES]; /* a ring of what is behind first */
+    char last[WIRE_SHOWN_BYTES]; /* a ring of what comes after first */
 } stream;
 
 typedef struct {
