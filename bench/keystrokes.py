@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""typing.py - how much typing `cerium lsp` saves: files are typed key by key by somebody who knows
-what they will say, and takes a proposal when it is what comes.
+"""keystrokes.py - how much typing `cerium lsp` saves: files are typed key by key by somebody who
+knows what they will say, and takes a proposal when it is what comes.
 
-    bench/typing.py [--cerium ./cerium] [--keys N] FILE...
+    bench/keystrokes.py [--cerium ./cerium] [--keys N] FILE...
 
 A proposal is shown after each key.  It is taken when all of it is right and it has at least three
 characters; where only its beginning is right, typing goes on.  Printed: the share of characters
