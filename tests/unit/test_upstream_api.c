@@ -129,7 +129,8 @@ static void test_same_api(void)
 }
 
 #define ASKED "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
-#define TO_CHAT "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true}," ASKED
+#define TO_CHAT                                                                                    \
+    "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true}," ASKED
 
 /* A budget of thoughts goes under the other server's name for it, whatever it was called here. */
 static void test_budgets(void)
