@@ -43,7 +43,7 @@ def steer_once(port, i):
         for n in range(1000000):
             event = s.read_json()
             first = first or event.get("response", {}).get("id")
-            if event["type"] == "response.output_text.delta" and n > 40:
+            if event["type"] == "response.output_text.delta" and n > 8:
                 break
         s.send_json({"type": "response.steer", "previous_response_id": first,
                      "input": "only three, %d" % i})
