@@ -56,6 +56,7 @@ static void put_request(const protocol_writer *w, json_out *t)
 {
     const protocol_request *r = w->r;
     const cerium_sampling *s = &r->sampling;
+    const double repeat = s->repetition_penalty > 0 ? (double)s->repetition_penalty : 1;
     const struct {
         const char *name;
         double value;
@@ -63,7 +64,7 @@ static void put_request(const protocol_writer *w, json_out *t)
                    {"top_k", s->top_k},
                    {"top_p", s->top_p > 0 ? (double)s->top_p : 1},
                    {"min_p", (double)s->min_p},
-                   {"repeat_penalty", s->repetition_penalty > 0 ? (double)s->repetition_penalty : 1},
+                   {"repeat_penalty", repeat},
                    {"presence_penalty", (double)s->presence_penalty},
                    {"frequency_penalty", (double)s->frequency_penalty},
                    {"n_predict",

@@ -369,7 +369,8 @@ def check_steering(report, server):
             next_ = read_until(s, "response.completed")[-1]["response"]
         said = [p["text"] for p in first["output"][0]["content"]]
         talk = [{"role": "user", "content": "go on for long"},
-                {"role": "assistant", "content": said[0]}, {"role": "user", "content": "only three"}]
+                {"role": "assistant", "content": said[0]},
+                {"role": "user", "content": "only three"}]
         with Server(SCRIPT) as other:
             whole = other.json("POST", "/v1/responses", {"input": talk, "store": False, **told})
         assert whole["usage"]["input_tokens_details"]["cached_tokens"] == 0, whole["usage"]

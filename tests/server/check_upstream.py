@@ -240,7 +240,7 @@ def check_silent(report):
 
 
 def check_budgets(report):
-    """A budget of thoughts is the other server's to keep to, or the answer says that nobody does."""
+    """A budget of thoughts is kept to by the other server, or the answer says that nobody does."""
     fake = ReadingUpstream()
     fake.act = lambda s: s.sendall(HEAD + b"\r\n" + chunk("hi", finish_reason="stop") +
                                    b"data: [DONE]\n\n")
