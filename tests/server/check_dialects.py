@@ -399,11 +399,25 @@ def check_steering(report, server):
             other.send_json(steer(r1, "x"))
             failed = read_until(other, "response.steer.failed")[-1]
             assert failed["error"]["code"] == "response_not_found" and "stream_id" not in failed
-            for value in (5, [], [{"role": "system", "content": "x"}]):
+            item = {"role": "user", "content": "x"}
+            for value in (5, [], {}, None, ["x"], [{**item, "role": "system"}], [{"content": "x"}],
+                          [{**item, "role": "assistant"}], [{**item, "content": []}],
+                          [{**item, "name": "x"}], [{**item, "status": 5}], [{**item, "id": 5}],
+                          [{**item, "type": "reasoning"}], [item, {**item, "role": "tool"}],
+                          [{**item, "content": [{"type": "input_text"}]}],
+                          [{"type": "item_reference", "id": "x"}]):
                 s.send_json(steer(r1, value))
                 failed = read_until(s, "response.steer.failed")[-1]
                 assert failed["error"]["code"] == "invalid_input", failed
                 assert failed["steer"] == {"previous_response_id": r1, "input": value}, failed
+            for field in ("stream_id", "model", "event_id"):
+                s.send_json({**steer(r1, "x"), field: None})
+                failed = read_until(s, "response.steer.failed")[-1]
+                assert field in failed["error"]["message"] and "id" not in failed["steer"], failed
+            s.send_json(steer(r1, "x" * (1 << 20)))
+            failed = read_until(s, "response.steer.failed")[-1]
+            assert failed["error"]["code"] == "too_many_pending_steers", failed["error"]
+            assert "bytes" in failed["error"]["message"], failed["error"]
             s.send_json({"type": "response.cancel", "response_id": r1})
             read_until(s, "response.incomplete")
             s.send_json(steer(r1, "x"))
