@@ -1,5 +1,5 @@
-"""What agents do, for bench/server.py: steering a response, and a chain of calls of tools, over the
-socket and over HTTP requests that send all again."""
+"""What agents do, for bench/server.py: steering a response, a chain of calls of tools over the
+socket and over HTTP requests that send all again, and a conversation that changes its client."""
 import http.client
 import json
 import pathlib
@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "clients"))
@@ -43,7 +44,7 @@ def steer_once(port, i):
         for n in range(1000000):
             event = s.read_json()
             first = first or event.get("response", {}).get("id")
-            if event["type"] == "response.output_text.delta" and n > 40:
+            if event["type"] == "response.output_text.delta" and n > 8:
                 break
         s.send_json({"type": "response.steer", "previous_response_id": first,
                      "input": "only three, %d" % i})
@@ -144,3 +145,80 @@ def chain(bench, serving, free_port, model):
     bench.say("%d calls of tools over one socket" % CALLS, ws * 1e3, "ms")
     bench.say("the same over HTTP, all sent again", plain * 1e3, "ms")
     bench.say("socket / HTTP, end to end", ws / plain, "", (lambda v: v <= 0.6, "at most 0.6"))
+
+
+# ---- a conversation of three clients ----
+
+RULES = "You are an agent. " + " ".join("Rule %d: be careful with file %d." % (i, i)
+                                        for i in range(120))
+RESULT = "the text of it: " + " ".join("line%d" % i for i in range(60))
+
+
+def ask(port, path, body):
+    request = urllib.request.Request("http://127.0.0.1:%d%s" % (port, path),
+                                     json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=300) as answer:
+        return json.load(answer)
+
+
+def prompt_tokens_computed(port):
+    """Of all prompts so far."""
+    with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port) as answer:
+        rows = dict(row.rsplit(" ", 1) for row in answer.read().decode().splitlines()
+                    if row.startswith("cerium_") and "{" not in row)
+    return int(float(rows["cerium_prompt_tokens_total"]) -
+               float(rows["cerium_reused_tokens_total"]))
+
+
+def conversation(bench, serving, free_port, model):
+    """Begun as Codex asks, gone on with as Claude Code does, then in chat."""
+    port = free_port()
+    script = bench.file("conversation.jsonl", {"when": {"role": "tool"}, "output": "Done.",
+                                               "repeat": True},
+                        {"when": {"last": "thanks"}, "output": "Welcome.", "repeat": True},
+                        *chain_script())
+    function = {k: v for k, v in TOOL.items() if k not in ("type", "strict")}
+    rows = []
+    with serving(bench.cerium(model, port, "--replay", str(script)), port, bench.folder):
+        def turn(who, path, body, usage_of, had):
+            before = prompt_tokens_computed(port)
+            said = ask(port, path, body)
+            prompt, answer = usage_of(said["usage"])
+            # The token that was said last was chosen, and not computed.
+            rows.append((who, prompt_tokens_computed(port) - before, prompt - had + bool(had)))
+            return said, prompt + answer
+
+        said, had = turn("Codex", "/v1/responses", {
+            "instructions": RULES, "tools": [TOOL], "store": False,
+            "input": [{"type": "message", "role": "user",
+                       "content": [{"type": "input_text", "text": "read it"}]}]},
+            lambda u: (u["input_tokens"], u["output_tokens"]), 0)
+        call = said["output"][-1]
+        use = {"type": "tool_use", "id": call["call_id"], "name": call["name"],
+               "input": json.loads(call["arguments"])}
+        said, had = turn("Claude Code", "/v1/messages", {
+            "max_tokens": 50, "system": [{"type": "text", "text": RULES}],
+            "tools": [{"name": function["name"], "description": function["description"],
+                       "input_schema": function["parameters"]}],
+            "messages": [{"role": "user", "content": "read it"},
+                         {"role": "assistant", "content": [use]},
+                         {"role": "user", "content": [{
+                             "type": "tool_result", "tool_use_id": use["id"],
+                             "content": RESULT}]}]},
+            lambda u: (u["input_tokens"] + u["cache_read_input_tokens"], u["output_tokens"]), had)
+        turn("chat", "/v1/chat/completions", {
+            "tools": [{"type": "function", "function": function}],
+            "messages": [{"role": "system", "content": RULES},
+                         {"role": "user", "content": "read it"},
+                         {"role": "assistant", "content": None, "tool_calls": [{
+                             "id": use["id"], "type": "function", "function": {
+                                 "name": use["name"], "arguments": call["arguments"]}}]},
+                         {"role": "tool", "tool_call_id": use["id"], "content": RESULT},
+                         {"role": "assistant", "content": said["content"][0]["text"]},
+                         {"role": "user", "content": "thanks"}]},
+             lambda u: (u["prompt_tokens"], u["completion_tokens"]), had)
+    for who, computed, new in rows:
+        bench.say("conversation, %s: tokens of the prompt that are new" % who, new, "")
+        bench.say("conversation, %s: tokens computed" % who, computed, "",
+                  (lambda v, new=new: v <= new, "those that are new"))

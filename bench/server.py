@@ -9,7 +9,8 @@
     one stream    tokens a second over a WebSocket beside `cerium bench`'s, on the bundled model and
                   on the 0.5B shape with random weights; what a token costs more
     a crowd       1,000 idle WebSockets and 64 that stream: memory, fairness, gaps
-    agents        from a steer to its first token; 20 calls of tools over the socket and over HTTP
+    agents        from a steer to its first token; 20 calls of tools over the socket and over HTTP;
+                  a conversation of three clients: tokens computed beside those that are new
     llama.cpp     its own server on the same model (LLAMA_SERVER or --llama-server): what a token
                   costs more than in its own bench, and the first token of a warm conversation
 
@@ -274,6 +275,16 @@ class Bench:
                  (lambda v: v <= 0.5, "at most 0.5"))
 
 
+def streams(bench, half):
+    first = bench.one_stream("bundled model", MODEL, 0.90, 1000, 11)
+    second = bench.one_stream("0.5B shape", half, 0.97, 400, 5)
+    if bench.args.llama_server and os.access(bench.args.llama_server, os.X_OK):
+        bench.beside_llama("bundled model", MODEL, first)
+        bench.beside_llama("0.5B shape", half, second)
+    else:
+        print("\nskipped: llama.cpp's server: name one by LLAMA_SERVER or --llama-server")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -282,6 +293,7 @@ def main():
     p.add_argument("--make-model", required=True)
     p.add_argument("--llama-server", default=os.environ.get("LLAMA_SERVER"))
     p.add_argument("--quick", action="store_true", help="fewer rounds, to see that it works")
+    p.add_argument("--agents", action="store_true", help="only what agents do: two minutes")
     p.add_argument("--json", help="write the figures to this file too")
     args = p.parse_args()
     args.cerium, args.client = (str(pathlib.Path(x).resolve()) for x in (args.cerium, args.client))
@@ -294,17 +306,14 @@ def main():
         if not half.exists():
             subprocess.run([args.make_model, "--shape", "qwen2.5-coder-0.5b", "--type", "q4_0",
                             "-o", str(half)], check=True)
-        bench.roundtrips()
-        bench.crowd()
+        if not args.agents:
+            bench.roundtrips()
+            bench.crowd()
         agents.steering(bench, serving, free_port, half)
         agents.chain(bench, serving, free_port, MODEL)
-        first = bench.one_stream("bundled model", MODEL, 0.90, 1000, 11)
-        second = bench.one_stream("0.5B shape", half, 0.97, 400, 5)
-        if args.llama_server and os.access(args.llama_server, os.X_OK):
-            bench.beside_llama("bundled model", MODEL, first)
-            bench.beside_llama("0.5B shape", half, second)
-        else:
-            print("\nskipped: llama.cpp's server: name one by LLAMA_SERVER or --llama-server")
+        agents.conversation(bench, serving, free_port, MODEL)
+        if not args.agents:
+            streams(bench, half)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if args.json:

@@ -57,7 +57,7 @@ static int take_schema(parser *p, const place *at, json_t *in, const char *key)
             (view){json_string_value(schema), json_string_length(schema)}, JSON_ALLOW_NUL, NULL);
         if (!read || json_object_set_new(in, key, read))
             return parse_fail(p, at, "invalid_json_schema",
-                              "Invalid schema: the text is not a JSON object.");
+                              "Invalid schema in '%s': the text is not a JSON object.", key);
         schema = read;
     }
     if (!json_is_object(schema)) return parse_fail_type(p, at, "an object", schema);
@@ -103,12 +103,15 @@ static int take_choices(parser *p, const place *at, const json_t *list)
 
 static int take(parser *p, const format_field *from)
 {
+    char path[96];
     json_t *value = json_object_get(from->in, from->key);
     const place at = {from->up, from->key, 0};
     if (!value || json_is_null(value)) return CERIUM_OK;
     if (from->kind == AS_OBJECT && json_is_false(value)) return CERIUM_OK;
     if (json_is_string(value) && !json_string_length(value)) return CERIUM_OK; /* none */
     RETURN_IF(take_once(p, &at));
+    place_print(&at, path, sizeof path);
+    RETURN_IF(make_text(p, view_of(path), &p->r->shape_field));
     switch (from->kind) {
     case AS_SCHEMA: return take_schema(p, &at, from->in, from->key);
     case AS_OBJECT: return take_object(p);

@@ -21,11 +21,12 @@ static void make_head(protocol_writer *w, writer_choice *c)
     json_out_literal(t, ",\"text\":\"");
 }
 
-static const char *finish(const writer_choice *c)
+static const char *finish(const protocol_writer *w, const writer_choice *c)
 {
     if (!c->ended) return NULL;
     if (c->end == PROTOCOL_END_GUARDED) return "content_filter";
-    return c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT ? "length" : "stop";
+    bool is_cut = c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT;
+    return is_cut || w->r->warm_up ? "length" : "stop";
 }
 
 static void send_text(protocol_writer *w, writer_choice *c, view text)
@@ -40,7 +41,7 @@ static void send_text(protocol_writer *w, writer_choice *c, view text)
     else
         json_out_literal(t, "null");
     json_out_literal(t, ",\"finish_reason\":");
-    json_out_string(t, finish(c));
+    json_out_string(t, finish(w, c));
     json_out_put(t, w->r->include_usage ? VIEW("}],\"usage\":null") : VIEW("}]"));
     if (c->ended) put_findings(w, t);
     json_out_literal(t, "}");
@@ -122,7 +123,7 @@ static void put_choice(const protocol_writer *w, json_out *t, const writer_choic
     else
         json_out_literal(t, "null");
     json_out_literal(t, ",\"finish_reason\":");
-    json_out_string(t, finish(c));
+    json_out_string(t, finish(w, c));
     json_out_literal(t, "}");
 }
 

@@ -225,6 +225,8 @@ int completion_parse(parser *p)
     RETURN_IF(field_integer(p, NULL, p->root, "logprobs", 0, CERIUM_TOP_MAX, &logprobs));
     r->sampling.logprobs = logprobs >= 0;
     r->top_logprobs = logprobs > 0 ? (uint32_t)logprobs : 0;
+    if (r->echo && logprobs >= 0)
+        protocol_warn(r, "logprobs", "are those of the answer: the prompt that is echoed has none");
     RETURN_IF(suffix_parse(p));
     RETURN_IF(written_hole(p));
     RETURN_IF(pointer_parse(p));
@@ -233,11 +235,29 @@ int completion_parse(parser *p)
 
 /* ---- llama.cpp's /completion ---- */
 
+/* An array with an id in it is one prompt, of texts and ids one after the other. */
+static int mixed_parse(parser *p)
+{
+    const json_t *prompt = json_object_get(p->root, "prompt"), *one;
+    const place at = {NULL, "prompt", 0};
+    size_t i, n_ids = 0, n_texts = 0;
+    json_array_foreach(prompt, i, one) {
+        n_ids += json_is_integer(one);
+        n_texts += json_is_string(one);
+    }
+    if (!n_ids || !n_texts) return prompts_parse(p, at.key, PROTOCOL_PROMPTS_MAX);
+    json_array_foreach(prompt, i, one)
+        if (!json_is_string(one) && !json_is_integer(one))
+            return parse_fail_type(p, &(place){&at, NULL, i}, "a string or a token", one);
+    p->r->mixed_prompt = prompt;
+    return prompt_of(p, "");
+}
+
 int llama_completion_parse(parser *p)
 {
     protocol_request *r = p->r;
     const place at = {NULL, "prompt", 0};
-    RETURN_IF(prompts_parse(p, "prompt", PROTOCOL_PROMPTS_MAX));
+    RETURN_IF(mixed_parse(p));
     if (r->n_prompts != 1)
         return parse_fail(p, &at, "invalid_value",
                           "Invalid 'prompt': one text, or one array of tokens; several prompts are "

@@ -115,8 +115,12 @@ int protocol_error_body_as(bytes *out, protocol_form form, const protocol_error 
     if (form == PROTOCOL_FORM_MESSAGES) {
         put_message_error(&t, error, request_id);
     } else {
+        char message[640];
+        bool is_named = !error->param[0] || strstr(error->message, error->param);
+        snprintf(message, sizeof message, "%s%s%s", is_named ? "" : error->param,
+                 is_named ? "" : ": ", error->message);
         json_out_literal(&t, "{\"error\":");
-        json_out_string(&t, error->message);
+        json_out_string(&t, message);
         json_out_literal(&t, "}");
     }
     *out = t.b;

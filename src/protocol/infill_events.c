@@ -56,14 +56,15 @@ static void put_request(const protocol_writer *w, json_out *t)
 {
     const protocol_request *r = w->r;
     const cerium_sampling *s = &r->sampling;
+    const double repeat = s->repetition_penalty > 0 ? (double)s->repetition_penalty : 1;
     const struct {
         const char *name;
         double value;
     } numbers[] = {{"temperature", (double)s->temperature},
                    {"top_k", s->top_k},
-                   {"top_p", (double)s->top_p},
+                   {"top_p", s->top_p > 0 ? (double)s->top_p : 1},
                    {"min_p", (double)s->min_p},
-                   {"repeat_penalty", (double)s->repetition_penalty},
+                   {"repeat_penalty", repeat},
                    {"presence_penalty", (double)s->presence_penalty},
                    {"frequency_penalty", (double)s->frequency_penalty},
                    {"n_predict",
@@ -90,7 +91,7 @@ static void put_all(const protocol_writer *w, json_out *t, view content)
 {
     const writer_choice *c = &w->choices[0];
     const protocol_usage *u = &w->usage;
-    bool limit = c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT;
+    bool limit = c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT || w->r->warm_up;
     json_out_literal(t, "{\"index\":0,\"content\":");
     json_out_quoted(t, content);
     json_out_literal(t, ",\"tokens\":[],\"stop\":");

@@ -233,6 +233,8 @@ static int generate(parser *p)
         return CERIUM_OK;
     }
     if (raw) {
+        if (system[0])
+            protocol_warn(p->r, "system", "is not used: the prompt is gone on with as it is");
         p->r->talks = false;
         p->r->class_ = CERIUM_CLASS_COMPLETION;
         return prompt_of(p, prompt);

@@ -135,6 +135,8 @@ int bias_parse(parser *p);
 void warn_of_unread(parser *p);
 int answer_format_parse(parser *p); /* answer_format.c */
 int thoughts_parse(parser *p);      /* thoughts.c */
+enum { THOUGHT_BUDGETS = 5 };
+extern const char *const thought_budgets[THOUGHT_BUDGETS]; /* what servers call them in Chat */
 int messages_parse(parser *p);
 int ollama_parse(parser *p);
 int ollama_hoist(parser *p); /* before all else */

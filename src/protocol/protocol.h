@@ -102,6 +102,7 @@ typedef struct {
         const char *syntax;           /* "gbnf", "lark" or "regex" */
         const char *text;             /* NULL: none */
     } grammar;                        /* the answer is a text of it */
+    const char *shape_field;          /* whose value that grammar or schema is; NULL: the API's */
     const char *prefill;              /* the answer begins so, and this is not said again; NULL */
     bool no_opening;                  /* add_generation_prompt:false: it goes on as it is */
     enum {
@@ -121,6 +122,7 @@ typedef struct {
     size_t *prompt_lens;              /* [n_prompts] owned */
     const int32_t **prompt_tokens;    /* [n_prompts] owned array: ids in place of text, or NULL */
     size_t *prompt_n_tokens;          /* [n_prompts] owned */
+    const json_t *mixed_prompt;       /* texts and ids that are one prompt, the only one; or NULL */
     size_t n_prompts;
     bool echo;                        /* Completions: the prompt comes back too */
     bool whole_tokens;                /* token_healing:false: the answer begins after the last

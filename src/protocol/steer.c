@@ -40,6 +40,9 @@ static int check_message(const json_t *message, protocol_error *e)
     json_object_foreach((json_t *)message, key, value)
         if (!one_of(key, known, ARRAY_LEN(known)))
             return refuse(e, "input", "A message has type, role and content, and nothing else.");
+        else if ((!strcmp(key, "id") || !strcmp(key, "status")) && !json_is_string(value) &&
+                 !json_is_null(value))
+            return refuse(e, "input", "'id' and 'status' of a message are strings.");
     if (json_object_get(message, "type") && (!type || strcmp(type, "message")))
         return refuse(e, "input", "Only messages steer: results of tools belong to a "
                                   "response.create.");

@@ -66,17 +66,18 @@ static int budget_of(parser *p, const place *up, const json_t *object, const cha
     return CERIUM_OK;
 }
 
+const char *const thought_budgets[THOUGHT_BUDGETS] = {
+    "thinking_budget_tokens", "reasoning_budget", "reasoning_budget_tokens",
+    "thinking_token_budget", "thinking_budget"};
+
 /* As llama.cpp, vLLM, Qwen's own service, OpenRouter and Anthropic call it. */
 static int budget_parse(parser *p)
 {
-    static const char *const keys[] = {"thinking_budget_tokens", "reasoning_budget",
-                                       "reasoning_budget_tokens", "thinking_token_budget",
-                                       "thinking_budget"};
     static const char *const objects[][2] = {{"reasoning", "max_tokens"},
                                              {"thinking", "budget_tokens"},
                                              {"chat_template_kwargs", "thinking_budget"}};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        RETURN_IF(budget_of(p, NULL, p->root, keys[i]));
+    for (size_t i = 0; i < THOUGHT_BUDGETS; i++)
+        RETURN_IF(budget_of(p, NULL, p->root, thought_budgets[i]));
     for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
         const json_t *object = json_object_get(p->root, objects[i][0]);
         if (!json_is_object(object)) continue;

@@ -14,6 +14,7 @@ typedef struct {
     const protocol_request *request; /* of Responses or Chat */
     json_t *items;                   /* Responses: the whole conversation; else NULL */
     const char *model;               /* what the other server calls it */
+    const char *budget;              /* its field of Chat for a budget of thoughts; NULL: none */
     bool responses;                  /* it has the Responses API */
 } upstream_order;
 

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "protocol/parse.h"
 
 const char *upstream_path(const upstream_order *o)
 {
@@ -333,6 +334,15 @@ static json_t *same_api(const upstream_order *o)
     return NULL;
 }
 
+/* A budget of thoughts goes there under the one name that the other server has. */
+static int carry_budget(json_t *body, const upstream_order *o)
+{
+    const uint32_t most = o->request->thought_tokens_max;
+    for (size_t i = 0; i < THOUGHT_BUDGETS; i++) json_object_del(body, thought_budgets[i]);
+    if (most == UINT32_MAX || !o->budget) return CERIUM_OK;
+    return set(body, o->budget, json_integer(most));
+}
+
 static int put_text(const char *text, size_t len, void *out)
 {
     return bytes_append(out, text, len);
@@ -347,6 +357,7 @@ int upstream_body(bytes *out, const upstream_order *o)
                    : responses && !o->responses ? translated(o) : same_api(o);
     int status = body ? set(body, "model", json_string(o->model)) : CERIUM_ERR_MEMORY;
     if (!status) status = set(body, "stream", json_true());
+    if (!status && !(responses && o->responses)) status = carry_budget(body, o);
     if (!status && !(responses && o->responses))
         status = set(body, "stream_options", json_pack("{s:b}", "include_usage", 1));
     if (!status && json_dump_callback(body, put_text, out, JSON_COMPACT))

@@ -83,6 +83,17 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     return CERIUM_OK;
 }
 
+static int check_biases(const served_model *m, const protocol_request *r, protocol_error *e)
+{
+    const cerium_sampling *s = &r->sampling;
+    for (uint32_t i = 0; i < s->n_biases; i++)
+        if ((uint32_t)s->biases[i].token >= m->info.n_vocab)
+            return protocol_error_set(e, 400, "invalid_request_error", "invalid_value",
+                                      "logit_bias", "Invalid token: %d is not in the vocabulary.",
+                                      s->biases[i].token);
+    return CERIUM_OK;
+}
+
 /* The model that it is for, or whose vocabulary tells here what another server answers. */
 static int take_model(answer *a, protocol_error *e)
 {
@@ -90,7 +101,9 @@ static int take_model(answer *a, protocol_error *e)
     served_model *m = models_choose(a->s, r->model, models_use_of(r->api, r->fill_in));
     a->model = m ? m : models_at(a->s, 0);
     if (!a->source->is_local) return CERIUM_OK;
-    return m ? model_check(m, e) : models_unknown(a->s, r->model, e);
+    if (!m) return models_unknown(a->s, r->model, e);
+    RETURN_IF(model_check(m, e));
+    return check_biases(m, r, e);
 }
 
 static void link_answer(answer *a)

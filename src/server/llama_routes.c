@@ -6,12 +6,15 @@
 #include "server/http.h"
 #include "server/model_list.h"
 
+/* Clients send back what they read here, so what bounds nothing is 1, as there. */
 static json_t *sampling(const served_model *m)
 {
     const cerium_sampling *d = &m->defaults.sampling;
     return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "temperature",
-                     (double)d->temperature, "top_k", (int)d->top_k, "top_p", (double)d->top_p,
-                     "min_p", (double)d->min_p, "repeat_penalty", (double)d->repetition_penalty,
+                     (double)d->temperature, "top_k", (int)d->top_k, "top_p",
+                     d->top_p > 0 ? (double)d->top_p : 1, "min_p", (double)d->min_p,
+                     "repeat_penalty",
+                     d->repetition_penalty > 0 ? (double)d->repetition_penalty : 1,
                      "presence_penalty", (double)d->presence_penalty, "frequency_penalty",
                      (double)d->frequency_penalty, "n_predict", -1);
 }

@@ -351,11 +351,13 @@ void format_order_free(format_order **o)
 
 /* ---- what came of it ---- */
 
-/* "schema: /properties/a: ..." -> what comes after the notation's name. */
+/* "schema: /properties/a: ..." -> what comes after the notation's name, and a place that is none. */
 static const char *without_notation(const char *message)
 {
     const char *at = strstr(message, ": ");
-    return at ? at + 2 : message;
+    if (!at) return message;
+    at += 2;
+    return at[0] == ':' && at[1] == ' ' ? at + 2 : at;
 }
 
 /* Whose fault it is. */
@@ -365,14 +367,14 @@ static int tell_blame(const format_order *o, protocol_error *e)
     if (o->at == SIZE_MAX)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "tools",
                                   "the tools together cannot be kept to: %s", why);
+    const char *field = o->r->shape_field;
     if (o->at == 0 && o->r->grammar.text)
-        return protocol_error_set(e, 400, "invalid_request_error", "invalid_grammar", "grammar",
-                                  "Invalid grammar: %s", why);
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_grammar", field,
+                                  "Invalid '%s': %s", field, why);
+    if (!field) field = o->r->api == PROTOCOL_CHAT ? "response_format" : "text.format.schema";
     if (o->at == 0)
-        return protocol_error_set(e, 400, "invalid_request_error", "invalid_json_schema",
-                                  o->r->api == PROTOCOL_CHAT ? "response_format"
-                                                             : "text.format.schema",
-                                  "Invalid schema for response_format: %s", why);
+        return protocol_error_set(e, 400, "invalid_request_error", "invalid_json_schema", field,
+                                  "Invalid schema for '%s': %s", field, why);
     bool is_schema = o->parts[o->at].syntax == CERIUM_GRAMMAR_JSON_SCHEMA;
     return protocol_error_set(e, 400, "invalid_request_error",
                               is_schema ? "invalid_function_parameters" : "invalid_grammar",
@@ -402,7 +404,8 @@ static void warn_of_line(protocol_request *r, const order_part *part, const char
         snprintf(param, sizeof param, "tools[%zu].%sparameters", tool,
                  r->api == PROTOCOL_CHAT ? "function." : "");
     else
-        snprintf(param, sizeof param, "%s", r->api == PROTOCOL_CHAT
+        snprintf(param, sizeof param, "%s", r->shape_field             ? r->shape_field
+                                            : r->api == PROTOCOL_CHAT
                                                 ? "response_format.json_schema.schema"
                                                 : "text.format.schema");
     protocol_warn(r, param, "left out of the schema%s%.64s: %s; all else of it holds",

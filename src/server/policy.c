@@ -206,6 +206,7 @@ static const key upstream_keys[] = {
     {"context-over", VALUE_COUNT, UPSTREAM(context_over), 0, 1 << 30},
     {"queue-over", VALUE_COUNT, UPSTREAM(queue_over_s), 0, DAY_S},
     {"responses", VALUE_BOOL, UPSTREAM(responses), 0, 0},
+    {"thinking-budget", VALUE_TEXT, UPSTREAM(budget), 0, 0},
     {"connect-time", VALUE_COUNT, UPSTREAM(connect_s), 1, DAY_S},
     {"first-time", VALUE_COUNT, UPSTREAM(first_s), 1, DAY_S},
     {"idle-time", VALUE_COUNT, UPSTREAM(idle_s), 1, DAY_S},
@@ -299,6 +300,7 @@ static upstream_policy *find_upstream(reading *r, const char *name)
         return (void)wrong(r, "more than %u upstreams", POLICY_UPSTREAMS_MAX), NULL;
     upstream_policy *u = &p->upstreams[p->n_upstreams++];
     *u = (upstream_policy){.responses = true,
+                           .budget = "thinking_token_budget",
                            .connect_s = 5,
                            .first_s = 120,
                            .idle_s = 120,

@@ -40,6 +40,7 @@ typedef struct {
     uint32_t context_over;            /* longer prompts go there; 0 = never */
     uint32_t queue_over_s;            /* when an answer would begin later than that; 0 = never */
     bool responses;                   /* it has the Responses API; else Chat Completions alone */
+    char budget[POLICY_TEXT_BYTES];   /* its field of Chat for a budget of thoughts; "no": none */
     uint32_t connect_s, first_s, idle_s; /* to connect; to the first byte; between two */
     uint32_t retries;                 /* further tries before the first byte */
     uint32_t failures, rest_s;        /* this many in a row: it is left alone for so long */

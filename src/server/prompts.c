@@ -401,13 +401,45 @@ static int embedded_text(const served_model *m, const prompt_room *room, const p
     return status;
 }
 
+static int unknown_token(json_int_t token, const char *param, protocol_error *e)
+{
+    return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param,
+                              "Invalid token: %" JSON_INTEGER_FORMAT " is not in the vocabulary.",
+                              token);
+}
+
 static int check_tokens(const served_model *m, const int32_t *tokens, size_t n, const char *param,
                         protocol_error *e)
 {
     for (size_t i = 0; i < n; i++)
-        if ((uint32_t)tokens[i] >= m->info.n_vocab)
-            return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param,
-                                      "Invalid token: %d is not in the vocabulary.", tokens[i]);
+        if ((uint32_t)tokens[i] >= m->info.n_vocab) return unknown_token(tokens[i], param, e);
+    return CERIUM_OK;
+}
+
+/* Texts and ids, one after the other; only what is first begins as a prompt does. */
+static int mixed_tokens(const served_model *m, const prompt_room *room, const json_t *pieces,
+                        size_t *n, protocol_error *e)
+{
+    const json_t *piece;
+    size_t i, more = 0;
+    cerium_error err;
+    json_array_foreach(pieces, i, piece) {
+        unsigned flags = CERIUM_TOKENIZE_SPECIAL | (i ? 0 : CERIUM_TOKENIZE_BEGIN);
+        if (*n >= room->cap) return too_long(m, *n, "", e);
+        if (json_is_integer(piece)) {
+            json_int_t token = json_integer_value(piece);
+            if (token < 0 || token >= (json_int_t)m->info.n_vocab)
+                return unknown_token(token, "prompt", e);
+            room->tokens[(*n)++] = (int32_t)token;
+            continue;
+        }
+        RETURN_IF(check_bytes(m, json_string_length(piece), e));
+        int status = cerium_tokenize(m->vocab, json_string_value(piece), json_string_length(piece),
+                                     flags, room->tokens + *n, room->cap - *n, &more, &err);
+        if (status == CERIUM_ERR_CAPACITY) return too_long(m, *n + more, "", e);
+        if (status) return failed_call(&err, e);
+        *n += more;
+    }
     return CERIUM_OK;
 }
 
@@ -419,7 +451,9 @@ int prompts_text(const served_model *m, const prompt_room *room, const protocol_
     size_t wanted = r->new_tokens_max < context / 2 ? r->new_tokens_max : context / 2;
     int status = CERIUM_OK;
     view heal_prefix = {NULL, 0};
-    if (r->prompt_tokens && r->prompt_tokens[i]) {
+    if (r->mixed_prompt) {
+        RETURN_IF(mixed_tokens(m, room, r->mixed_prompt, &n, e));
+    } else if (r->prompt_tokens && r->prompt_tokens[i]) {
         n = r->prompt_n_tokens[i];
         RETURN_IF(check_tokens(m, r->prompt_tokens[i], n, r->embeds ? "input" : "prompt", e));
         if (n < room->cap) memcpy(room->tokens, r->prompt_tokens[i], n * sizeof *room->tokens);

@@ -168,6 +168,17 @@ static bool needs_store(const answer *a)
     return a->request->api == PROTOCOL_RESPONSES && a->request->previous_response_id;
 }
 
+/* Many servers refuse fields that they do not know. */
+static const char *budget_of(answer *a)
+{
+    const char *field = a->upstream->policy->budget;
+    if (strcmp(field, "no") != 0) return field;
+    if (a->request->thought_tokens_max != UINT32_MAX)
+        protocol_warn(a->request, "thinking",
+                      "a budget of thoughts is not kept to: %s has no field for it", name_of(a));
+    return NULL;
+}
+
 static int make(answer *a, bool *store_failed, protocol_error *e)
 {
     struct upstream_state *f = a->upstream;
@@ -175,6 +186,7 @@ static int make(answer *a, bool *store_failed, protocol_error *e)
     upstream_order order = {.request = a->request,
                             .items = f->items,
                             .model = model_of(a),
+                            .budget = budget_of(a),
                             .responses = f->policy->responses};
     if (!upstream_body(&f->body, &order)) return CERIUM_OK;
     return protocol_error_memory(e);

@@ -87,7 +87,8 @@ void steering_take(steering *g, const steering_lane *at, protocol_steer *said)
     message m = {.event.max = 1 << 16};
     if (g->n >= STEERS_MAX || g->n_bytes + said->n_bytes > STEERS_BYTES_MAX || !s) {
         (void)protocol_error_set(&e, 400, "invalid_request_error", "too_many_pending_steers", "",
-                                 "%u steers wait for this response, and no more are taken", g->n);
+                                 "%u steers wait for this response: it takes %u, of %u bytes "
+                                 "together", g->n, STEERS_MAX, STEERS_BYTES_MAX);
         steering_refuse(at, said, &e);
         protocol_steer_free(said);
         memory_free(s);

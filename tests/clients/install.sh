@@ -41,7 +41,7 @@ npm_install() {
 if command -v npm >/dev/null; then
     # The SDK needs Node 22, and Debian has an older one.
     npm_install node node@22.23.3
-    npm_install openai-node openai@7.57.0 ws@8.23.0 zod@4.6.7
+    npm_install openai-node openai@7.59.0 ws@8.23.0 zod@4.6.7
     npm_install codex @openai/codex@0.169.0
     npm_install opencode opencode-ai@1.18.33
     npm_install continue @continuedev/cli@1.5.47
@@ -49,7 +49,7 @@ if command -v npm >/dev/null; then
     npm_install qwen-code @qwen-code/qwen-code@0.15.10
     npm_install playwright playwright-core@1.65.1
     npm_install claude-code @anthropic-ai/claude-code@2.1.331
-    npm_install others-node @anthropic-ai/sdk@1.13.0 ollama@0.6.4
+    npm_install others-node @anthropic-ai/sdk@1.14.0 ollama@0.6.4
     for name in openai-node others-node; do
         [ -e "$folder/missing/node" ] && missing "$name" "there is no Node 22"
     done
@@ -77,9 +77,9 @@ sys.exit(any(version(name) != wanted for name, wanted in
         --retries 0 "$@"
 }
 
-python_env openai-python python openai==3.54.0 websockets==15.0.1 prometheus_client==0.26.0
+python_env openai-python python openai==3.57.0 websockets==15.0.1 prometheus_client==0.26.0
 # They want another version of the SDK.
 python_env llm python-others llm==0.36 litellm==1.110.2
 # They need a newer pydantic.
-python_env sdk_others python-messages anthropic==2.13.0 ollama==0.6.3
+python_env sdk_others python-messages anthropic==2.14.0 ollama==0.6.3
 exit 0

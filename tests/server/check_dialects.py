@@ -359,6 +359,27 @@ def check_steering(report, server):
             had = said["usage"]["input_tokens"] + said["usage"]["output_tokens"]
             cached = next_["usage"]["input_tokens_details"]["cached_tokens"]
             assert had - 64 <= cached <= had, (had, cached)
+    with report.check("steer: the successor computes what a server computes that reads it all",
+                      server):
+        told = {"include": ["message.output_text.logprobs"], "top_logprobs": 20}
+        with RawSocket(server.port) as s:
+            r1 = begin(s, "go on for long", **told)
+            s.send_json(steer(r1, "only three"))
+            first = read_until(s, "response.incomplete")[-1]["response"]
+            next_ = read_until(s, "response.completed")[-1]["response"]
+        said = [p["text"] for p in first["output"][0]["content"]]
+        talk = [{"role": "user", "content": "go on for long"},
+                {"role": "assistant", "content": said[0]},
+                {"role": "user", "content": "only three"}]
+        with Server(SCRIPT) as other:
+            whole = other.json("POST", "/v1/responses", {"input": talk, "store": False, **told})
+        assert whole["usage"]["input_tokens_details"]["cached_tokens"] == 0, whole["usage"]
+        assert next_["usage"]["input_tokens_details"]["cached_tokens"] > 0, next_["usage"]
+        assert next_["usage"]["input_tokens"] == whole["usage"]["input_tokens"], next_["usage"]
+        # A number is told with as many digits as tell its bits.
+        ours, theirs = (r["output"][0]["content"][0]["logprobs"] for r in (next_, whole))
+        assert len(ours) >= 2 and len(ours[0]["top_logprobs"]) == 20, ours
+        assert ours == theirs, (ours[0], theirs[0])
     with report.check("steer: calls are answered first, by the create that goes on", server):
         with RawSocket(server.port) as s:
             r1 = begin(s, "one file slowly", tools=RESPONSE_TOOLS)
@@ -378,11 +399,25 @@ def check_steering(report, server):
             other.send_json(steer(r1, "x"))
             failed = read_until(other, "response.steer.failed")[-1]
             assert failed["error"]["code"] == "response_not_found" and "stream_id" not in failed
-            for value in (5, [], [{"role": "system", "content": "x"}]):
+            item = {"role": "user", "content": "x"}
+            for value in (5, [], {}, None, ["x"], [{**item, "role": "system"}], [{"content": "x"}],
+                          [{**item, "role": "assistant"}], [{**item, "content": []}],
+                          [{**item, "name": "x"}], [{**item, "status": 5}], [{**item, "id": 5}],
+                          [{**item, "type": "reasoning"}], [item, {**item, "role": "tool"}],
+                          [{**item, "content": [{"type": "input_text"}]}],
+                          [{"type": "item_reference", "id": "x"}]):
                 s.send_json(steer(r1, value))
                 failed = read_until(s, "response.steer.failed")[-1]
                 assert failed["error"]["code"] == "invalid_input", failed
                 assert failed["steer"] == {"previous_response_id": r1, "input": value}, failed
+            for field in ("stream_id", "model", "event_id"):
+                s.send_json({**steer(r1, "x"), field: None})
+                failed = read_until(s, "response.steer.failed")[-1]
+                assert field in failed["error"]["message"] and "id" not in failed["steer"], failed
+            s.send_json(steer(r1, "x" * (1 << 20)))
+            failed = read_until(s, "response.steer.failed")[-1]
+            assert failed["error"]["code"] == "too_many_pending_steers", failed["error"]
+            assert "bytes" in failed["error"]["message"], failed["error"]
             s.send_json({"type": "response.cancel", "response_id": r1})
             read_until(s, "response.incomplete")
             s.send_json(steer(r1, "x"))

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from fake_upstream import REFUSAL, FakeUpstream, chunk  # noqa: E402
+from fake_upstream import REFUSAL, FakeUpstream, ReadingUpstream, chunk  # noqa: E402
 from harness import (CERIUM, HANG_S, PATIENCE, Report, Server, call, line, run,  # noqa: E402
                      wait_for)
 from rawsocket import RawSocket, text_of  # noqa: E402
@@ -239,6 +239,37 @@ def check_silent(report):
             assert b"HTTP/1.1 200" in got and b"too warm a day" in got and b"[DONE]" in got, got
 
 
+def check_budgets(report):
+    """A budget of thoughts is kept to by the other server, or the answer says that nobody does."""
+    fake = ReadingUpstream()
+    fake.act = lambda s: s.sendall(HEAD + b"\r\n" + chunk("hi", finish_reason="stop") +
+                                   b"data: [DONE]\n\n")
+    keys = {"url": fake.url, "responses": "no", "retries": 0, "health-time": 0}
+    talk = {"messages": [{"role": "user", "content": "x"}]}
+    asks = [("Messages", "/v1/messages", {**talk, "max_tokens": 2000, "thinking": {
+                "type": "enabled", "budget_tokens": 1024}}),
+            ("Chat", "/v1/chat/completions", {**talk, "thinking_token_budget": 1024}),
+            ("Responses", "/v1/responses", {"input": "x", "reasoning": {"max_tokens": 1024}}),
+            ("Ollama", "/api/chat", {**talk, "stream": False, "reasoning_budget": 1024})]
+    fields = {"thinking_token_budget", "thinking_budget_tokens", "reasoning_budget"}
+    with serve({"one": {**keys, "models": "one"},
+                "two": {**keys, "models": "two", "thinking-budget": "thinking_budget_tokens"},
+                "none": {**keys, "models": "none", "thinking-budget": "no"}}) as server:
+        for title, path, body in asks:
+            for model, field in (("one", "thinking_token_budget"),
+                                 ("two", "thinking_budget_tokens"), ("none", None)):
+                with report.check("a budget of thoughts at %s: %s" % (model, title), server):
+                    answer = server.json("POST", path, {**body, "model": model})
+                    assert "hi" in json.dumps(answer), answer
+                    sent = {k: v for k, v in fake.asked.items() if k in fields}
+                    assert sent == ({field: 1024} if field else {}), sent
+                    warned = answer.get("cerium", {}).get("warnings", [])
+                    assert bool(warned) == (field is None), answer
+                    server.json("POST", path, {k: v for k, v in body.items() if k not in (
+                        "thinking", "reasoning", *fields)} | {"model": model})
+                    assert not fields & set(fake.asked), fake.asked
+
+
 def check_hostile(report):
     fake = FakeUpstream()
     keys = {"url": fake.url, "models": "big", "responses": "no", "first-time": 2, "idle-time": 2,
@@ -366,6 +397,7 @@ def main():
                 told = server.json("GET", "/health")
                 assert told["waiting"] == 0 and told["running"] == 0, told
                 assert server.stop() == 0
+    check_budgets(report)
     check_hostile(report)
     check_silent(report)
     report.end()

@@ -14,7 +14,8 @@ static json_t *body_of(protocol_api api, const char *text, const char *items, bo
     if (status) return NULL;
     json_t *conversation = items ? json_loads(items, 0, NULL) : json_incref(r->items);
     upstream_order order = {
-        .request = r, .items = conversation, .model = "big", .responses = responses};
+        .request = r, .items = conversation, .model = "big", .budget = "thinks_for",
+        .responses = responses};
     TEST_CHECK(!strcmp(upstream_path(&order), api == PROTOCOL_RESPONSES && responses
                                                   ? "/responses"
                                                   : "/chat/completions"));
@@ -127,6 +128,41 @@ static void test_same_api(void)
                "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":7}");
 }
 
+#define ASKED "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
+#define TO_CHAT                                                                                    \
+    "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true}," ASKED
+
+/* A budget of thoughts goes under the other server's name for it, whatever it was called here. */
+static void test_budgets(void)
+{
+    static const char *const names[] = {"thinking_budget_tokens", "reasoning_budget",
+                                        "thinking_token_budget"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{" ASKED ",\"%s\":70}", names[i]);
+        check_same(body_of(PROTOCOL_CHAT, body, NULL, true), TO_CHAT ",\"thinks_for\":70}");
+        snprintf(body, sizeof body, "{" ASKED ",\"%s\":-1}", names[i]);
+        check_same(body_of(PROTOCOL_CHAT, body, NULL, true), TO_CHAT "}");
+        snprintf(body, sizeof body, "{" ASKED ",\"%s\":0}", names[i]);
+        check_same(body_of(PROTOCOL_CHAT, body, NULL, true), TO_CHAT ",\"thinks_for\":0}");
+    }
+    check_same(body_of(PROTOCOL_MESSAGES,
+                       "{" ASKED ",\"max_tokens\":2000,\"thinking\":{\"type\":\"enabled\","
+                       "\"budget_tokens\":1024}}", NULL, true),
+               TO_CHAT ",\"thinks_for\":1024,\"max_tokens\":2000}");
+    check_same(body_of(PROTOCOL_OLLAMA_CHAT, "{" ASKED ",\"thinking_budget_tokens\":9}", NULL,
+                       true),
+               TO_CHAT ",\"thinks_for\":9}");
+    check_same(body_of(PROTOCOL_RESPONSES, "{\"input\":\"hi\",\"reasoning\":{\"max_tokens\":8}}",
+                       "[{\"role\":\"user\",\"content\":\"hi\"}]", false),
+               TO_CHAT ",\"thinks_for\":8}");
+    /* The same API reads its own words. */
+    check_same(body_of(PROTOCOL_RESPONSES, "{\"input\":\"hi\",\"reasoning\":{\"max_tokens\":8}}",
+                       "[]", true),
+               "{\"model\":\"big\",\"stream\":true,\"store\":false,\"input\":[],\"reasoning\":"
+               "{\"max_tokens\":8}}");
+}
+
 typedef struct {
     char text[256];
     int n;
@@ -189,6 +225,7 @@ int main(void)
 {
     TEST_RUN(test_translated);
     TEST_RUN(test_same_api);
+    TEST_RUN(test_budgets);
     TEST_RUN(test_sse);
     TEST_RUN(test_refusal);
     return unit_report("upstream_api");
