@@ -8,7 +8,8 @@ stage=$(realpath "$1")
 missing=
 cd "$(dirname "$0")/.."
 for file in $(printf 'usr/share/cerium/%s ' machines/*.ini rules/*.yaml) usr/bin/cerium \
-    usr/lib/systemd/system/cerium.service usr/lib/systemd/system/cerium@.service etc/cerium/cerium.ini usr/share/doc/cerium/LICENSE \
+    usr/lib/systemd/system/cerium.service usr/lib/systemd/system/cerium@.service \
+    etc/cerium/cerium.ini usr/share/doc/cerium/LICENSE \
     usr/share/man/man1/cerium.1 usr/share/bash-completion/completions/cerium \
     usr/share/zsh/site-functions/_cerium usr/share/fish/vendor_completions.d/cerium.fish \
     usr/share/cerium/models/models.list usr/share/cerium/models/cerium-line.gguf; do
