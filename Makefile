@@ -82,7 +82,7 @@ WATCH_LIBS := -lpcre2-8 -ljansson -lxxhash -lhs -ltree-sitter -lyaml -lm
 # what a generated parser does is no concern of a sanitizer.
 GRAMMAR_DIR := build/grammars
 # Not by those that first install what this takes, and then run make again.
-ifneq ($(filter-out help clean kernelcheck% man-check run test test-clients fuzz package,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean kernelcheck% man-check run test test-clients fuzz package install-files,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(findstring aarch64,$(CC)),)
 -include $(GRAMMAR_DIR)/grammars.mk
 UNITS_MK := $O/units.mk
@@ -179,7 +179,7 @@ EXTRA_net    = $(LLHTTP_OBJ)
 EXTRA_server = $O/page_data.o
 folder_obj = $(patsubst %.c,$O/%.o,$(sort $(filter-out src/programs/main.c,$(filter $(1:%=src/%/%),$(ALL_SRC))))) $(foreach f,$1,$(EXTRA_$f))
 $O/units.mk: layers.txt tools/unit_links $(wildcard tests/unit/*.[ch])
-	@mkdir -p $O; tools/unit_links | sed 's|^\(.*\): *\(.*\)|$$O/\1: $$(foreach f,\2,$$(call folder_obj,$$f))|' > $@
+	@mkdir -p $O; tools/unit_links | sed 's|^\(.*\): *\(.*\)|$$O/\1: $$(foreach f,\2,$$(call folder_obj,$$f))|' > $@.$$$$ && mv $@.$$$$ $@
 -include $(UNITS_MK)
 $O/unit_%: $O/tests/unit/test_%.o ; $(LINK) $(SERVER_LIBS) $(LIBEDIT)
 $O/faults_%: $O/tests/faults/test_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
@@ -283,7 +283,10 @@ install: install-program lib
 	for l in cerium cerium-watch; do \
 	    sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|; s|@WATCH_LIBS@|$(WATCH_LIBS)|' \
 	        tools/$$l.pc.in > $(AT)/lib/pkgconfig/$$l.pc; done
-install-program: all
+install-program: all ; @$(MAKE) --no-print-directory install-files
+# What is built is put where it belongs, and nothing is built or fetched: several of these, side by
+# side, change nothing of each other's.
+install-files:
 	install -D -m 755 $O/cerium -t $(AT)/bin
 	install -d $(AT)/share/cerium/models $(AT)/share/cerium/machines
 	install -m 644 machines/*.ini -t $(AT)/share/cerium/machines
@@ -309,5 +312,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
-        install-program package vscode grammars documents bench-guard bench-exists bench-quant hostile
+        install-program install-files package vscode grammars documents bench-guard bench-exists bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

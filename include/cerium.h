@@ -108,6 +108,23 @@ typedef struct {
     uint32_t first, n, n_columns;
 } cerium_observation;
 
+/** A full page of computed KV that others find by its tokens and by what is before it. */
+typedef struct {
+    uint64_t name, before;       /* of it and of the page before it, which has one: */
+    bool has_before;
+    uint64_t tenant;             /* whose sessions find it */
+    const int32_t *tokens;       /* [n_tokens] */
+    uint32_t n_tokens;
+} cerium_kv_page;
+
+/** Who is told which pages there are: on any thread and under a lock, so that it returns at once
+ * and calls nothing of this library. */
+typedef struct {
+    void (*stored)(void *user, const cerium_kv_page *page);
+    void (*removed)(void *user, uint64_t name);
+    void (*cleared)(void *user); /* the engine is closed: all of them are gone */
+} cerium_kv_watcher;
+
 /** What cerium_engine_open() needs to know. Set by cerium_engine_config_defaults(). */
 typedef struct {
     size_t size;                 /* of the caller's struct: set with the defaults, left alone */
@@ -178,6 +195,8 @@ typedef struct {
     bool (*canceled)(void *user); /* asked while weights are loaded, on several threads; true:
                                     cerium_engine_open() ends with CERIUM_ERR_CANCELED */
     void *canceled_user;
+    const cerium_kv_watcher *kv_watcher; /* NULL: nobody is told; borrowed until it is closed */
+    void *kv_watcher_user;
 } cerium_engine_config;
 
 /** How a file makes one vector of a text: `pooling_type` of GGUF. */

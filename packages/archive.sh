@@ -11,6 +11,7 @@ here=$(dirname "$0")
 export LC_ALL=C TZ=UTC
 umask 022
 epoch=$("$here/epoch.sh")
+"$here/staged.sh" "$stage"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 name=cerium-$version-linux-$(uname -m)

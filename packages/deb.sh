@@ -5,6 +5,7 @@
 set -eu
 stage=$1 out=$2 version=$3
 here=$(cd "$(dirname "$0")" && pwd)
+"$here/staged.sh" "$stage"
 command -v dh >/dev/null || { echo "deb.sh: install debhelper" >&2; exit 1; }
 export LC_ALL=C TZ=UTC DEB_BUILD_OPTIONS=nocheck
 umask 022

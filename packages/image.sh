@@ -13,6 +13,7 @@ umask 022
 SOURCE_DATE_EPOCH=$("$here/epoch.sh")
 export SOURCE_DATE_EPOCH
 case $(uname -m) in x86_64) arch=amd64 ;; aarch64) arch=arm64 ;; *) arch=$(uname -m) ;; esac
+"$here/staged.sh" "$stage"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root

@@ -12,8 +12,7 @@ umask 022
 rm -rf "$stage"
 mkdir -p "$stage"
 # What is built is there already: built again, it could be another build.
-env MAKEFLAGS= make --no-print-directory -s -o all install-program O="$O" \
-    DESTDIR="$stage" PREFIX=/usr
+env MAKEFLAGS= make --no-print-directory -s install-files O="$O" DESTDIR="$stage" PREFIX=/usr
 # The build's number is made of the folder that it was built in, too.
 strip --remove-section=.comment --remove-section=.note.gnu.build-id "$stage/usr/bin/cerium"
 
@@ -32,3 +31,4 @@ cp "$here/cerium.ini" "$stage/etc/cerium/cerium.ini"
 cp LICENSE "$stage/usr/share/doc/cerium/"
 find "$stage" -type d -exec chmod 755 {} +
 find "$stage" -type f ! -path '*/bin/*' -exec chmod 644 {} +
+"$here/staged.sh" "$stage"

@@ -92,6 +92,9 @@ void kv_pool_measure(kv_pool *pool, kv_use *use);
 /* Tests only: every list, table and count agrees with every other. */
 bool kv_pool_check_invariants(kv_pool *pool);
 
+/* Before the first sequence: who is told which full blocks are found, with the pool's lock. */
+void kv_pool_watch(kv_pool *pool, const cerium_kv_watcher *watcher, void *user);
+
 /* ---- KV on disk ---- */
 
 typedef struct {

@@ -195,6 +195,7 @@ void kv_pool_close(kv_pool **pool)
     kv_pool *p = *pool;
     CHECK(p->n_sequences == 0);
     kv_pool_detach_disk(p);
+    if (p->watcher) p->watcher->cleared(p->watcher_user);
     kv_prefault_close(p);
     for (uint32_t g = 0; g < KV_GROUPS_MAX; g++) {
         kv_group *group = &p->groups[g];
@@ -247,6 +248,32 @@ void kv_pool_measure(kv_pool *pool, kv_use *use)
 void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used)
 {
     if (pool->listener) pool->listener->findable(pool->listener_user, block, was_used);
+}
+
+void kv_pool_watch(kv_pool *pool, const cerium_kv_watcher *watcher, void *user)
+{
+    CHECK(pool->n_sequences == 0 && pool->n_idle == 0);
+    pool->watcher = watcher;
+    pool->watcher_user = user;
+}
+
+void kv_pool_tell_stored(const kv_pool *pool, const kv_block *b)
+{
+    if (!pool->watcher || b->n_tokens < KERNEL_PAGE) return;
+    const bool has_before = b->parent != KV_NONE;
+    const cerium_kv_page page = {.name = b->name.low,
+                                 .before = has_before ? pool->blocks[b->parent].name.low : 0,
+                                 .has_before = has_before,
+                                 .tenant = b->tenant,
+                                 .tokens = b->tokens,
+                                 .n_tokens = b->n_tokens};
+    pool->watcher->stored(pool->watcher_user, &page);
+}
+
+void kv_pool_tell_removed(const kv_pool *pool, const kv_block *b)
+{
+    if (pool->watcher && b->n_tokens == KERNEL_PAGE)
+        pool->watcher->removed(pool->watcher_user, b->name.low);
 }
 
 void kv_pool_detach_disk(kv_pool *pool)

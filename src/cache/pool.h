@@ -122,6 +122,8 @@ struct kv_pool {
     hash_name root;        /* before every timeline */
     const kv_listener *listener; /* or NULL; and */
     void *listener_user;
+    const cerium_kv_watcher *watcher; /* or NULL; and */
+    void *watcher_user;
     kv_states states;
     uint32_t *full, *near; /* [n_buckets] first block: full ones by hash, all by near_hash */
     uint32_t n_buckets;    /* a power of two */
@@ -179,6 +181,9 @@ static inline uint8_t *kv_group_page(const kv_group *group, uint32_t block)
 
 /* With the lock: what its listener hears. */
 void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used);
+/* With the lock: what its watcher hears of a full block. */
+void kv_pool_tell_stored(const kv_pool *pool, const kv_block *b);
+void kv_pool_tell_removed(const kv_pool *pool, const kv_block *b);
 /* A private block with pages in these groups (bits; those that have everything always); KV_NONE
  * when none is free. */
 enum { KV_ALL_GROUPS = (1 << KV_GROUPS_MAX) - 1 };

@@ -90,6 +90,7 @@ void kv_tree_add(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t block
     }
     kv_block_list_pages(pool, block, true);
     kv_pool_tell(pool, block, false);
+    kv_pool_tell_stored(pool, b);
 }
 
 void kv_tree_remove(kv_pool *pool, uint32_t block)
@@ -98,6 +99,7 @@ void kv_tree_remove(kv_pool *pool, uint32_t block)
     CHECK(b->in_tree);
     kv_block_list_pages(pool, block, false);
     kv_states_leave(pool, block);
+    kv_pool_tell_removed(pool, b);
     b->in_tree = false;
     if (b->parent != KV_NONE) kv_idle_unfollowed(pool, b->parent);
     uint32_t *at = &pool->near[b->near_hash & (pool->n_buckets - 1)];

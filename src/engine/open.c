@@ -40,6 +40,7 @@ static int open_draft(cerium_engine *e, const cerium_engine_config *config, ceri
 
 static int open_rest(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
+    if (config->kv_watcher) kv_pool_watch(e->pool, config->kv_watcher, config->kv_watcher_user);
     RETURN_IF(engine_attach_disk(e, config, err));
     RETURN_IF(open_answer_cache(e, err));
     RETURN_IF(open_draft(e, config, err));

@@ -11,6 +11,7 @@
 enum {
     BACKLOG = 4096,
     ACCEPTS_MAX = 64, /* in one turn */
+    HOST_BYTES = 256,
 };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
@@ -164,6 +165,38 @@ int listeners_open(listeners *ls, net_loop *l, const char *option, const char *h
     if (!status && !ls->n) status = refuse(option, host, port, list, code, err);
     freeaddrinfo(list);
     return status;
+}
+
+/* "127.0.0.1:9383", "[::1]:9383"; host: without brackets.  False for anything else. */
+static bool read_place(const char *text, char host[HOST_BYTES], uint32_t *port)
+{
+    const char *colon = strrchr(text, ':');
+    view name = {text, colon ? (size_t)(colon - text) : 0};
+    uint64_t n;
+    if (name.len > 2 && *text == '[' && colon[-1] == ']')
+        name = (view){text + 1, name.len - 2};
+    else if (name.len && memchr(name.ptr, ':', name.len))
+        return false;
+    if (!name.len || name.len >= HOST_BYTES || memchr(name.ptr, ']', name.len))
+        return false;
+    if (!parse_u64(view_of(colon + 1), &n) || n > 65535) return false;
+    memcpy(host, name.ptr, name.len);
+    host[name.len] = 0;
+    *port = (uint32_t)n;
+    return true;
+}
+
+int listeners_open_at(listeners *ls, net_loop *l, const char *option, const char *place,
+                      listener_accepted *accepted, bool (*full)(void *user), void *user,
+                      cerium_error *err)
+{
+    char host[HOST_BYTES], said[HOST_BYTES + 64];
+    uint32_t port;
+    if (!read_place(place, host, &port))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s '%s': say an address and a port, as in "
+                         "127.0.0.1:9383 or [::1]:9383", option, place);
+    snprintf(said, sizeof said, "%s %.*s", option, (int)(strrchr(place, ':') + 1 - place), place);
+    return listeners_open(ls, l, said, host, port, accepted, full, user, err);
 }
 
 void listeners_tick(listeners *ls)

@@ -32,6 +32,11 @@ typedef struct listeners {
 CERIUM_CHECKED int listeners_open(listeners *ls, net_loop *l, const char *option, const char *host,
                                   uint32_t port, listener_accepted *accepted,
                                   bool (*full)(void *user), void *user, cerium_error *err);
+/* The same for a place that a user gives to an option: "127.0.0.1:9383", "[::1]:9383".
+ * CERIUM_ERR_ARGUMENT where it is none. */
+CERIUM_CHECKED int listeners_open_at(listeners *ls, net_loop *l, const char *option,
+                                     const char *place, listener_accepted *accepted,
+                                     bool (*full)(void *user), void *user, cerium_error *err);
 /* Once a second. */
 void listeners_tick(listeners *ls);
 /* Stop accepting connections. */

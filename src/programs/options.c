@@ -281,6 +281,8 @@ int options_engine_config(const options *o, uint32_t sessions, cerium_engine_con
     config.sessions_max = sessions;
     config.observe = o->observe;
     config.observe_user = o->observe_user;
+    config.kv_watcher = o->kv_watcher;
+    config.kv_watcher_user = o->kv_watcher_user;
     if (o->batch) config.batch_tokens_max = o->batch;
     *out = config;
     return CERIUM_OK;

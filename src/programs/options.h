@@ -38,6 +38,8 @@ typedef struct {
     const char *guard_late, *rules; /* NULL when not given */
     void (*observe)(void *user, const cerium_observation *seen); /* see cerium_engine_config */
     void *observe_user;
+    const cerium_kv_watcher *kv_watcher;
+    void *kv_watcher_user;
 } options;
 
 /* Groups of shared options that a program takes. */

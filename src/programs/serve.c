@@ -11,6 +11,7 @@
 #include "programs/pull.h"
 #include "programs/serve_models.h"
 #include "server/access.h"
+#include "server/kv_events.h"
 #include "server/log.h"
 #include "server/replica.h"
 #include "server/server.h"
@@ -141,6 +142,18 @@ static const option_spec own[] = {
      "serve /metrics and /health here, too, without a key and without TLS, for scrapers, probes "
      "and endpoint pickers; nothing else is served there (default: nowhere)",
      TAKES_TEXT(serving, config.metrics_listen)},
+    {"kv-events", "ADDR:PORT",
+     "publish which pages of KV there are, as vLLM's KV events over ZeroMQ (PUB), for routers that "
+     "send a prompt where its beginning is; without a key (default: nowhere)",
+     TAKES_TEXT(serving, config.kv_events)},
+    {"kv-events-replay", "ADDR:PORT",
+     "send those that a subscriber missed again (ROUTER), as far as they are kept: 10,000 messages "
+     "or 32 MB",
+     TAKES_TEXT(serving, config.kv_events_replay)},
+    {"kv-events-pod", "HOST:PORT",
+     "what routers call this server: topics are kv@HOST:PORT@MODEL (default: the replica's name "
+     "and --port)",
+     TAKES_TEXT(serving, config.kv_events_pod)},
     {"replica", "NAME",
      "which of several equal servers this is: answers say it in x-cerium-replica, and their ids "
      "begin with 8 digits of its SHA-256 (default: the name of the machine; none: neither)",
@@ -313,6 +326,16 @@ static int gather_models(serving *v, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* Before an engine is open: it tells of all its pages. */
+static int tell_of_kv(serving *v, cerium_error *err)
+{
+    if (!v->config.kv_events) return CERIUM_OK;
+    RETURN_IF(kv_events_open(&v->config.kv_pages, err));
+    v->o.kv_watcher = &kv_events_watcher;
+    v->o.kv_watcher_user = kv_events_of(v->config.kv_pages, 0);
+    return CERIUM_OK;
+}
+
 static int serve(serving *v, cerium_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -327,7 +350,8 @@ static int serve(serving *v, cerium_error *err)
     guarding watchdog;
     RETURN_IF(guarding_open(&watchdog, &v->o, err));
     uint32_t sessions = v->config.running_max * SERVER_SESSIONS_PER_PLACE;
-    int status = options_engine_config(&v->o, sessions, &v->engine_config, err);
+    int status = tell_of_kv(v, err);
+    if (!status) status = options_engine_config(&v->o, sessions, &v->engine_config, err);
     if (!status && v->models.n > 1)
         v->config.models = v->models.list, v->config.n_models = v->models.n;
     else if (!status)
@@ -363,6 +387,7 @@ static int serve(serving *v, cerium_error *err)
     }
     server_close(&s);
     cerium_engine_close(&engine);
+    kv_events_close(&v->config.kv_pages);
     guarding_close(&watchdog);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/keep_alive.h"
+#include "server/kv_publisher.h"
 #include "server/lanes.h"
 #include "server/look.h"
 #include "server/recording.h"
@@ -120,6 +121,7 @@ static void on_tick(void *user)
     connections_tick(s, clock_ns());
     listeners_tick(&s->listeners);
     listeners_tick(&s->probes);
+    kv_publisher_tick(s);
     if (answers_are_stuck(s)) metrics_count(&s->metrics, METRICS_STUCK, 1);
     look_at_answers(s);
     recordings_tick(s, clock_ns());
@@ -207,6 +209,7 @@ void loop_refuse(server *s)
 void loop_close(server *s)
 {
     if (!s->loop.is_open) return;
+    kv_publisher_close(s);
     listeners_close(&s->listeners);
     listeners_close(&s->probes);
     for (connection *c = s->connections; c; c = c->next) connection_break(c);

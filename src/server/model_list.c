@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/hash.h"
+#include "server/kv_events.h"
 #include "server/log.h"
 
 static const char any_model[] = "cerium";
@@ -145,12 +146,23 @@ void models_free(served_model **out)
     *out = NULL;
 }
 
+static uint32_t place_of(const served_model *m)
+{
+    uint32_t i = 0;
+    while (i < models_n(m->s) && models_at(m->s, i) != m) i++;
+    return i; /* the next, where it is not in the list yet */
+}
+
 cerium_engine_config models_engine_config(const served_model *m)
 {
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
     if (m->s->config.engine_config) config = *m->s->config.engine_config;
     config.model_path = m->path;
+    const uint32_t place = place_of(m);
+    if (place >= KV_EVENTS_MODELS_MAX) config.kv_watcher = NULL; /* nor will it be loaded */
+    if (config.kv_watcher)
+        config.kv_watcher_user = kv_events_of(m->s->config.kv_pages, place);
     if (m->is_first) return config;
     config.context_tokens_max = m->vocab ? m->context : config.context_tokens_max;
     /* What was said of one model says nothing of others. */

@@ -11,6 +11,7 @@
 #include "server/look.h"
 #include "server/loop.h"
 #include "server/recording.h"
+#include "server/kv_publisher.h"
 #include "server/probes.h"
 #include "server/model_loader.h"
 #include "server/model_memory.h"
@@ -85,6 +86,7 @@ static int open_parts(server *s, cerium_error *err)
     models_limit(s);
     RETURN_IF(loop_open(s, err));
     RETURN_IF(probes_open(s, err));
+    RETURN_IF(kv_publisher_open(s, err));
     RETURN_IF(grammar_cache_open(&s->grammars, config->engine, err));
     RETURN_IF(workers_open(&s->workers, wake_for_job, s, err));
     RETURN_IF(source_upstream_open(s, err));

@@ -60,6 +60,9 @@ typedef struct {
     const char *host;            /* address to listen on; NULL = 127.0.0.1 */
     uint32_t port;               /* 0 = any free one; see server_port() */
     const char *metrics_listen;  /* "ADDRESS:PORT" of /metrics and /health without a key; or NULL */
+    struct kv_events *kv_pages;  /* what engines are told to tell (kv_events.h), borrowed; with */
+    const char *kv_events, *kv_events_replay; /* "ADDRESS:PORT" where it is published; or NULL */
+    const char *kv_events_pod;   /* "HOST:PORT" of this server in topics; NULL = replica and port */
     const char *replica;         /* which of several equal servers; NULL = the machine's name */
     const char *tls_cert, *tls_key; /* PEM files, or both NULL */
     const char *const *keys;     /* [n_keys] API keys; without any, everybody is let in */

@@ -298,6 +298,7 @@ struct server {
     listeners listeners;
     listeners probes;           /* see probes.h; none where n is 0 */
     uint32_t n_probes;          /* connections, of n_connections */
+    struct kv_publisher *publisher; /* of KV events; NULL: nobody is told */
     tls_context *tls;           /* NULL: plain */
     _Atomic bool woken;         /* by the engine: there is something to poll */
     uint64_t woken_ns;          /* when we last looked */

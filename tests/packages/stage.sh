@@ -1,10 +1,10 @@
 # stage.sh - sourced by the tests of this folder, after tests/shell.sh: what is staged, in $stage,
-# and $version.  Only a release build is packed.
+# which no other suite has, and $version.  Only a release build is packed.
 O=${O:-build/release}
 export O
 if [ "${BUILD:-release}" != release ] || [ ! -x "$O/cerium" ]; then
     skip "packages" "only a release build is packed"
-    report "$1"
+    report packages
     exit
 fi
 version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)

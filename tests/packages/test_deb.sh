@@ -2,7 +2,7 @@
 # test_deb.sh - the .deb: lintian has no complaint; with PACKAGES=whole, also built twice, and
 # installed, upgraded and purged in a Debian of its own.
 . tests/shell.sh
-. tests/packages/stage.sh deb
+. tests/packages/stage.sh
 
 if ! command -v dh >/dev/null; then
     skip "the .deb" "debhelper is not installed"

@@ -2,7 +2,7 @@
 # test_image.sh - the OCI image: one layer, small, the same twice, and it runs: unpacked, as its
 # user, read-only, as process 1.
 . tests/shell.sh
-. tests/packages/stage.sh image
+. tests/packages/stage.sh
 
 check "an image is made" packages/image.sh "$stage" "$work/image" "$version"
 cat "$work/.output"

@@ -1,10 +1,15 @@
 #!/bin/sh
 # test_install.sh - install.sh and the archive that it installs, and the text of the formula.
 . tests/shell.sh
-. tests/packages/stage.sh install
+. tests/packages/stage.sh
 
 made=$work/made
 check "an archive is made" packages/archive.sh "$stage" "$O/cerium_portable" "$made" "$version"
+cp -r "$stage" "$work/lost" && rm -r "$work/lost/usr/share"
+for package in archive image deb; do
+    check_fails "no $package is made of a stage that lost files" "lacks usr/share/" \
+        "packages/$package.sh" "$work/lost" "$work/none" "$work/none" "$version"
+done
 archive=$(ls "$made"/cerium-*.tar.gz)
 fill() { packages/fill.sh "$made" "$version" "$made" <"packages/$1.in" >"$made/$1"; }
 check "install.sh has the digests" fill install.sh

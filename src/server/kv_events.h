@@ -1,0 +1,29 @@
+/* kv_events.h - which pages of KV there are, as vLLM's KV events: a bounded ring from the engines'
+ * threads to the loop, and batches of it in msgpack.
+ *
+ * An engine is never held up: where the ring is full, what comes is dropped, and every model is
+ * then said to have nothing, which is never wrong. */
+#ifndef SERVER_KV_EVENTS_H
+#define SERVER_KV_EVENTS_H
+
+#include "base/memory.h"
+
+enum { KV_EVENTS_MODELS_MAX = 64, KV_EVENTS_RING = 16384, KV_EVENTS_BATCH_MAX = 256 };
+
+typedef struct kv_events kv_events;
+typedef struct kv_events_model kv_events_model;
+
+/* CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int kv_events_open(kv_events **out, cerium_error *err);
+/* After all engines that tell it. */
+void kv_events_close(kv_events **e);
+/* What config.kv_watcher is, with what config.kv_watcher_user is for the n-th model. */
+extern const cerium_kv_watcher kv_events_watcher;
+kv_events_model *kv_events_of(kv_events *e, uint32_t n);
+/* Call wake on an engine's thread, with its lock, when there is something after there was not. */
+void kv_events_wake(kv_events *e, void (*wake)(void *user), void *user);
+
+/* Append the next batch, of one model: `[seconds, [event, ...], nil]`.  False: there is none. */
+bool kv_events_take(kv_events *e, double seconds, uint32_t *model, bytes *out);
+
+#endif

@@ -1,0 +1,16 @@
+/* kv_publisher.h - KV events for whoever subscribes: a PUB socket of ZeroMQ, and a ROUTER for what
+ * a subscriber missed, as vLLM has them. */
+#ifndef SERVER_KV_PUBLISHER_H
+#define SERVER_KV_PUBLISHER_H
+
+#include "server/state.h"
+
+/* Where config.kv_events and config.kv_events_replay say, if anywhere; models are open.
+ * CERIUM_ERR_ARGUMENT, CERIUM_ERR_IO, CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int kv_publisher_open(server *s, cerium_error *err);
+/* Once a second. */
+void kv_publisher_tick(server *s);
+/* Engines may go on; nobody listens.  Ends the loop's part; turns it. */
+void kv_publisher_close(server *s);
+
+#endif
