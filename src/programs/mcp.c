@@ -57,8 +57,7 @@ const command_table mcp_command = {
     .groups = OPTIONS_MODEL,
     .own = own,
     .n_own = ARRAY_LEN(own),
-    .examples = "codex mcp add cerium -- cerium mcp\n"
-                "claude mcp add cerium -- cerium mcp",
+    .examples = "cerium mcp --root ~/project -m model.gguf",
 };
 
 /* ---- out ---- */
