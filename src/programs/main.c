@@ -28,6 +28,7 @@ static const struct {
     COMMAND(edit, "change a file as an instruction says, and show the change"),
     COMMAND(solve, "try many variants of a place in a file, and show one that passes its tests"),
     COMMAND(lsp, "complete, warn and edit in an editor: a language server"),
+    COMMAND(mcp, "tools for agents: solve, and search of the workspace"),
     COMMAND(bench, "measure speed beside the machine's own memory bandwidth"),
     COMMAND(perplexity, "how well a model predicts a text"),
     COMMAND(eval, "how well a model completes code, with intervals"),

@@ -6,7 +6,7 @@
 
 extern const command_table run_command, complete_command, edit_command, serve_command;
 extern const command_table solve_command, bench_command, verify_command;
-extern const command_table lsp_command;
+extern const command_table lsp_command, mcp_command;
 extern const command_table health_command;
 extern const command_table perplexity_command, eval_command, tokenize_command, scan_command;
 extern const command_table quantize_command, imatrix_command, convert_command, pull_command;
@@ -23,6 +23,7 @@ int program_serve(int argc, char **argv);
 int program_health(int argc, char **argv);
 int program_bench(int argc, char **argv);
 int program_lsp(int argc, char **argv);
+int program_mcp(int argc, char **argv);
 int program_perplexity(int argc, char **argv);
 int program_eval(int argc, char **argv);
 int program_tokenize(int argc, char **argv);

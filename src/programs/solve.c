@@ -28,11 +28,12 @@ static bool take_makers(void *program, const char *value)
         for (solve_maker m = MAKER_MUTATE; m < MAKERS; m++)
             if (view_equal((view){rest.ptr, n}, view_of(solve_maker_name(m))))
                 known = s->makers[m] = true;
-        if (!known) return option_wants("some of mutate,model");
+        if (!known) return option_wants("some of mutate,model,repair");
         n += comma != NULL;
         rest = (view){rest.ptr + n, rest.len - n};
     }
-    return s->makers[MAKER_MUTATE] || s->makers[MAKER_MODEL] || option_wants("mutate,model");
+    return s->makers[MAKER_MUTATE] || s->makers[MAKER_MODEL] ||
+           option_wants("mutate or model, or both; repair goes on from what they made");
 }
 
 /* clang-format off */
@@ -61,8 +62,9 @@ static const option_spec own[] = {
      "the smallest change", TAKES_U32(solve, n_survivors, 1, SOLVE_SURVIVORS_MAX),
      GIVEN(solve, survivors_given)},
     {"all", NULL, "try all of them, and compare up to 64 that pass", TAKES_FLAG(solve, all)},
-    {"makers", "LIST", "mutate (edits of a few tokens, without a model), model, or both with a "
-     "comma, the default", TAKES_CALL(take_makers)},
+    {"makers", "LIST", "some of mutate (edits of a few tokens, without a model), model, and repair "
+     "(the failing test says which lines come first and what the model sees, and what passes more "
+     "tests is edited again), with commas; all is the default", TAKES_CALL(take_makers)},
     {"tokens", "N", "of a variant at most (default: 48 for a line, 256 for more)",
      TAKES_U32(solve, n_tokens, 1, 4096), .letter = 'n'},
     {"temp", "X", "sampling temperature; auto, the default: the likeliest first, then 0.4 to 1.0 "
@@ -195,6 +197,7 @@ static int find_places(solve *s, cerium_error *err)
         s->n_spans = 1;
     } else {
         RETURN_IF(find_lines(s, err));
+        if (s->makers[MAKER_REPAIR]) solve_sort_places(s);
     }
     for (size_t at = s->spans[0].begin; at < s->spans[0].end; at++)
         lines += s->text.ptr[at] == '\n';
@@ -250,12 +253,14 @@ static void close_all(solve *s)
     bytes_free(&s->hidden.text);
     bytes_free(&s->folder);
     bytes_free(&s->solved);
+    bytes_free(&s->hint);
 }
 
 int program_solve(int argc, char **argv)
 {
     static solve s = {.n_variants = 256, .n_survivors = 8, .temperature = -1,
-                      .makers = {[MAKER_MUTATE] = true, [MAKER_MODEL] = true},
+                      .makers = {[MAKER_MUTATE] = true, [MAKER_MODEL] = true,
+                                 [MAKER_REPAIR] = true},
                       .winner = SOLVE_NONE};
     cerium_error err;
     RETURN_IF(command_parse(&solve_command, &s, argc, argv));

@@ -14,7 +14,7 @@ enum {
     SOLVE_WHY_BYTES = 200,
 };
 
-typedef enum { MAKER_MUTATE = 0, MAKER_MODEL = 1, MAKERS = 2 } solve_maker;
+typedef enum { MAKER_MUTATE = 0, MAKER_MODEL = 1, MAKER_REPAIR = 2, MAKERS = 3 } solve_maker;
 const char *solve_maker_name(solve_maker maker);
 
 /* Bytes of the file's text. */
@@ -41,6 +41,7 @@ typedef struct {
     uint32_t same_as;     /* an earlier made one that is the same program; SOLVE_NONE */
     bool dropped;         /* it has no end: it is no variant */
     wire_verdict verdict; /* DECIDED */
+    uint32_t failed_line; /* solve_failed_line() */
     uint32_t n_passed, n_same; /* n_same: how many were made of it */
     char *why;            /* of the failure; owned, or NULL */
 } solve_variant;
@@ -97,6 +98,16 @@ CERIUM_CHECKED int solve_function_span(view text, wire_language language, const 
                                        solve_span *out, cerium_error *err);
 /* The text of line n (from 1) without its indentation and its break; empty beyond the last. */
 solve_span solve_line_span(view text, uint32_t n);
+view solve_line_span_text(view text, uint32_t n);
+
+/* ---- solve_failure.c ---- */
+
+/* What a run says of why it failed, in one line; may be empty, and of any bytes. */
+view solve_failure(const sandbox_result *r);
+/* Of a program with its tests after it, the outermost line that failed; 0: not known. */
+uint32_t solve_failed_line(const sandbox_result *r, wire_language language);
+/* The number in "NAME:NUMBER" of its last place in text; 0: there is none. */
+uint32_t solve_line_of(view text, const char *name);
 
 /* ---- solve_tokens.c ---- */
 

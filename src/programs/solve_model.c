@@ -33,6 +33,32 @@ static int infill_tokens(solve_model *m, const cerium_infill *in, maker_prompt *
     return cerium_infill_tokens(m->engine, in, p->tokens, n, &p->n, err);
 }
 
+/* What comes before a place, with the comment above its line. */
+static int add_hint(solve_model *m, uint32_t place, view prefix, cerium_error *err)
+{
+    bytes *out = &m->hinted[place];
+    size_t line = prefix.len, end;
+    while (line > 0 && prefix.ptr[line - 1] != '\n') line--;
+    const char *from = prefix.ptr + line, *stop = m->set->text.ptr + m->set->text.len;
+    for (end = 0; from + end < stop && (from[end] == ' ' || from[end] == '\t');) end++;
+    out->len = 0;
+    out->max = TEXT_MAX;
+    if (bytes_append(out, prefix.ptr, line) || bytes_append(out, from, end) ||
+        bytes_append(out, m->hint.ptr, m->hint.len) || bytes_append(out, from, prefix.len - line))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a prompt");
+    return CERIUM_OK;
+}
+
+static int fill_prompt(solve_model *m, maker_prompt *p, view prefix, view suffix,
+                       cerium_error *err)
+{
+    p->n_heal = cerium_infill_heal_prefix(m->engine, prefix.ptr, prefix.len);
+    p->heal = prefix.ptr + prefix.len - p->n_heal;
+    const cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len - p->n_heal,
+                              .suffix = suffix.ptr, .suffix_len = suffix.len};
+    return infill_tokens(m, &in, p, err);
+}
+
 static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium_error *err)
 {
     const view text = m->set->text;
@@ -43,15 +69,21 @@ static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium
         size_t n_suffix = text.len - at.end, most_suffix = most * SUFFIX_BYTES / PREFIX_BYTES;
         if (n_suffix > most_suffix) n_suffix = most_suffix;
         for (int i = 0; i < MODEL_FORMS; i++) memory_free(p[i].tokens);
-        p[0] = p[1] = (maker_prompt){0};
-        p[0].n_heal = cerium_infill_heal_prefix(m->engine, prefix.ptr, prefix.len);
+        p[0] = p[1] = p[2] = (maker_prompt){0};
         p[1].n_heal = cerium_heal_prefix(m->engine, prefix.ptr, prefix.len);
-        const cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len - p[0].n_heal,
-                                  .suffix = text.ptr + at.end, .suffix_len = n_suffix};
-        RETURN_IF(infill_tokens(m, &in, &p[0], err));
+        p[1].heal = prefix.ptr + prefix.len - p[1].n_heal;
+        const view suffix = {text.ptr + at.end, n_suffix};
+        RETURN_IF(fill_prompt(m, &p[0], prefix, suffix, err));
+        if (m->hint.len && p[0].tokens) {
+            RETURN_IF(add_hint(m, place, prefix, err));
+            const bytes *b = &m->hinted[place];
+            RETURN_IF(fill_prompt(m, &p[2], (view){b->ptr, b->len}, suffix, err));
+        }
         RETURN_IF(encode(m->engine, (view){prefix.ptr, prefix.len - p[1].n_heal},
                          CERIUM_TOKENIZE_BEGIN, &p[1].tokens, &p[1].n, err));
-        if (p[0].n + m->n_tokens_max < context && p[1].n + m->n_tokens_max < context) {
+        size_t longest = p[0].n > p[1].n ? p[0].n : p[1].n;
+        if (p[2].n > longest) longest = p[2].n;
+        if (longest + m->n_tokens_max < context) {
             if (p[1].n == 0) { /* nothing comes before it */
                 memory_free(p[1].tokens);
                 p[1] = (maker_prompt){0};
@@ -81,7 +113,9 @@ static void choose(const solve_model *m, uint32_t k, uint32_t *place, uint32_t *
     k /= m->n_places;
     const maker_prompt *p = m->prompts[*place];
     uint32_t n_forms = (p[0].tokens != NULL) + (p[1].tokens != NULL);
+    static const uint8_t turns[] = {0, 1, 2, 1};
     *form = n_forms == 2 ? (k < 2 ? k : (k - 2) / 4 % 2) : p[0].tokens == NULL;
+    if (p[2].tokens && k >= 2) *form = turns[(k - 2) / 4 % ARRAY_LEN(turns)];
     *sampling = m->o->sampling;
     sampling->pointer = m->pointer;
     sampling->seed += k;
@@ -109,8 +143,7 @@ static int start(solve_model *m, maker_stream *s, cerium_error *err)
         sampling.stops = line_end;
         sampling.n_stops = 1;
     }
-    const cerium_resume begin = {.heal_prefix = text.ptr + at.begin - p->n_heal,
-                                 .n_heal = p->n_heal};
+    const cerium_resume begin = {.heal_prefix = p->heal, .n_heal = p->n_heal};
     const cerium_request request = {.tokens = p->tokens, .n_tokens = p->n,
                                     .new_tokens_max = m->n_tokens_max, .sampling = &sampling,
                                     .resume = &begin, .class_ = CERIUM_CLASS_EDIT, .notify = ring,
@@ -124,6 +157,7 @@ static int start(solve_model *m, maker_stream *s, cerium_error *err)
         infill_stop_open(&s->stop, (view){text.ptr, at.begin},
                          (view){text.ptr + at.end, text.len - at.end}, 0, true))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a variant");
+    if (form == 2) m->set->all[index].maker = MAKER_REPAIR;
     m->set->all[index].seed = sampling.seed;
     m->set->all[index].temperature = sampling.temperature;
     RETURN_IF(cerium_session_start(s->session, &request, err));
@@ -239,8 +273,10 @@ void maker_close(solve_model *m)
         infill_stop_close(&m->streams[i].stop);
         bytes_free(&m->streams[i].text);
     }
-    for (uint32_t i = 0; i < m->n_places; i++)
+    for (uint32_t i = 0; i < m->n_places; i++) {
         for (int k = 0; k < MODEL_FORMS; k++) memory_free(m->prompts[i][k].tokens);
+        bytes_free(&m->hinted[i]);
+    }
     if (m->bell > 0) close(m->bell);
     m->n_streams = m->n_places = 0;
     m->bell = 0;

@@ -7,12 +7,14 @@
 #include "programs/solve.h"
 #include "protocol/infill_stop.h"
 
-enum { MODEL_STREAMS = 64, MODEL_FORMS = 2 };
+enum { MODEL_STREAMS = 64, MODEL_FORMS = 3 };
 
-/* A place's prompt: what is around it, or only what comes before it. */
+/* A place's prompt: what is around it, only what comes before it, or what is around it with a
+ * comment that says how it fails. */
 typedef struct {
     int32_t *tokens; /* owned; NULL: the model has no such form */
     size_t n, n_heal;
+    const char *heal;  /* [n_heal] the end of what comes before; borrowed */
 } maker_prompt;
 
 typedef struct {
@@ -30,6 +32,8 @@ typedef struct {
     uint32_t first, n, n_started; /* indices that are the model's */
     solve_span places[SOLVE_HOLES_MAX];
     maker_prompt prompts[SOLVE_HOLES_MAX][MODEL_FORMS];
+    bytes hinted[SOLVE_HOLES_MAX]; /* what comes before a place, with the comment */
+    view hint;             /* borrowed; empty: there is none */
     uint32_t n_places, n_tokens_max;
     float temperature;     /* below 0: by the index */
     float pointer;

@@ -201,3 +201,9 @@ int solve_function_span(view text, wire_language language, const char *name, sol
     }
     return error_set(err, CERIUM_ERR_ARGUMENT, "there is no function %s with a body", name);
 }
+
+view solve_line_span_text(view text, uint32_t n)
+{
+    const solve_span at = solve_line_span(text, n);
+    return (view){text.ptr + at.begin, at.end - at.begin};
+}

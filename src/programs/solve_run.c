@@ -151,6 +151,11 @@ static int use_model(loop *l, cerium_error *err)
     m->set = &s->set;
     m->n_tokens_max = s->n_tokens;
     m->temperature = s->temperature;
+    if (s->makers[MAKER_REPAIR]) {
+        s->hint.max = 4096;
+        RETURN_IF(solve_hint(s, &s->hint, err));
+        m->hint = (view){s->hint.ptr, s->hint.len};
+    }
     m->n_places = 0;
     for (uint32_t i = 0; i < s->n_spans; i++) m->places[m->n_places++] = s->spans[i];
     RETURN_IF(maker_open(m, err));
@@ -162,6 +167,13 @@ static int use_model(loop *l, cerium_error *err)
 static uint32_t n_mutations(const solve *s)
 {
     return s->makers[MAKER_MODEL] ? (s->n_variants + 1) / 2 : s->n_variants;
+}
+
+/* With a model, an eighth of all. */
+static uint32_t n_repairs(const solve *s)
+{
+    uint32_t left = s->n_variants - s->set.n, most = s->n_variants / 8;
+    return s->makers[MAKER_MODEL] && left > most ? most : left;
 }
 
 int solve_run(solve *s, cerium_error *err)
@@ -178,6 +190,9 @@ int solve_run(solve *s, cerium_error *err)
     if (!status && s->makers[MAKER_MUTATE])
         status = solve_mutate(&s->set, s->spans, s->n_spans, n_mutations(s), err);
     if (!status) status = run_all(&l, err);
+    bool goes_on = !l.over && !s->stopped && !s->n_found && s->makers[MAKER_REPAIR];
+    if (!status && goes_on) status = solve_repair(s, n_repairs(s), err);
+    if (!status && goes_on) status = run_all(&l, err);
     bool found = s->n_found && !s->survivors_given && !s->all;
     bool more = !l.over && !s->stopped && !found && s->makers[MAKER_MODEL] &&
                 s->set.n < s->n_variants;

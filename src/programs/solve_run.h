@@ -9,6 +9,13 @@
 
 enum { SOLVE_SURVIVORS_MAX = 64 };
 
+/* How the file as it is fails. */
+typedef struct {
+    char text[400];            /* the test, and what it says */
+    uint32_t line;             /* of the file, where it was raised; 0: not known */
+    uint32_t n_passed, outer;  /* outer: solve_failed_line() */
+} solve_failed;
+
 typedef struct {
     options o;
     /* what was asked for */
@@ -36,6 +43,8 @@ typedef struct {
     uint64_t begin_ns;
     double before_ms;          /* of the tests on the file as it is */
     wire_verdict before;
+    solve_failed failed;
+    bytes hint;
     /* what came of it */
     uint32_t survivors[SOLVE_SURVIVORS_MAX]; /* by index */
     uint32_t n_found, n_hidden_failed, n_flaky, n_weak, n_groups, n_alike;
@@ -55,6 +64,16 @@ CERIUM_CHECKED int solve_run(solve *s, cerium_error *err);
 CERIUM_CHECKED int solve_choose(solve *s, cerium_error *err);
 /* Of those that do not pass, the one that is nearest to it; SOLVE_NONE. */
 uint32_t solve_nearest(const solve *s);
+
+/* ---- solve_repair.c ---- */
+
+void solve_read_failure(solve *s, const sandbox_result *r);
+/* The line that failed first, then those of functions that the failing test names. */
+void solve_sort_places(solve *s);
+/* Plan and make at most n edits of the variants that came furthest.  What is planned is decided. */
+CERIUM_CHECKED int solve_repair(solve *s, uint32_t n, cerium_error *err);
+/* A comment that says how the file fails, with its line break; empty where that is not known. */
+CERIUM_CHECKED int solve_hint(const solve *s, bytes *out, cerium_error *err);
 
 /* ---- solve_tests.c ---- */
 

@@ -1,7 +1,9 @@
 /* solve_set.c - variants by index, and which of them are the same program. */
 #include "programs/solve.h"
 
-static const char *const maker_names[] = {"mutate", "model"};
+#include <ctype.h>
+
+static const char *const maker_names[] = {"mutate", "model", "repair"};
 _Static_assert(ARRAY_LEN(maker_names) == MAKERS, "every maker has a name");
 
 const char *solve_maker_name(solve_maker maker)
@@ -115,9 +117,13 @@ void solve_set_decide(solve_set *s, uint32_t index, const sandbox_result *r)
     v->state = VARIANT_DECIDED;
     v->verdict = r->verdict;
     v->n_passed = r->n_passed;
+    v->failed_line = solve_failed_line(r, s->language);
     memory_free(v->why);
-    v->why = memory_copy(r->why.ptr ? r->why.ptr : "",
-                         r->why.len < SOLVE_WHY_BYTES ? r->why.len : SOLVE_WHY_BYTES);
+    const view why = solve_failure(r);
+    v->why = memory_copy(why.ptr ? why.ptr : "",
+                         why.len < SOLVE_WHY_BYTES ? why.len : SOLVE_WHY_BYTES);
+    for (char *c = v->why; c && *c; c++)
+        if (!isprint((unsigned char)*c)) *c = ' ';
     s->verdicts[r->verdict]++;
     s->n_tested++;
     s->n_passed += r->verdict == WIRE_PASS;

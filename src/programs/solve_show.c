@@ -116,7 +116,7 @@ static void tell_winner(const solve *s)
 {
     const solve_variant *v = &s->set.all[s->winner];
     fprintf(stderr, "variant %u of %u (%s", s->winner, s->set.n, solve_maker_name(v->maker));
-    if (v->maker == MAKER_MODEL)
+    if (v->maker == MAKER_MODEL || v->temperature > 0)
         fprintf(stderr, ", seed %llu, temperature %.1f", (unsigned long long)v->seed,
                 (double)v->temperature);
     fprintf(stderr, ") passes the tests%s", s->hidden.text.len ? " and the hidden ones" : "");

@@ -196,6 +196,7 @@ int solve_tests_check(solve *s, cerium_error *err)
     if (r.verdict == WIRE_PASS)
         return error_set(err, CERIUM_ERR_ARGUMENT, "the tests pass already: %s is right by them",
                          s->place.path);
+    solve_read_failure(s, &r);
     tester_calibrate(j, &r);
     RETURN_IF(tester_run(j, (view){"", 0}, &s->tests, &r, err));
     if (r.verdict == WIRE_PASS)

@@ -281,6 +281,54 @@ def check_tools(report, transport, websockets):
             assert status == 0 and said(events)[-1] == "There is none.", text[-600:]
 
 
+SOLVE = """
+[mcp_servers.cerium]
+command = "%s"
+args = ["mcp"]
+tool_timeout_sec = 600
+[mcp_servers.cerium.env]
+CERIUM_RULES = "%s"
+""" % (os.path.abspath(harness.CERIUM), os.path.join(harness.ROOT, "rules"))
+SOLVED = """*** Begin Patch
+*** Update File: add.py
+@@
+ def add(a, b):
+-    return a - b
++    return a + b
+*** End Patch
+"""
+
+
+def check_solve(report):
+    """A hole with tests is given to `cerium mcp`, and what it found is applied and tested."""
+    script = [
+        line(call("mcp__cerium__solve", path="add.py", line=2, test_file="tests.py",
+                  makers="mutate"), last="mend the sum", has_tool="mcp__cerium__solve"),
+        line(call("apply_patch", input=SOLVED), role="tool", last="+    return a + b"),
+        line(call("exec_command", cmd="cat add.py tests.py | python3 - && echo sum-$((6*7))"),
+             role="tool", last="Updated the following files"),
+        line("It passes.", role="tool", last="sum-42"),
+        line("No sandbox.", role="tool"),
+    ]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = Home(server, more=SOLVE)
+        for name, text in (("add.py", "def add(a, b):\n    return a - b\n"),
+                           ("tests.py", "assert add(2, 3) == 5\nassert add(0, 7) == 7\n")):
+            with open(os.path.join(home.work, name), "w") as f:
+                f.write(text)
+        with report.check("codex solves by cerium mcp, applies the diff, and the test passes",
+                          server):
+            events, status, text = home.exec("mend the sum", seconds=120)
+            assert status == 0 and not fails(events), text[-600:]
+            calls = done(events, "mcp_tool_call")
+            assert [(c["server"], c["tool"], c["status"]) for c in calls] == \
+                [("cerium", "solve", "completed")], calls
+            if said(events)[-1] == "No sandbox." and "andbox" in json.dumps(calls):
+                print("skipped: codex and solve: no sandbox here")
+                return
+            assert said(events)[-1] == "It passes.", (said(events), calls)
+
+
 def check_app_server(report):
     script = [
         line("First answer.", last="first question"),
@@ -528,6 +576,7 @@ def main():
         check_tools(report, "http", False)
         check_watchdog(report, "websocket", True)
         check_watchdog(report, "http", False)
+        check_solve(report)
         check_app_server(report)
         check_faults(report)
         check_silence(report)

@@ -58,6 +58,24 @@ check "line breaks of Windows stay" run \
     'mutate windows.py:2 --example "f(1) == 2" && grep -q "a + 1.$" out && cp windows.py w.py &&
      patch --binary -s w.py out && [ "$(grep -c "$(printf "\r")" w.py)" = 2 ]'
 
+# the failing test leads
+printf 'def add(a, b):\n    return a - b + 1\n' >two.py
+printf 'assert add(3, 0) == 3\nassert add(2, 3) == 5\n' >two_tests.py
+check "one edit is not enough" run '! mutate two.py:2 --test-file two_tests.py'
+check "what passes more tests is edited again" run \
+    'solve --makers mutate,repair two.py:2 --test-file two_tests.py && grep -q "^+    return" out'
+printf 'int add(int a, int b)\n{\n    return a - b + 1;\n}\n' >two.c
+printf '#include <assert.h>\nint main(void)\n{\n    assert(add(3, 0) == 3);\n%s' \
+    '    assert(add(2, 3) == 5); return 0; }' >two_tests.c
+[ -x /usr/bin/cc ] && check "in C, too" run \
+    'solve --makers mutate,repair two.c:3 --test-file two_tests.c && grep -q "^+    return" out'
+printf 'def one(a):\n    return a + 1\n\n\ndef last(a):\n    return a[len(a)]\n' >index.py
+printf 'assert one(1) == 2\nassert last([1, 3]) == 3\n' >index_tests.py
+check "the line that raises comes first" run \
+    'solve --makers mutate,repair --first --keep led index.py --test-file index_tests.py &&
+     head -n 1 led | grep -q "\"at\":\[[5-9][0-9]"'
+check "repair alone makes nothing" refuses 2 "mutate or model" add.py:7 --doctest --makers repair
+
 # tests
 check "tests that import the file" run 'mutate add.py:7 --test-file import.py && solved'
 check "examples" run \
