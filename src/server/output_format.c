@@ -351,7 +351,8 @@ void format_order_free(format_order **o)
 
 /* ---- what came of it ---- */
 
-/* "schema: /properties/a: ..." -> what comes after the notation's name, and a place that is none. */
+/* "schema: /properties/a: ..." -> what comes after the notation's name, and a place that is none
+ * is left out. */
 static const char *without_notation(const char *message)
 {
     const char *at = strstr(message, ": ");
