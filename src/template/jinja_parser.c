@@ -179,15 +179,20 @@ static const jinja_node *string_node(jinja_parser *p)
 {
     view text = p->token.text;
     jinja_node *out = jinja_new(p, NODE_CONST);
+    char *both = NULL;
+    size_t room = 0;
     jinja_advance(p);
     while (jinja_at(p, TOK_STRING)) { /* neighbours are one */
         view more = p->token.text;
-        char *both = jinja_take(&p->t->pool, text.len + more.len);
-        if (!both) {
-            p->status = CERIUM_ERR_MEMORY;
-            break;
+        if (text.len + more.len > room) {
+            room = 2 * (text.len + more.len);
+            both = jinja_take(&p->t->pool, room);
+            if (!both) {
+                p->status = CERIUM_ERR_MEMORY;
+                break;
+            }
+            if (text.len) memcpy(both, text.ptr, text.len);
         }
-        if (text.len) memcpy(both, text.ptr, text.len);
         if (more.len) memcpy(both + text.len, more.ptr, more.len);
         text = (view){both, text.len + more.len};
         jinja_advance(p);

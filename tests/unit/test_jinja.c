@@ -170,6 +170,31 @@ static void test_bounds(void)
     check_bound(deep, 1, "nested deeper");
 }
 
+/* A piece again and again, as long as a template may be. */
+static int compile_long(const char *head, const char *piece, jinja_error *err)
+{
+    jinja_template *t = NULL;
+    bytes source = {.max = JINJA_SOURCE_BYTES_MAX};
+    int status = bytes_append(&source, head, strlen(head));
+    while (!status && source.len + strlen(piece) + 8 < JINJA_SOURCE_BYTES_MAX)
+        status = bytes_append(&source, piece, strlen(piece));
+    if (!status) status = bytes_append(&source, "] }}", 4);
+    TEST_CHECK(!status);
+    status = jinja_compile(&t, (view){source.ptr, source.len}, err);
+    jinja_free(&t);
+    bytes_free(&source);
+    return status;
+}
+
+static void test_long(void)
+{
+    jinja_error err;
+    TEST_CHECK(compile_long("{{ [", "'a' ", &err) == CERIUM_OK); /* neighbours are one string */
+    TEST_CHECK(compile_long("{{ [", "a,", &err) == CERIUM_OK);
+    TEST_CHECK(compile_long("{{ [", "a<b,", &err) == CERIUM_OK); /* a node a byte */
+    check_bound("{% for i in range(9) %}\n{% set x = 'a' * 60000000 %}{% endfor %}", 2, "too much");
+}
+
 static void test_out_of_memory(void)
 {
     static char text[4096];
@@ -197,6 +222,7 @@ int main(void)
     TEST_RUN(test_vectors);
     TEST_RUN(test_origins);
     TEST_RUN(test_bounds);
+    TEST_RUN(test_long);
     TEST_RUN(test_out_of_memory);
     return unit_report("jinja");
 }
