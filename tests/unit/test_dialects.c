@@ -446,7 +446,8 @@ static void test_errors(void)
         bytes_free(&out);
         out.max = 4096;
         TEST_CHECK(!protocol_error_body_as(&out, PROTOCOL_FORM_OLLAMA, &e, NULL));
-        TEST_CHECK(view_equal((view){out.ptr, out.len}, VIEW("{\"error\":\"no\"}")));
+        TEST_CHECK(view_equal((view){out.ptr, out.len},
+                              VIEW("{\"error\":\"messages[2].content[0]: no\"}")));
         bytes_free(&out);
     }
 }
