@@ -37,6 +37,7 @@
 #define SERVER_HISTORY_BYTES_MAX  (64u << 20) /* token logs of one tenant in memory */
 #define SERVER_HISTORY_TURNS_MAX  1024u       /* and how many */
 #define SERVER_MODELS_MAX         64u         /* models of one server */
+#define SERVER_SOLVES_MAX         2u          /* POST /v1/solve that run at the same time */
 #define SERVER_MODEL_NAMES_MAX    8u          /* names of one model */
 #define SERVER_GRAMMARS_MAX       32u         /* compiled schemas of requests that are kept */
 #define SERVER_ID_BYTES           72u         /* buffer for an id that we make */

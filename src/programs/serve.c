@@ -10,6 +10,7 @@
 #include "programs/options.h"
 #include "programs/pull.h"
 #include "programs/serve_models.h"
+#include "sandbox/sandbox.h"
 #include "server/access.h"
 #include "server/kv_events.h"
 #include "server/log.h"
@@ -208,6 +209,10 @@ static const option_spec own[] = {
      "last what was withheld, and how it is written safely; the default) or incomplete (reason "
      "content_filter)",
      TAKES_CALL(take_guard_end)},
+    {"solve", NULL,
+     "serve POST /v1/solve, which runs code that clients send, in a sandbox that has to be strict: "
+     "two at a time, one of a key (default: off)",
+     TAKES_FLAG(serving, config.solves)},
     {"demo", "TEXT",
      "first complete this text over a WebSocket, print the speed, and say what to open in a "
      "browser",
@@ -336,6 +341,18 @@ static int tell_of_kv(serving *v, cerium_error *err)
     return CERIUM_OK;
 }
 
+/* What clients send runs behind all walls, or not at all. */
+static int check_sandbox(const serving *v, cerium_error *err)
+{
+    const sandbox_config config = {.level = SANDBOX_STRICT};
+    cerium_error why;
+    sandbox *s = NULL;
+    if (!v->config.solves) return CERIUM_OK;
+    int status = sandbox_open(&s, &config, &why);
+    sandbox_close(&s);
+    return status ? error_set(err, status, "--solve: %s", why.message) : CERIUM_OK;
+}
+
 static int serve(serving *v, cerium_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -344,6 +361,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.keys = v->keys;
     v->config.origins = v->origins;
     v->config.hosts = v->hosts;
+    RETURN_IF(check_sandbox(v, err));
     RETURN_IF(gather_models(v, err));
     v->config.model_path = options_model(&v->o);
     v->config.sampling = v->o.sampling;

@@ -94,6 +94,9 @@ static const option_spec own[] = {
      TAKES_U32(solve, processes, 1, 4096)},
     {"output", "SIZE", "that one run prints at most (default 64K; 1M for --test)",
      TAKES_BYTES(solve, output_bytes)},
+    {"ask", NULL, "have the model's variants made by who reads the events of --json: each event "
+     "`ask` is the body of a Completions request, and its answer is read from standard input, one "
+     "line", TAKES_FLAG(solve, asks)},
     {"json", .help = "print events as JSON Lines: begin, progress, pass, end"},
     {"guard", .help = "what the watchdog does about a weak line that a variant adds: block (leave "
      "the variant out; the default), warn or off. CLASS=WHAT sets one class; may be given several "
@@ -269,6 +272,7 @@ int program_solve(int argc, char **argv)
         return usage_error("solve", "'%s' is not FILE, FILE:LINE, FILE:LINE-LINE or FILE:LINE:COL",
                            argv[optind]);
     if (s.function && s.place.line) return usage_error("solve", "--function is a place, too");
+    if (s.asks && !s.o.json) return usage_error("solve", "--ask goes with --json");
     if (s.all) s.n_survivors = SOLVE_SURVIVORS_MAX;
     if (s.first) s.n_survivors = 1;
     int status = run(&s, &err);
@@ -278,6 +282,7 @@ int program_solve(int argc, char **argv)
         status = apply_write(&s.file, (view){s.solved.ptr, s.solved.len}, &err);
         applied = !status;
     }
+    if (status && s.asks) solve_show_error(&err);
     int result = status ? failed(&err) : solve_show_end(&s, applied);
     close_all(&s);
     return result;

@@ -5,16 +5,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum {
-    TEXT_MAX = 1 << 16,
-    PREFIX_BYTES = 6000, /* around a place at most; a line is written by what is near */
-    SUFFIX_BYTES = 2000,
-};
-static const float TOP_P = 0.98f; /* without the tail, which is garbage */
-
 /* ---- prompts ---- */
 
-static view before(view text, size_t at, size_t max)
+view maker_before(view text, size_t at, size_t max)
 {
     size_t begin = at > max ? at - max : 0;
     while (begin > 0 && begin < at && text.ptr[begin - 1] != '\n') begin++;
@@ -42,7 +35,7 @@ static int add_hint(solve_model *m, uint32_t place, view prefix, cerium_error *e
     const char *from = prefix.ptr + line, *stop = m->set->text.ptr + m->set->text.len;
     for (end = 0; from + end < stop && (from[end] == ' ' || from[end] == '\t');) end++;
     out->len = 0;
-    out->max = TEXT_MAX;
+    out->max = MODEL_TEXT_BYTES_MAX;
     if (bytes_append(out, prefix.ptr, line) || bytes_append(out, from, end) ||
         bytes_append(out, m->hint.ptr, m->hint.len) || bytes_append(out, from, prefix.len - line))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a prompt");
@@ -64,9 +57,10 @@ static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium
     const view text = m->set->text;
     const solve_span at = m->places[place];
     maker_prompt *p = m->prompts[place];
-    for (size_t most = PREFIX_BYTES; most > 64; most /= 2) {
-        view prefix = before(text, at.begin, most);
-        size_t n_suffix = text.len - at.end, most_suffix = most * SUFFIX_BYTES / PREFIX_BYTES;
+    for (size_t most = MODEL_PREFIX_BYTES; most > 64; most /= 2) {
+        view prefix = maker_before(text, at.begin, most);
+        size_t most_suffix = most * MODEL_SUFFIX_BYTES / MODEL_PREFIX_BYTES;
+        size_t n_suffix = text.len - at.end;
         if (n_suffix > most_suffix) n_suffix = most_suffix;
         for (int i = 0; i < MODEL_FORMS; i++) memory_free(p[i].tokens);
         p[0] = p[1] = p[2] = (maker_prompt){0};
@@ -104,11 +98,16 @@ static void ring(void *user)
     (void)!write(m->bell, &one, sizeof one);
 }
 
+float maker_heat(uint32_t k)
+{
+    static const float heat[] = {0.4f, 0.6f, 0.8f, 1.0f};
+    return k ? heat[(k - 1) % ARRAY_LEN(heat)] : 0;
+}
+
 /* What the variant's number among the model's decides: nothing else does. */
 static void choose(const solve_model *m, uint32_t k, uint32_t *place, uint32_t *form,
                    cerium_sampling *sampling)
 {
-    static const float heat[] = {0.4f, 0.6f, 0.8f, 1.0f};
     *place = k % m->n_places;
     k /= m->n_places;
     const maker_prompt *p = m->prompts[*place];
@@ -120,14 +119,18 @@ static void choose(const solve_model *m, uint32_t k, uint32_t *place, uint32_t *
     sampling->pointer = m->pointer;
     sampling->seed += k;
     if (m->temperature >= 0) sampling->temperature = m->temperature;
-    else sampling->temperature = k < n_forms ? 0 : heat[(k - n_forms) % ARRAY_LEN(heat)];
-    if (sampling->temperature > 0 && !(sampling->top_p > 0)) sampling->top_p = TOP_P;
+    else sampling->temperature = maker_heat(k < n_forms ? 0 : k - n_forms + 1);
+    if (sampling->temperature > 0 && !(sampling->top_p > 0)) sampling->top_p = MODEL_TOP_P;
+}
+
+bool maker_is_one_line(view text, solve_span place, uint32_t n_tokens_max)
+{
+    return !memchr(text.ptr + place.begin, '\n', place.end - place.begin) && n_tokens_max <= 128;
 }
 
 static bool is_one_line(const solve_model *m, uint32_t place)
 {
-    const solve_span at = m->places[place];
-    return !memchr(m->set->text.ptr + at.begin, '\n', at.end - at.begin) && m->n_tokens_max <= 128;
+    return maker_is_one_line(m->set->text, m->places[place], m->n_tokens_max);
 }
 
 static int start(solve_model *m, maker_stream *s, cerium_error *err)
@@ -151,7 +154,7 @@ static int start(solve_model *m, maker_stream *s, cerium_error *err)
     infill_stop_close(&s->stop);
     s->stop = (infill_stop){0};
     s->text.len = 0;
-    s->text.max = TEXT_MAX;
+    s->text.max = MODEL_TEXT_BYTES_MAX;
     s->is_over = false;
     if (!is_one_line(m, s->place) &&
         infill_stop_open(&s->stop, (view){text.ptr, at.begin},
@@ -167,11 +170,9 @@ static int start(solve_model *m, maker_stream *s, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Without blanks at its end, and without the rest of the line, which is there already. */
-static view trimmed(const solve_model *m, const maker_stream *s)
+view maker_trim(view all, size_t at, view text)
 {
-    view text = {s->text.ptr, s->text.len}, all = m->set->text;
-    size_t at = m->places[s->place].end, end = at;
+    size_t end = at;
     while (end < all.len && all.ptr[end] != '\n') end++;
     while (end > at && strchr(" \t\r", all.ptr[end - 1])) end--;
     while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
@@ -191,7 +192,8 @@ static int finish(solve_model *m, maker_stream *s, const cerium_event *event, ce
         return error_set(err, event->status, "%s", cerium_status_text(event->status));
     if (!s->is_over && !is_one_line(m, s->place) && !cut && infill_stop_finish(&s->stop, &s->text))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a variant");
-    view text = trimmed(m, s);
+    view text = maker_trim(m->set->text, m->places[s->place].end,
+                           (view){s->text.ptr, s->text.len});
     if (cut || text.len == 0) {
         solve_set_drop(m->set, index);
         return CERIUM_OK;
@@ -231,12 +233,11 @@ int maker_pump(solve_model *m, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Models write the indentation of a line, too: they saw no holes after it. */
-static void begin_line(const solve_model *m, solve_span *place)
+void maker_begin_line(view text, solve_span *place)
 {
     size_t at = place->begin;
-    while (at > 0 && (m->set->text.ptr[at - 1] == ' ' || m->set->text.ptr[at - 1] == '\t')) at--;
-    if (at == 0 || m->set->text.ptr[at - 1] == '\n') place->begin = at;
+    while (at > 0 && (text.ptr[at - 1] == ' ' || text.ptr[at - 1] == '\t')) at--;
+    if (at == 0 || text.ptr[at - 1] == '\n') place->begin = at;
 }
 
 void maker_plan(solve_model *m, uint32_t n)
@@ -253,7 +254,7 @@ int maker_open(solve_model *m, cerium_error *err)
     m->pointer = info.pointer;
     m->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (m->bell < 0) return error_set(err, CERIUM_ERR_IO, "eventfd: %s", strerror(errno));
-    for (uint32_t i = 0; i < m->n_places; i++) begin_line(m, &m->places[i]);
+    for (uint32_t i = 0; i < m->n_places; i++) maker_begin_line(m->set->text, &m->places[i]);
     for (uint32_t i = 0; i < m->n_places; i++)
         RETURN_IF(make_prompts(m, i, info.context_tokens_max, err));
     while (m->n_streams < MODEL_STREAMS) {

@@ -7,7 +7,14 @@
 #include "programs/solve.h"
 #include "protocol/infill_stop.h"
 
-enum { MODEL_STREAMS = 64, MODEL_FORMS = 3 };
+enum {
+    MODEL_STREAMS = 64,
+    MODEL_FORMS = 3,
+    MODEL_TEXT_BYTES_MAX = 1 << 16,
+    MODEL_PREFIX_BYTES = 6000, /* around a place at most; a line is written by what is near */
+    MODEL_SUFFIX_BYTES = 2000,
+};
+#define MODEL_TOP_P 0.98f /* without the tail, which is garbage */
 
 /* A place's prompt: what is around it, only what comes before it, or what is around it with a
  * comment that says how it fails. */
@@ -50,5 +57,15 @@ void maker_plan(solve_model *m, uint32_t n);
 /* Take what came, start what can be. */
 CERIUM_CHECKED int maker_pump(solve_model *m, cerium_error *err);
 void maker_close(solve_model *m);
+
+/* Of any model: the whole lines of text that end at `at`, max bytes at most; */
+view maker_before(view text, size_t at, size_t max);
+/* models write the indentation of a line, too: they saw no holes after it; */
+void maker_begin_line(view text, solve_span *place);
+/* and what came, without blanks at its end, and without the rest of the line, which is there. */
+view maker_trim(view all, size_t place_end, view text);
+bool maker_is_one_line(view text, solve_span place, uint32_t n_tokens_max);
+/* The temperature of the k-th: the first is greedy. */
+float maker_heat(uint32_t k);
 
 #endif

@@ -1,6 +1,8 @@
 /* solve_run.c - the loop: makes, judges, decides by index. */
 #include "programs/solve_run.h"
 
+#include <unistd.h>
+
 #include "base/thread.h"
 #include "programs/generate.h"
 #include "programs/terminal.h"
@@ -125,8 +127,10 @@ static int run_all(loop *l, cerium_error *err)
     bool sampling = s->model.n_streams > 0;
     while (!l->over && l->frontier < s->set.n && !has_to_stop(l)) {
         if (sampling) RETURN_IF(maker_pump(&s->model, err));
+        if (s->asked.n) RETURN_IF(asked_pump(&s->asked, err));
         RETURN_IF(feed(l, err));
-        RETURN_IF(tester_wait(&s->judge, &s->set, sampling ? s->model.bell : -1, TICK_MS, err));
+        int news = sampling ? s->model.bell : s->asked.n_asked ? STDIN_FILENO : -1;
+        RETURN_IF(tester_wait(&s->judge, &s->set, news, TICK_MS, err));
         RETURN_IF(advance(l, err));
         solve_show_progress(s, &l->shown_ns);
     }
@@ -138,6 +142,20 @@ static int settle(solve *s, cerium_error *err)
 {
     while (!tester_is_idle(&s->judge)) RETURN_IF(tester_wait(&s->judge, &s->set, -1, TICK_MS, err));
     return CERIUM_OK;
+}
+
+/* Somebody else has it. */
+static int use_asked(loop *l, cerium_error *err)
+{
+    solve *s = l->s;
+    solve_asked *a = &s->asked;
+    a->set = &s->set;
+    a->seed = s->o.sampling.seed;
+    a->n_tokens_max = s->n_tokens;
+    a->temperature = s->temperature;
+    for (uint32_t i = 0; i < s->n_spans; i++) a->places[a->n_places++] = s->spans[i];
+    asked_plan(a, s->n_variants - s->set.n);
+    return run_all(l, err);
 }
 
 static int use_model(loop *l, cerium_error *err)
@@ -196,9 +214,10 @@ int solve_run(solve *s, cerium_error *err)
     bool found = s->n_found && !s->survivors_given && !s->all;
     bool more = !l.over && !s->stopped && !found && s->makers[MAKER_MODEL] &&
                 s->set.n < s->n_variants;
-    if (!status && more) status = use_model(&l, err);
+    if (!status && more) status = s->asks ? use_asked(&l, err) : use_model(&l, err);
     progress_clear();
     maker_close(&s->model);
+    asked_close(&s->asked);
     if (!status) status = settle(s, err);
     if (!status) status = solve_choose(s, err);
     interrupt_restore();

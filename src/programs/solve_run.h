@@ -4,6 +4,7 @@
 
 #include "programs/apply.h"
 #include "programs/guarding.h"
+#include "programs/solve_asked.h"
 #include "programs/solve_judge.h"
 #include "programs/solve_model.h"
 
@@ -21,7 +22,7 @@ typedef struct {
     /* what was asked for */
     const char *function, *root, *keep;
     uint32_t n_variants, n_survivors, n_slots, n_tokens, processes, level;
-    bool all, first, survivors_given, apply, quiet, show_nearest, makers[MAKERS];
+    bool all, first, survivors_given, apply, quiet, show_nearest, asks, makers[MAKERS];
     float temperature;         /* below 0: by the index */
     double budget_s, wall_s, cpu_s;
     uint64_t memory_bytes, output_bytes;
@@ -39,6 +40,7 @@ typedef struct {
     solve_set set;
     solve_judge judge;
     solve_model model;
+    solve_asked asked;         /* in place of it, where `asks` says so */
     cerium_engine *engine;
     uint64_t begin_ns;
     double before_ms;          /* of the tests on the file as it is */
@@ -97,6 +99,8 @@ CERIUM_CHECKED int solve_show_begin(const solve *s, cerium_error *err);
 CERIUM_CHECKED int solve_show_pass(const solve *s, uint32_t index, cerium_error *err);
 /* The diff and the figures, or why there is none.  Returns the exit status. */
 int solve_show_end(solve *s, bool is_applied);
+/* With --ask: what failed is an event, too. */
+void solve_show_error(const cerium_error *err);
 /* Every variant and its verdict, as JSON Lines. */
 CERIUM_CHECKED int solve_keep(const solve *s, cerium_error *err);
 

@@ -96,11 +96,37 @@ static json_t *verdicts_json(const solve *s)
     return all;
 }
 
+void solve_show_error(const cerium_error *err)
+{
+    cerium_error ignored;
+    (void)!put_event(json_pack("{s:s, s:b, s:o}", "event", "error", "refused",
+                               (int)(err->status == CERIUM_ERR_ARGUMENT ||
+                                     err->status == CERIUM_ERR_FORMAT ||
+                                     err->status == CERIUM_ERR_CAPACITY),
+                               "message", json_text(view_of(err->message))), &ignored);
+}
+
+/* What came nearest, where none passes. */
+static json_t *nearest_json(const solve *s)
+{
+    const uint32_t near = s->winner == SOLVE_NONE ? solve_nearest(s) : SOLVE_NONE;
+    if (near == SOLVE_NONE) return json_null();
+    const solve_variant *v = &s->set.all[near];
+    return json_pack("{s:I, s:I, s:o}", "index", (json_int_t)near, "passed",
+                     (json_int_t)v->n_passed, "why",
+                     json_text(view_of(v->why && *v->why ? v->why
+                                                         : sandbox_verdict_name(v->verdict))));
+}
+
 static int print_json(const solve *s, view shown, bool is_applied, cerium_error *err)
 {
     json_t *all = figures(s, "end");
     json_t *text = json_text(shown);
     int status = all ? 0 : -1;
+    status |= json_object_set_new(all, "nearest", nearest_json(s));
+    if (s->asks && s->winner != SOLVE_NONE)
+        status |= json_object_set_new(all, "text", json_text((view){s->solved.ptr, s->solved.len}));
+    if (s->asks) status |= json_object_set_new(all, "model", asked_state(&s->asked));
     status |= json_object_set_new(all, "status", json_string(status_name(s)));
     status |= json_object_set_new(all, "diff", text);
     status |= json_object_set_new(all, "applied", json_boolean(is_applied));

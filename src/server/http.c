@@ -242,6 +242,7 @@ static void forget_exchange(connection *c)
     x->awaits_end = x->awaits_deletion = false;
     x->follows_pull = PULL_FOLLOWS_NOT;
     recording_leave(c);
+    if (x->leaves) x->leaves(c);
     (void)connection_gathers(c, 0, -(ptrdiff_t)x->body_counted);
     x->body_counted = 0;
     x->route = NULL;

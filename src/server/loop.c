@@ -213,7 +213,8 @@ void loop_close(server *s)
     listeners_close(&s->listeners);
     listeners_close(&s->probes);
     for (connection *c = s->connections; c; c = c->next) connection_break(c);
-    while (s->n_connections || s->listeners.n_open || s->probes.n_open) net_loop_turn(&s->loop);
+    while (s->n_connections || s->n_solving || s->listeners.n_open || s->probes.n_open)
+        net_loop_turn(&s->loop);
     net_loop_close(&s->loop);
     tls_context_close(&s->tls);
 }

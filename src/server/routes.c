@@ -10,6 +10,7 @@
 #include "server/page_files.h"
 #include "server/response_routes.h"
 #include "server/service.h"
+#include "server/solve_route.h"
 
 enum {
     GET = 1 << METHOD_GET | 1 << METHOD_HEAD,
@@ -37,6 +38,7 @@ static const route routes[] = {
     {"/messages/count_tokens", POST, false, METRICS_OTHER, service_messages_count},
     {"/completion", POST, false, METRICS_COMPLETION, service_completion},
     {"/embeddings", POST, false, METRICS_EMBEDDINGS, service_embeddings},
+    {"/solve", POST, false, METRICS_OTHER, solve_route},
     {"/models", GET, false, METRICS_MODELS, model_list},
     {"/models/load", POST, false, METRICS_MODELS, model_post_load},
     {"/models/unload", POST, false, METRICS_MODELS, model_post_unload},

@@ -204,7 +204,8 @@ static bool is_over(server *s)
         if (answer_is_wanted(a)) return false;
     for (const connection *c = s->connections; c; c = c->next) {
         if (c->gone) continue;
-        if (c->intake || c->http.job || c->http.awaits_end || c->http.awaits_deletion)
+        if (c->intake || c->http.job || c->http.awaits_end || c->http.awaits_deletion ||
+            c->http.solving)
             return false;
         if (stream_waiting(&c->io) || (c->closing && !c->io.lingers)) return false;
     }

@@ -75,6 +75,8 @@ typedef struct {
     uint64_t store_bytes_max;    /* of them, the oldest go first; 0 = STORE_FILE_BYTES, or
                                     STORE_MEMORY_BYTES (base/limits.h) */
     uint32_t store_days;         /* older ones go; 0 = never */
+    bool solves;                 /* POST /v1/solve runs what clients send, in a sandbox that is
+                                    strict here, by the program that this process is */
     const char *replay_path;     /* recorded answers, or NULL */
     uint32_t running_max;        /* answers that run at once */
     uint32_t queue_max;          /* answers that wait; then 429 */

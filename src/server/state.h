@@ -46,6 +46,7 @@ typedef struct demo demo;
 typedef struct intake intake;
 typedef struct preparation preparation;
 typedef struct recording recording;
+typedef struct solving solving;
 
 /* ---- connections ---- */
 
@@ -75,6 +76,8 @@ typedef struct {
     char limits[RATES_HEADERS_BYTES + 64]; /* more lines of its head, or "" */
     char guard[256];                    /* x-cerium-guard of the request, or "" */
     job *job;                           /* that makes the answer; NULL: none does */
+    solving *solving;                   /* solve_route.c; NULL: none runs */
+    void (*leaves)(connection *c);      /* the exchange is over, or its client left; or NULL */
     pull_follow follows_pull;
     bool awaits_end;                    /* of the answer with this id: response_routes.c */
     bool awaits_deletion;               /* model_delete.c */
@@ -290,6 +293,8 @@ struct server {
     uint64_t models_bytes_max;  /* that they may take together */
     void (*model_moved)(served_model *m);
     struct model_pull *pull;    /* a model that is being fetched, or was; NULL: none was */
+    _Atomic uint64_t solves[SERVER_SOLVES_MAX]; /* whose each is; 0 = it is free */
+    uint32_t n_solving;         /* processes that are spoken to */
     uint32_t n_deletions;       /* files of models that are being removed */
     bool model_moves;           /* one is being loaded or freed; */
     bool models_stay;           /* the server ends: none is from now on */

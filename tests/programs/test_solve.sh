@@ -187,4 +187,18 @@ check "without drafts it is the same" two_same --slots 2 --no-speculation
 check "a model writes bodies of functions, of several lines" run \
     'solve point.py --function __init__ --example "Point(1, 2).y == 2" --makers model -N 20 \
      --keep bodies || true; grep -q "self.x = x.n" bodies && ! grep "class Point" bodies'
+# the model is somebody else's
+said='{"choices":[{"text":"    return a + b","index":0,"finish_reason":"stop"}]}'
+asks() { "$C" solve --json --ask --makers model --first add.py:7 --test-file tests.py >out 2>err; }
+check "variants that are asked for" run \
+    'echo "$said" | asks && grep -q "\"event\":\"ask\",\"prompt\":\"def add" out &&
+     grep -q "\"text\":\"def add.*return a + b.*\"status\":\"found\"" out && unchanged'
+check "nobody answers" run \
+    '! asks </dev/null && tail -n 1 out | grep -q "\"model\":\"nobody answers"'
+no='{"error":{"message":"no more"}}'
+check "one that is refused ends them, and is told" run \
+    '! printf "%s\n%s\n" "$no" "$no" | asks; tail -n 1 out | grep -q "\"model\":\"no more\""'
+check "--ask goes with --json" run \
+    '! mutate --ask add.py:7 --test-file tests.py && grep -q -e --json err'
+
 report solve

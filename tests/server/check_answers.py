@@ -26,6 +26,8 @@ NAMED = [{"name": "ls", "input_schema": SCHEMA}]
 CALL = [{"role": "user", "content": "call"}]
 HOLE = {"input_prefix": "def f(x):\n    ", "input_suffix": "\n", "n_predict": 8}
 BAD = {"temperature": "hot"}
+SOLVE = {"code": "def f(x):\n    return x - 1\n", "file": "f.py", "line": 2,
+         "examples": ["f(1) == 2"], "makers": ["mutate"], "max_variants": 30}
 
 # (method, path of the document, path, body, status)
 ASKED = [
@@ -115,6 +117,7 @@ ASKED = [
     ("POST", "/models/load", None, {"model": MODEL_ID}, 200),
     ("POST", "/models/load", None, {"model": "nobody"}, 404),
     ("POST", "/models/unload", None, {"model": MODEL_ID}, 409),
+    ("POST", "/v1/solve", None, SOLVE, 403),
     ("GET", "/health", None, None, 200),
     ("GET", "/health/ready", None, None, 200),
     ("GET", "/health/live", None, None, 200),
@@ -190,9 +193,9 @@ def values_of(kind, data):
     return [text] if text else []
 
 
-def check_asked(report, server, spec):
+def check_asked(report, server, spec, asked_for=ASKED):
     stored = server.json("POST", "/v1/responses", {"input": "hello"})["id"]
-    for method, path, asked, body, want in ASKED:
+    for method, path, asked, body, want in asked_for:
         title = "%s %s: %d%s" % (method, asked or path, want,
                                  ", streamed" if (body or {}).get("stream") else "")
         with report.check(title, server):
@@ -221,6 +224,22 @@ def check_socket(report, server, spec):
                 spec.check_message(event, "Completion%sMessage" % name)
 
 
+def check_solve(report, spec):
+    try:
+        server = Server(args=["--solve"])
+    except AssertionError as why:
+        assert "--solve: " in str(why), why
+        report.skip("POST /v1/solve", "no sandbox here: %s" % str(why)[:300])
+        return
+    with server:
+        check_asked(report, server, spec, [
+            ("POST", "/v1/solve", None, SOLVE, 200),
+            ("POST", "/v1/solve", None, {**SOLVE, "stream": True}, 200),
+            ("POST", "/v1/solve", None, {**SOLVE, "examples": ["f(1) == None"]}, 200),
+            ("POST", "/v1/solve", None, {**SOLVE, "line": 9}, 400),
+        ])
+
+
 def main():
     report = Report("answers")
     spec = Spec()
@@ -237,6 +256,7 @@ def main():
     with Server(replay=SCRIPT, args=["--chat-form", "qwen3"]) as server:
         check_asked(report, server, spec)
         check_socket(report, server, spec)
+    check_solve(report, spec)
     with Server(key="secret") as server:
         for path, operations in spec.all["paths"].items():
             for method, operation in operations.items():
