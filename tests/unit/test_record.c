@@ -1,4 +1,5 @@
 /* test_record.c - recorded answers: written, read again, refused by name, and without memory. */
+#include "protocol/protocol.h"
 #include "protocol/record.h"
 
 #include "unit.h"
@@ -173,11 +174,54 @@ static void test_no_memory(void)
     bytes_free(&text);
 }
 
+/* usage.cerium_digests of a Chat answer of two choices, one of which has none; no allocation that
+ * fails is passed over in silence. */
+static void test_usage(void)
+{
+    const protocol_defaults defaults = {.has_chat_form = true};
+    protocol_request *r = NULL;
+    protocol_error e;
+    TEST_CHECK(!protocol_request_parse(
+        &r, PROTOCOL_CHAT,
+        VIEW("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"n\":2,"
+             "\"cerium_digest\":\"record\"}"),
+        &defaults, &e));
+    if (!r) return;
+    TEST_CHECK(r->sampling.digest && r->wants_record);
+    const protocol_answer answer = {.request = r, .id = "chatcmpl-1", .model = "m"};
+    const protocol_usage usage = {.output_tokens = 2};
+    int status = CERIUM_ERR_MEMORY;
+    long n = 0;
+    for (const long n_live = memory_live(); status && n < 1000; n++) {
+        protocol_writer *w = NULL;
+        bytes body = {.max = 1 << 20};
+        memory_fail_at(n);
+        status = protocol_writer_open(&w, &answer);
+        if (!status) status = protocol_writer_begin(w);
+        if (!status) status = protocol_writer_digest(w, 0, "00ff", 2, VIEW("{\"a\":1}"), NULL);
+        if (!status) status = protocol_writer_digest(w, 1, NULL, 0, (view){0}, "why");
+        for (uint32_t i = 0; i < 2 && !status; i++)
+            status = protocol_writer_end(w, i, PROTOCOL_END_STOP, &usage, NULL);
+        if (!status) status = protocol_writer_body(w, &body);
+        memory_fail_at(-1);
+        static const char want[] =
+            "\"cerium_digests\":[{\"digest\":\"00ff\",\"tokens\":2,\"record\":{\"a\":1}},"
+            "{\"digest\":null,\"tokens\":0,\"reason\":\"why\"}]}";
+        if (!status) TEST_CHECK(memmem(body.ptr, body.len, want, sizeof want - 1));
+        bytes_free(&body);
+        protocol_writer_free(&w);
+        TEST_CHECK(memory_live() == n_live);
+    }
+    TEST_CHECK_THAT(n > 4 && n < 1000, "%ld", n);
+    protocol_request_free(&r);
+}
+
 int main(void)
 {
     TEST_RUN(test_again);
     TEST_RUN(test_answers);
     TEST_RUN(test_refused);
     TEST_RUN(test_no_memory);
+    TEST_RUN(test_usage);
     return unit_report("record");
 }
