@@ -250,6 +250,8 @@ typedef struct {
                                     the model was not made for it */
     int32_t text_end;            /* a text to be embedded ends with this token; -1: with its own */
     uint64_t kv_bytes_min;       /* memory that the KV pages of one whole context take */
+    uint64_t fingerprint;        /* of the file: its size, its header and samples of its weights */
+    bool exact;                  /* as in cerium_engine_config */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: sizeof the struct in the caller. */

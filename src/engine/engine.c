@@ -304,6 +304,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(choose_speculation(e, config->speculation, err));
     RETURN_IF(gguf_open(&e->file, config->model_path, err));
+    e->fingerprint = gguf_content_fingerprint(e->file);
     RETURN_IF(take_name(e, err));
     model_options options;
     RETURN_IF(choose_head(config->head, &options, err));

@@ -66,6 +66,7 @@ struct cerium_engine {
     kernel_table kernels;
     kernel_kv_type kv_type;
     bool exact;                  /* cerium_engine_config.exact */
+    uint64_t fingerprint;        /* cerium_engine_info.fingerprint */
     shared_team *shared;         /* held; NULL: of a vocabulary alone */
     team *workers;               /* its */
     cpu_executor *executor;

@@ -173,6 +173,8 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .pooling = e->pooling,
         .text_end = e->text_end,
         .kv_bytes_min = e->kv_bytes_min,
+        .fingerprint = e->fingerprint,
+        .exact = e->exact,
     };
     engine_hand_over(out, size, &info, sizeof info);
 }

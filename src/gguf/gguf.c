@@ -362,9 +362,10 @@ void gguf_release(const gguf_file *file, const void *data, size_t size)
 
 enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };
 
-static uint64_t part_fingerprint(const gguf_part *part, uint64_t hash)
+static uint64_t part_fingerprint(const gguf_part *part, bool dated, uint64_t hash)
 {
-    hash = hash_u64(part->len, hash_u64((uint64_t)part->changed_ns, hash));
+    if (dated) hash = hash_u64((uint64_t)part->changed_ns, hash);
+    hash = hash_u64(part->len, hash);
     hash = hash_bytes(part->ptr, part->data_at, hash);
     size_t data = part->len - part->data_at, step = data / SAMPLES;
     for (size_t i = 0; i < SAMPLES; i++) {
@@ -374,12 +375,17 @@ static uint64_t part_fingerprint(const gguf_part *part, uint64_t hash)
     return hash;
 }
 
-uint64_t gguf_fingerprint(const gguf_file *file)
+static uint64_t fingerprint(const gguf_file *file, bool dated)
 {
     uint64_t hash = 0;
-    for (size_t i = 0; i < file->n_parts; i++) hash = part_fingerprint(&file->parts[i], hash);
+    for (size_t i = 0; i < file->n_parts; i++)
+        hash = part_fingerprint(&file->parts[i], dated, hash);
     return hash;
 }
+
+uint64_t gguf_fingerprint(const gguf_file *file) { return fingerprint(file, true); }
+
+uint64_t gguf_content_fingerprint(const gguf_file *file) { return fingerprint(file, false); }
 
 /* ---- values by name ---- */
 

@@ -108,6 +108,8 @@ double gguf_item_f64(const gguf_value *array, uint64_t i);
 /* Identifies the model: a hash of the sizes and modification times of its files, all their
  * metadata, and 16 samples of 4 KB of each file's tensors. */
 uint64_t gguf_fingerprint(const gguf_file *file);
+/* The same for every copy of it, whatever its date. */
+uint64_t gguf_content_fingerprint(const gguf_file *file);
 
 /* Tell the kernel that these bytes will not be read again (weights after repacking), so that they
  * do not stay resident beside their panels. */

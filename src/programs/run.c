@@ -1,6 +1,7 @@
 /* run.c - `cerium run`: a completion, one chat turn, or a conversation in the terminal. */
 #include "programs/programs.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <unistd.h>
 
@@ -8,9 +9,9 @@
 #include "programs/download.h"
 #include "programs/generate.h"
 #include "programs/output.h"
-#include "programs/record.h"
 #include "programs/talk.h"
 #include "programs/variants.h"
+#include "protocol/record.h"
 #include "server/upstream_ask.h"
 
 enum { PROMPT_BYTES_MAX = 64 << 20, TOP_MAX = 100 };
@@ -170,6 +171,14 @@ static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
     return status;
 }
 
+static int write_file(const char *path, view text, cerium_error *err)
+{
+    FILE *f = fopen(path, "w");
+    bool good = f && fwrite(text.ptr, 1, text.len, f) == text.len;
+    if (f && fclose(f)) good = false;
+    return good ? CERIUM_OK : error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
 /* What was sampled, as the session has it. */
 static int write_record(const run *r, cerium_engine *engine, cerium_session *session,
                         const generation_order *order, const generation *g, cerium_error *err)
@@ -182,7 +191,7 @@ static int write_record(const run *r, cerium_engine *engine, cerium_session *ses
                   .exact = r->o.exact,
                   .n_heal = order->heal_prefix.len};
     cerium_engine_info info;
-    bytes text = {.max = PROMPT_BYTES_MAX};
+    bytes text = {.max = PROMPT_BYTES_MAX}, file = {.max = RECORD_BYTES_MAX};
     size_t n, len;
     cerium_engine_describe(engine, &info);
     snprintf(out.kv_type, sizeof out.kv_type, "%s", info.kv_type);
@@ -195,9 +204,11 @@ static int write_record(const run *r, cerium_engine *engine, cerium_session *ses
         const char *piece = cerium_token_bytes(engine, out.tokens[i], &len);
         status = bytes_append(&text, piece, len);
     }
+    if (!status) status = record_write(&out, (view){text.ptr, text.len}, &file);
     if (status) status = error_set(err, status, "no memory for the record");
-    if (!status) status = record_write(&out, r->record, (view){text.ptr, text.len}, err);
+    if (!status) status = write_file(r->record, (view){file.ptr, file.len}, err);
     bytes_free(&text);
+    bytes_free(&file);
     return status;
 }
 
@@ -205,7 +216,7 @@ static int write_record(const run *r, cerium_engine *engine, cerium_session *ses
 static int tell_digest(const run *r, cerium_engine *engine, cerium_session *session,
                        const generation_order *order, const generation *g, cerium_error *err)
 {
-    char digest[2 * CERIUM_DIGEST_BYTES + 1];
+    char digest[RECORD_DIGEST_DIGITS + 1];
     if (!r->o.sampling.digest) return CERIUM_OK;
     if (g->discarded_tokens || g->n_sampled == 0)
         return error_set(err, CERIUM_ERR_FORMAT, g->n_sampled == 0

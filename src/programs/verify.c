@@ -3,8 +3,8 @@
 #include "programs/programs.h"
 
 #include "programs/download.h"
-#include "programs/output.h"
-#include "programs/record.h"
+#include "programs/options.h"
+#include "protocol/record.h"
 
 typedef struct {
     options o;
@@ -13,13 +13,15 @@ typedef struct {
 const command_table verify_command = {
     .name = "verify",
     .usage = "[OPTIONS] FILE|-",
-    .about = "Repeat the answer that FILE records (cerium run --record) in other ways: another "
+    .about = "Repeat the answer that FILE records (cerium run --record, or an answer of the server "
+             "to a request with \"cerium_digest\": \"record\") in other ways: another "
              "number of threads, passes of other sizes, with drafts and without, a narrower "
              "instruction set, a prompt from the cache. Exit status 0: all have its tokens and "
              "the bits of its logits. 1: one has not, and from which token on.",
     .groups = OPTIONS_ENGINE,
     .examples = "cerium run --quiet --record answer.json -p 'def f(x):'\n"
-                "cerium verify answer.json",
+                "cerium verify answer.json\n"
+                "curl -s localhost:8080/v1/responses/resp_... | cerium verify -",
 };
 
 /* How the answer is repeated.  What the command line says of it goes before. */
@@ -81,6 +83,17 @@ static int repeat(cerium_session *s, const record *r, const way *w, int *differs
     return CERIUM_OK;
 }
 
+/* Of a record that has no SHA-256. */
+static int check_fingerprint(const cerium_engine *engine, const record *r, cerium_error *err)
+{
+    cerium_engine_info info;
+    cerium_engine_describe(engine, &info);
+    if (r->sha256[0] || info.fingerprint == r->fingerprint) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT, "the answer is of another model: the fingerprint of "
+                     "%s is %016llx, that of the record %016llx; name the model with -m", info.name,
+                     (unsigned long long)info.fingerprint, (unsigned long long)r->fingerprint);
+}
+
 static int try_way(const verify *v, const record *r, const way *w, int *differs, cerium_error *err)
 {
     options o = v->o;
@@ -93,6 +106,7 @@ static int try_way(const verify *v, const record *r, const way *w, int *differs,
     if (!o.cpu) o.cpu = w->cpu;
     o.no_speculation |= !w->drafts;
     int status = options_engine(&o, &engine, 2, err);
+    if (!status) status = check_fingerprint(engine, r, err);
     if (!status) status = cerium_session_open(&s, engine, NULL, err);
     if (!status && w->cached) status = cerium_session_sync(s, r->prompt, r->n_prompt, NULL, err);
     if (!status && w->cached) {
@@ -113,26 +127,44 @@ static int check_model(const verify *v, const record *r, cerium_error *err)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "no model: name one with -m FILE.gguf or CERIUM_MODEL");
     RETURN_IF(options_model_check(path, err));
+    if (!r->sha256[0]) return CERIUM_OK;
     RETURN_IF(download_hash(path, sha256, err));
     if (strcmp(sha256, r->sha256) == 0) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_FORMAT, "the answer is of another model: the SHA-256 of %s is "
                      "%s, that of the record %s; name the model with -m", path, sha256, r->sha256);
 }
 
+static int verify_one(const verify *v, const record *r, int *differs, cerium_error *err)
+{
+    int status = check_model(v, r, err);
+    for (size_t i = 0; i < ARRAY_LEN(ways) && !status && !*differs; i++)
+        status = try_way(v, r, &ways[i], differs, err);
+    if (!status && !*differs) printf("%zu tokens, the same bits each time\n", r->n_tokens);
+    return status;
+}
+
+static int read_records(record_list *out, const char *path, cerium_error *err)
+{
+    bytes text = {.max = RECORD_BYTES_MAX};
+    const char *wrong;
+    int status = read_file(path, &text, err);
+    if (!status && record_read(out, (view){text.ptr ? text.ptr : "", text.len}, &wrong))
+        status = error_set(err, CERIUM_ERR_FORMAT, "%s: no record: %s", path, wrong);
+    bytes_free(&text);
+    return status;
+}
+
 int program_verify(int argc, char **argv)
 {
     verify v = {.o = {.n_tokens = 0}};
-    record r;
+    record_list list = {.n = 0};
     cerium_error err;
     int differs = 0;
     RETURN_IF(command_parse(&verify_command, &v, argc, argv));
     if (argc - optind != 1) return usage_error("verify", "one FILE, or - for standard input");
-    int status = record_read(&r, argv[optind], &err);
-    if (status) return failed(&err);
-    status = check_model(&v, &r, &err);
-    for (size_t i = 0; i < ARRAY_LEN(ways) && !status && !differs; i++)
-        status = try_way(&v, &r, &ways[i], &differs, &err);
-    if (!status && !differs) printf("%zu tokens, the same bits each time\n", r.n_tokens);
-    record_free(&r);
+    int status = read_records(&list, argv[optind], &err);
+    for (size_t i = 0; i < list.n && !status && !differs; i++)
+        status = verify_one(&v, &list.all[i], &differs, &err);
+    record_list_free(&list);
     return status ? failed(&err) : differs;
 }

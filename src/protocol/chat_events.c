@@ -186,7 +186,9 @@ static void put_usage(const protocol_writer *w, json_out *t)
     put_count(t, "accepted_prediction_tokens", u->accepted_tokens);
     json_out_literal(t, ",");
     put_count(t, "rejected_prediction_tokens", u->rejected_tokens);
-    json_out_literal(t, "}}");
+    json_out_literal(t, "}");
+    put_digests(w, t);
+    json_out_literal(t, "}");
 }
 
 static void end(protocol_writer *w)

@@ -87,7 +87,9 @@ static void end_choice(protocol_writer *w, writer_choice *c)
 static void put_usage(const protocol_writer *w, json_out *t)
 {
     put_token_usage(w, t);
-    json_out_literal(t, "}}");
+    json_out_literal(t, "}");
+    put_digests(w, t);
+    json_out_literal(t, "}");
 }
 
 static void end(protocol_writer *w)

@@ -88,6 +88,9 @@ static int best_of_parse(parser *p)
         return parse_fail(p, &at, "invalid_value",
                           "Invalid value: 'best_of' is %lld and 'n' is %u: it is at least as much.",
                           (long long)best_of, r->n_best);
+    if (best_of > r->n_best && r->sampling.digest)
+        return parse_fail(p, &(place){NULL, "cerium_digest", 0}, "invalid_value",
+                          "Invalid 'cerium_digest': it goes without 'best_of' above 'n'.");
     if (best_of > r->n_best && r->stream)
         return parse_fail(p, &at, "invalid_value",
                           "Invalid value: 'best_of' above 'n' cannot be streamed.");

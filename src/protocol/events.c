@@ -85,6 +85,39 @@ void put_token_usage(const protocol_writer *w, json_out *t)
     put_count(t, "cached_tokens", u->cached_tokens);
 }
 
+int protocol_writer_digest(protocol_writer *w, uint32_t choice, const char *digest,
+                           uint32_t n_tokens, view record, const char *why)
+{
+    CHECK(choice < w->n_choices && (digest || why));
+    json_out *t = &w->choices[choice].digest;
+    json_out_clear(t);
+    json_out_literal(t, "{\"digest\":");
+    json_out_string(t, digest);
+    json_out_literal(t, ",");
+    put_count(t, "tokens", n_tokens);
+    if (record.len) {
+        json_out_literal(t, ",\"record\":");
+        json_out_put(t, record);
+    } else if (why) {
+        json_out_put(t, digest ? VIEW(",\"record\":null,\"reason\":") : VIEW(",\"reason\":"));
+        json_out_string(t, why);
+    }
+    json_out_literal(t, "}");
+    return t->status;
+}
+
+void put_digests(const protocol_writer *w, json_out *t)
+{
+    if (!w->r->sampling.digest) return;
+    json_out_literal(t, ",\"cerium_digests\":[");
+    for (uint32_t i = 0; i < w->n_choices; i++) {
+        const view one = json_out_view(&w->choices[i].digest);
+        if (i) json_out_literal(t, ",");
+        json_out_put(t, one.len ? one : VIEW("null"));
+    }
+    json_out_literal(t, "]");
+}
+
 void item_id(const protocol_writer *w, const char *prefix, uint32_t index, char out[128])
 {
     snprintf(out, 128, "%s_%.96s_%u", prefix, w->suffix, index);

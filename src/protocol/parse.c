@@ -186,6 +186,22 @@ static int guard_end_parse(parser *p)
                             "'message' and 'incomplete'");
 }
 
+/* In usage of the APIs that know choices; elsewhere it is a field that nobody reads. */
+static int digest_parse(parser *p)
+{
+    protocol_request *r = p->r;
+    const json_t *value = json_object_get(p->root, "cerium_digest");
+    const place at = {NULL, "cerium_digest", 0};
+    if (r->api > PROTOCOL_COMPLETIONS || !value || json_is_null(value)) return CERIUM_OK;
+    if (!json_is_boolean(value) && !json_is_string(value))
+        return parse_fail_type(p, &at, "a boolean or 'record'", value);
+    if (json_is_string(value) && strcmp(json_string_value(value), "record") != 0)
+        return parse_fail_value(p, &at, json_string_value(value), "true, false and 'record'");
+    r->wants_record = json_is_string(value);
+    r->sampling.digest = r->wants_record || json_is_true(value);
+    return CERIUM_OK;
+}
+
 static int common_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -199,6 +215,7 @@ static int common_parse(parser *p)
     RETURN_IF(field_bool(p, &at, options, "include_usage", &r->include_usage));
     RETURN_IF(field_string(p, NULL, p->root, "cerium_guard", &r->guard));
     RETURN_IF(guard_end_parse(p));
+    RETURN_IF(digest_parse(p));
     RETURN_IF(tier_parse(p));
     RETURN_IF(sampling_parse(p));
     RETURN_IF(length_parse(p));

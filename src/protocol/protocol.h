@@ -159,6 +159,7 @@ typedef struct {
                                          answer's events have it; or NULL */
     bool guard_ends;                  /* `cerium_guard_end`: where the watchdog ends an answer it is
                                          incomplete, and says nothing */
+    bool wants_record;                /* `cerium_digest`: "record"; sampling.digest of true, too */
     const char *guard;                /* `cerium_guard`: "block", "sql=block,tls=warn"; or NULL */
     struct protocol_text *texts;      /* owned, private: strings that had to be made */
 } protocol_request;
@@ -362,6 +363,12 @@ int protocol_writer_part(protocol_writer *writer, uint32_t choice, protocol_part
  * response.cerium.finding; what is not a step on the way is kept for the whole object, and for the
  * last chunk of the other APIs, as "cerium":{"findings":[...]}. */
 int protocol_writer_finding(protocol_writer *writer, uint32_t choice, const protocol_finding *f);
+/* Of a choice of a request that wants digests, before its last choice ends: the digest of its
+ * tokens, as hexadecimal text, and its record, JSON.  Without either, why says why not.
+ *   record: len 0: none is wanted, or there is none; copied */
+CERIUM_CHECKED int protocol_writer_digest(protocol_writer *writer, uint32_t choice,
+                                          const char *digest, uint32_t n_tokens, view record,
+                                          const char *why);
 /* The embedding of a choice's prompt: [n], copied. */
 CERIUM_CHECKED int protocol_writer_embedding(protocol_writer *writer, uint32_t choice,
                                              const float *numbers, uint32_t n);

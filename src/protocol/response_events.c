@@ -274,6 +274,7 @@ static void response_usage(const protocol_writer *w, json_out *t)
     put_count(t, "reasoning_tokens", u->reasoning_tokens);
     json_out_literal(t, "},");
     put_count(t, "total_tokens", (uint64_t)u->input_tokens + u->output_tokens);
+    put_digests(w, t);
     json_out_literal(t, "}");
 }
 

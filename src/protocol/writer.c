@@ -62,7 +62,8 @@ static int choices_open(protocol_writer *w)
         writer_choice *c = &w->choices[i];
         c->index = i;
         c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->said.max =
-            c->thought.max = c->calls.b.max = c->logprobs.b.max = PROTOCOL_ANSWER_BYTES_MAX;
+            c->thought.max = c->calls.b.max = c->logprobs.b.max = c->digest.b.max =
+                PROTOCOL_ANSWER_BYTES_MAX;
         if (!r->talks) continue;
         RETURN_IF(cerium_reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
                                      r->tools, r->tools_barred ? 0 : r->n_tools, NULL));
@@ -111,6 +112,7 @@ void protocol_writer_free(protocol_writer **writer)
         json_out_free(&c->head);
         json_out_free(&c->calls);
         json_out_free(&c->logprobs);
+        json_out_free(&c->digest);
         token_queue_free(&c->tokens);
         legacy_free(&c->legacy);
     }

@@ -46,6 +46,7 @@ typedef struct {
     legacy_logprobs legacy;            /* Completions */
     bool ended;
     protocol_end end;
+    json_out digest;                   /* an element of usage.cerium_digests */
     double score;                      /* mean log-probability of its tokens */
 } writer_choice;
 
@@ -113,6 +114,8 @@ bool writer_in_fence(view text);
 
 /* ,"cerium":{"findings":[...],"warnings":[...]} when there are any of either. */
 void put_findings(const protocol_writer *w, json_out *t);
+/* ,"cerium_digests":[{"digest":...},...] of usage, where the request wants them. */
+void put_digests(const protocol_writer *w, json_out *t);
 /* ,"cerium":{...} of a sign of life: how far the prompt is, and the load of its model. */
 void put_beat(json_out *t, const protocol_progress *p);
 /* A sign of life that is not an event. */

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "server/answer_digest.h"
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/api_writer.h"
@@ -84,8 +85,10 @@ static bool run_ending(job *j)
     answer_ending *end = (answer_ending *)j;
     choice *ch = end->last;
     answer *a = ch->a;
-    int status = protocol_writer_end(a->writer, ch->index, end->how, &end->usage,
-                                     end->how == PROTOCOL_END_FAILED ? &a->failure : NULL);
+    int status = answer_digests_tell(a);
+    int ended = protocol_writer_end(a->writer, ch->index, end->how, &end->usage,
+                                    end->how == PROTOCOL_END_FAILED ? &a->failure : NULL);
+    if (ended) status = ended;
     bool whole = !end->wants_body || !protocol_writer_body(a->writer, &end->body);
     end->kept = whole && answer_keep(a, (view){end->body.ptr, end->body.len});
     if (status) end->status = status;
@@ -165,7 +168,10 @@ static size_t ending_bytes(const answer *a)
     const protocol_request *r = a->request;
     const size_t each = r->sampling.logprobs ? 64 * (1 + (size_t)r->top_logprobs) : 8;
     size_t n = r->api == PROTOCOL_INFILL ? 0 : a->n_bytes;
-    for (uint32_t i = 0; i < a->n_choices; i++) n += a->choices[i].usage.new_tokens * each;
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        n += a->choices[i].usage.new_tokens * each;
+        n += answer_digest_bytes(&a->choices[i]);
+    }
     if (r->embeds) n += (size_t)a->n_choices * a->model->info.n_embedding * 12;
     return n;
 }
@@ -236,6 +242,7 @@ void choice_end(choice *ch, protocol_end end)
     if (ch->ended) return;
     ch->ended = true;
     a->n_ended++;
+    if (end == PROTOCOL_END_GUARDED) answer_digest_void(ch, "the watchdog ended the answer");
     count_used(ch, end);
     if (a->finished) return;
     protocol_usage usage = usage_of(&ch->usage);
@@ -340,6 +347,7 @@ static void drop_prompts(answer *a)
 {
     for (uint32_t i = 0; a->choices && i < a->n_choices; i++) {
         answer_watchdog_close(&a->choices[i]);
+        answer_digest_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
         memory_free(a->choices[i].said);
         bytes_free(&a->choices[i].unread);

@@ -2,6 +2,7 @@
 #include "server/source_engine.h"
 
 #include "protocol/steer.h"
+#include "server/answer_digest.h"
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
@@ -156,6 +157,7 @@ static void choice_step(choice *ch, const cerium_event *event)
 {
     if (!ch->first_ns) ch->first_ns = clock_ns();
     if (ch->ended || ch->ends_thought || answer_watchdog_turns(ch)) return;
+    answer_digest_step(ch, &event->step);
     take_step(ch, event);
     look_at_thought(ch, event);
 }
@@ -185,6 +187,7 @@ static int say_end_of_thought(choice *ch)
     protocol_error e;
     ch->ends_thought = false;
     ch->n_thoughts++;
+    answer_digest_void(ch, "its thought was ended by a budget");
     if (ch->script) RETURN_IF(choice_skip_thought(ch, words));
     RETURN_IF(prompts_tokenize(a->model, words, CERIUM_TOKENIZE_SPECIAL | CERIUM_TOKENIZE_WITHIN,
                                &tokens, &n, &e));
@@ -261,6 +264,7 @@ static bool choice_goes_on(choice *ch, protocol_end *end)
             cerium_guide guide;
             cerium_error err;
             cerium_request request = request_for(ch, &sampling, &guide);
+            answer_digest_void(ch, "the watchdog had lines written again");
             if (answer_watchdog_again(ch, &request, &status))
                 status = cerium_session_start(ch->session, &request, &err);
             else if (!status) {
@@ -369,6 +373,7 @@ int source_engine_start(choice *ch)
     cerium_guide guide;
     cerium_request request = request_for(ch, &sampling, &guide);
     if (!status) status = answer_watchdog_open(ch);
+    if (!status) status = answer_digest_open(ch);
     if (!status && r->ends_hole) {
         const uint32_t i = ch->index / r->n_choices;
         const view before = i < r->n_prompts

@@ -162,6 +162,7 @@ struct choice {
     uint32_t n_thought, n_thoughts; /* tokens of thoughts, and those that were ended */
     bytes unread;               /* where thoughts have a budget: what the watch holds back */
     struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
+    struct answer_digest *digest;     /* of its tokens; NULL: none is wanted, or not begun */
     infill_stop stop;                 /* where the text of infill ends */
     bytes unsure;               /* text that waits for its end, where min_confidence is asked */
     bool held_back;             /* and was then not told */

@@ -1,0 +1,48 @@
+/* record.h - a recorded answer: what was asked of which model, what came, and its digest.
+ *
+ * `cerium run --record` writes one to a file, answers of the server carry them in usage, and
+ * `cerium verify` reads both. */
+#ifndef PROTOCOL_RECORD_H
+#define PROTOCOL_RECORD_H
+
+#include "base/base.h"
+#include "base/memory.h"
+
+enum {
+    RECORD_BYTES_MAX = 256 << 20,
+    RECORD_SHA_DIGITS = 64,
+    RECORD_TOKENS_MAX = 1 << 20,
+    RECORD_DIGEST_DIGITS = 2 * CERIUM_DIGEST_BYTES,
+};
+
+typedef struct {
+    char sha256[RECORD_SHA_DIGITS + 1]; /* of the model's file; "": not said, */
+    uint64_t fingerprint;               /* but this is: cerium_engine_info.fingerprint */
+    char kv_type[8];
+    bool exact;
+    int32_t *prompt, *tokens;           /* [n_prompt], [n_tokens]; of one that was read, owned */
+    size_t n_prompt, n_tokens;
+    uint64_t *marks;                    /* [n_tokens] cerium_step.digests; as they are */
+    cerium_sampling sampling;           /* without stops: they chose no token; and no biases */
+    char heal_prefix[CERIUM_HEAL_PREFIX_MAX];
+    size_t n_heal;
+    unsigned char digest[CERIUM_DIGEST_BYTES];
+} record;
+
+/* "9f86d0..." of CERIUM_DIGEST_BYTES. */
+void record_digest_text(const unsigned char *digest, char out[RECORD_DIGEST_DIGITS + 1]);
+/* Append it to *out as JSON, with the answer's text where it has one. */
+CERIUM_CHECKED int record_write(const record *r, view text, bytes *out);
+
+typedef struct {
+    record *all; /* [n] owned */
+    size_t n;
+} record_list;
+
+/* A record, or an answer of the server with one for each choice: bytes from outside; fuzzed.
+ *   *wrong: on error one line, a static string, why it is none
+ * CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int record_read(record_list *out, view text, const char **wrong);
+void record_list_free(record_list *list);
+
+#endif

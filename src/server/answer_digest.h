@@ -1,0 +1,24 @@
+/* answer_digest.h - `cerium_digest`: what of an answer's choices proves how they were computed.
+ *
+ * A choice has one where every token of it was drawn in one run of the engine, and the client got
+ * what was drawn; else the answer says why it has none. */
+#ifndef SERVER_ANSWER_DIGEST_H
+#define SERVER_ANSWER_DIGEST_H
+
+#include "server/state.h"
+
+/* Its session is open; nothing to do for requests that want none.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int answer_digest_open(choice *ch);
+/* A token came of the engine. */
+void answer_digest_step(choice *ch, const cerium_step *step);
+/* It has none, for this reason, static text; the last one counts. */
+void answer_digest_void(choice *ch, const char *why);
+void answer_digest_close(choice *ch);
+
+/* All choices ended: the writer gets what they have.  On a thread or on the loop.
+ * CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
+CERIUM_CHECKED int answer_digests_tell(answer *a);
+/* About how many bytes that is. */
+size_t answer_digest_bytes(const choice *ch);
+
+#endif
