@@ -171,7 +171,7 @@ REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 GOLDENS   = $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(SHORT) $(RANDOM) $(FAMILIES)'
 ENGINES   = $(filter-out %_simulation,$(ENGINE)) '$O/engine_simulation $(SHORT)'
 # Some run side by side: those that take long come first.
-SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(ENGINES) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
 
 # A unit test links the folders that it includes and those below them, and so shows that they stand
 # without the others.  With some folders come objects that are not of src/.

@@ -251,12 +251,12 @@ static void take_events(session *x, uint32_t call)
 {
     bytes *b = &x->calls[call].events;
     size_t at = 0;
-    for (const char *end; (end = memchr(b->ptr + at, '\n', b->len - at));) {
+    for (const char *end; at < b->len && (end = memchr(b->ptr + at, '\n', b->len - at));) {
         size_t n = (size_t)(end - (b->ptr + at));
         take_event(x, call, (view){b->ptr + at, n});
         at += n + 1;
     }
-    memmove(b->ptr, b->ptr + at, b->len - at);
+    if (at) memmove(b->ptr, b->ptr + at, b->len - at);
     b->len -= at;
 }
 
@@ -349,7 +349,8 @@ static const char *begin_call(void *user, uint32_t call, const char *tool, const
 static void take_lines(session *x)
 {
     size_t at = 0;
-    for (const char *end; !x->ended && (end = memchr(x->in.ptr + at, '\n', x->in.len - at));) {
+    for (const char *end; !x->ended && at < x->in.len &&
+                          (end = memchr(x->in.ptr + at, '\n', x->in.len - at));) {
         view line = {x->in.ptr + at, (size_t)(end - (x->in.ptr + at))};
         at += line.len + 1;
         if (line.len && line.ptr[line.len - 1] == '\r') line.len--;
@@ -357,7 +358,7 @@ static void take_lines(session *x)
         else if (line.len) mcp_server_take(x->server, line);
         x->skips = false;
     }
-    memmove(x->in.ptr, x->in.ptr + at, x->in.len - at);
+    if (at) memmove(x->in.ptr, x->in.ptr + at, x->in.len - at);
     x->in.len -= at;
 }
 

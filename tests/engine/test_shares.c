@@ -5,12 +5,13 @@
 
 #include "engine/scheduler.h"
 
-enum { MANY = 63, LONG = 150, PIECE = 64 };
+enum { MANY = 63, LONG = 150, MOST = 400, PIECE = 64 };
 
 /* Compute-bound cores: a row more costs a quarter of what a pass costs at least. */
 static const double PASS_NS = 400e3, ROW_NS = 100e3;
 
 static scheduler *sched;
+static job crowd[MANY], one, alone;
 static double now_ns;   /* simulated */
 static double pass_ns;  /* the longest since it was set to 0 */
 static uint32_t n_rows; /* of the last pass */
@@ -36,7 +37,9 @@ static void open_job(job *j, uint64_t tenant, uint64_t client, uint32_t n_prompt
     const cerium_session_config config = {.tenant = tenant, .client = client,
                                           .no_speculation = true};
     *j = (job){.n_new = n_new, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
-    make_prompt(j, n_prompt, 0, 0, n_prompt);
+    /* No two of the crowd say the same: they would share rows. */
+    uint32_t own = j >= crowd && j < crowd + MANY ? 1000 * (uint32_t)(j - crowd + 1) : 0;
+    make_prompt(j, n_prompt, 0, 0, n_prompt + own);
     TEST_CHECK_THAT(cerium_session_open(&j->session, engine, &config, &err) == 0, "%s",
                     err.message);
     start(j);
@@ -67,7 +70,14 @@ static uint32_t tokens_of(const job *jobs, uint32_t n)
     return all;
 }
 
-static job crowd[MANY], one, alone;
+/* Is each past its prompt, whose rows give no tokens? */
+static bool all_talk(const job *jobs, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!jobs[i].n_tokens) return false;
+    return true;
+}
+
 static double alone_first_ns, alone_ns; /* to its first token, and from there on */
 
 /* Until its answer is there: simulated nanoseconds to the first token, and from there on. */
@@ -93,19 +103,19 @@ static void test_alone(void)
     close_jobs(&one, 1);
 }
 
-/* The first token is not later than twice as late as alone, nor is the last one, but for a pass
- * that the other key had begun. */
+/* The first token is not later than twice as late as alone, nor is the last one, but for a pass of
+ * the other key: what that had not used yet when this one came. */
 static void check_half(double first_ns, double rest_ns)
 {
     double all = first_ns + rest_ns, all_alone = alone_first_ns + alone_ns;
-    TEST_CHECK_THAT(first_ns <= 2 * alone_first_ns, "%.0f %.0f", first_ns, alone_first_ns);
+    TEST_CHECK_THAT(first_ns <= 2 * alone_first_ns + cost_of(MANY), "%.0f %.0f", first_ns, alone_first_ns);
     TEST_CHECK_THAT(all <= 2 * all_alone + cost_of(MANY), "%.0f %.0f", all, all_alone);
 }
 
 static void start_crowd(uint64_t tenant, uint32_t n_prompt)
 {
-    for (uint32_t i = 0; i < MANY; i++) open_job(&crowd[i], tenant, 0, n_prompt + i % 7, LONG);
-    while (tokens_of(crowd, MANY) < MANY) turn(crowd, MANY);
+    for (uint32_t i = 0; i < MANY; i++) open_job(&crowd[i], tenant, 0, n_prompt + i % 7, MOST);
+    while (!all_talk(crowd, MANY)) turn(crowd, MANY);
     while (n_rows < MANY) turn(crowd, MANY);
 }
 
