@@ -270,8 +270,10 @@ static void plan_gpt_oss(planner *p, uint32_t i)
     plan_fused(p, i, "down_proj", "down", 1, 0, c->n_embd, c->n_ff_expert);
 }
 
-/* GLM: dense layers first, then experts and those that every row takes. */
-static void plan_glm(planner *p, uint32_t i, const char *const names[3])
+/* GLM and Laguna: dense layers first, then experts and those that every row takes: gate, up and
+ * down of these. */
+static void plan_dense_first(planner *p, uint32_t i, const char *const names[3],
+                             const char *const shared[3])
 {
     const convert_config *c = p->c;
     const uint64_t n_ff = c->n_ff_shared, e = c->n_embd;
@@ -280,29 +282,13 @@ static void plan_glm(planner *p, uint32_t i, const char *const names[3])
         return;
     }
     plan_experts(p, i, "mlp", names);
-    plain(p, i, "mlp.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0, false);
-    if (!n_ff) return;
-    plain(p, i, "mlp.shared_experts.gate_proj.weight", "ffn_gate_shexp.weight", n_ff, e, false);
-    plain(p, i, "mlp.shared_experts.up_proj.weight", "ffn_up_shexp.weight", n_ff, e, false);
-    plain(p, i, "mlp.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e, n_ff, false);
-}
-
-/* Laguna: the first layers dense, then experts beside one that every row takes. */
-static void plan_laguna(planner *p, uint32_t i, const char *const names[3])
-{
-    const convert_config *c = p->c;
-    const uint64_t n_ff = c->n_ff_shared, e = c->n_embd;
-    if (i < c->n_dense) {
-        plan_ffn(p, i);
-        return;
-    }
-    plan_experts(p, i, "mlp", names);
-    const char *bias = "mlp.experts.e_score_correction_bias";
+    const char *bias = "mlp.experts.e_score_correction_bias"; /* of Laguna */
     if (!find(p, i, bias)) bias = "mlp.gate.e_score_correction_bias";
     plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
-    plain(p, i, "mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", n_ff, e, false);
-    plain(p, i, "mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", n_ff, e, false);
-    plain(p, i, "mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", e, n_ff, false);
+    if (!n_ff) return;
+    plain(p, i, shared[0], "ffn_gate_shexp.weight", n_ff, e, false);
+    plain(p, i, shared[1], "ffn_up_shexp.weight", n_ff, e, false);
+    plain(p, i, shared[2], "ffn_down_shexp.weight", e, n_ff, false);
 }
 
 /* Gemma 4: experts beside the feed-forward, and an input for each layer. */
@@ -454,13 +440,19 @@ static void plan_feed_forward(planner *p, uint32_t i)
 {
     static const char *const projections[3] = {"gate_proj", "up_proj", "down_proj"};
     static const char *const numbers[3] = {"w1", "w3", "w2"};
+    static const char *const expert[3] = {"mlp.shared_expert.gate_proj.weight",
+                                          "mlp.shared_expert.up_proj.weight",
+                                          "mlp.shared_expert.down_proj.weight"};
+    static const char *const experts[3] = {"mlp.shared_experts.gate_proj.weight",
+                                           "mlp.shared_experts.up_proj.weight",
+                                           "mlp.shared_experts.down_proj.weight"};
     switch (p->c->arch) {
     case CONVERT_QWEN3MOE:
     case CONVERT_MELLUM: plan_experts(p, i, "mlp", projections); break;
     case CONVERT_GPT_OSS: plan_gpt_oss(p, i); break;
     case CONVERT_GEMMA4: plan_gemma4(p, i); break;
-    case CONVERT_LAGUNA: plan_laguna(p, i, projections); break;
-    case CONVERT_GLM4MOE: plan_glm(p, i, projections); break;
+    case CONVERT_LAGUNA: plan_dense_first(p, i, projections, expert); break;
+    case CONVERT_GLM4MOE: plan_dense_first(p, i, projections, experts); break;
     case CONVERT_GRANITEMOE: plan_granite(p, i); break;
     case CONVERT_MINIMAX_M2:
         plan_experts(p, i, "block_sparse_moe", numbers);

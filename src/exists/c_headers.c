@@ -144,11 +144,11 @@ void c_headers(folders *f, const char *root)
     add_folder(&w, root);
     bool fetched = read_builds(&w, root);
     read_folders(&w);
+    const bool whole = !b->status; /* else what was not seen may be there */
     if (b->status == CERIUM_ERR_CAPACITY) b->status = CERIUM_OK;
     bool system = names_find(b, 0, VIEW("cstdio.h")) != NAMES_NONE &&
                   names_find(b, 0, VIEW("cstddef.h")) != NAMES_NONE;
-    bool whole = f->n_files < FOLDERS_FILES_MAX;
-    if (system && whole && !fetched && !b->status)
+    if (system && whole && !fetched)
         (void)names_module(b, VIEW("c!"), SCOPE_OPEN, VIEW("c!"));
     bytes_free(&w.todo);
 }

@@ -127,33 +127,27 @@ static bool is_slip(view wrong, view right)
 
 typedef struct {
     view name;
+    bool (*is)(view name, view known);
     bool found;
 } wanted;
 
-static bool is_it(void *user, view name)
+static bool look(void *user, view known)
 {
     wanted *w = user;
-    w->found = view_equal(w->name, name);
+    w->found = w->is(w->name, known);
     return !w->found;
 }
 
-bool known_has(char letter, view name)
+static bool is_like_one(char letter, view name, bool (*is)(view name, view known))
 {
-    wanted w = {name, false};
-    known_each(letter, is_it, &w);
+    wanted w = {name, is, false};
+    known_each(letter, look, &w);
     return w.found;
 }
 
-static bool slips(void *user, view name)
-{
-    wanted *w = user;
-    w->found = is_slip(w->name, name);
-    return !w->found;
-}
+bool known_has(char letter, view name) { return is_like_one(letter, name, view_equal); }
 
 bool known_is_slip(char letter, view name)
 {
-    wanted w = {name, false};
-    if (!known_has(letter, name)) known_each(letter, slips, &w);
-    return w.found;
+    return !known_has(letter, name) && is_like_one(letter, name, is_slip);
 }

@@ -108,7 +108,8 @@ static void test_alone(void)
 static void check_half(double first_ns, double rest_ns)
 {
     double all = first_ns + rest_ns, all_alone = alone_first_ns + alone_ns;
-    TEST_CHECK_THAT(first_ns <= 2 * alone_first_ns + cost_of(MANY), "%.0f %.0f", first_ns, alone_first_ns);
+    TEST_CHECK_THAT(first_ns <= 2 * alone_first_ns + cost_of(MANY),
+                    "%.0f %.0f", first_ns, alone_first_ns);
     TEST_CHECK_THAT(all <= 2 * all_alone + cost_of(MANY), "%.0f %.0f", all, all_alone);
 }
 
