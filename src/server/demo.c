@@ -48,6 +48,7 @@ struct demo {
     server *s;
     pthread_t thread;
     BIO *wire;
+    bool quiets;    /* on a terminal no event of the log stands within the text */
     _Atomic int fd; /* of the wire; -1 = none: who ends the demo shuts it down */
     const char *asked; /* text of the place that was asked last */
     uint32_t n_places; /* of places[] that were asked */
@@ -292,6 +293,7 @@ static void *run(void *arg)
     SSL_CTX_free(context);
     if (!reached && !atomic_load(&d->closing))
         log_event(LOG_WARNING, "demo", "reason=\"the server does not reach itself\"");
+    if (d->quiets) log_open(LOG_INFO);
     if (!atomic_load(&d->closing)) print_next_step(d);
     return NULL;
 }
@@ -303,7 +305,10 @@ void demo_start(server *s)
     d->s = s;
     d->blanks.max = MESSAGE_BYTES_MAX;
     atomic_store(&d->fd, -1);
+    d->quiets = !s->config.quiet && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
+    if (d->quiets) log_open(LOG_WARNING);
     if (thread_start(&d->thread, run, d)) {
+        if (d->quiets) log_open(LOG_INFO);
         log_event(LOG_WARNING, "demo", "reason=\"no thread\"");
         memory_free(d);
         return;

@@ -1,12 +1,13 @@
 /* log.c - structured lines on standard error. */
 #include "server/log.h"
 
+#include <stdatomic.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-static log_level least_level = LOG_INFO;
+static _Atomic log_level least_level = LOG_INFO;
 
-void log_open(log_level least) { least_level = least; }
+void log_open(log_level least) { atomic_store(&least_level, least); }
 
 void log_event(log_level level, const char *event, const char *format, ...)
 {
@@ -14,7 +15,7 @@ void log_event(log_level level, const char *event, const char *format, ...)
     char line[4096];
     struct timeval now;
     struct tm utc;
-    if (level < least_level) return;
+    if (level < atomic_load(&least_level)) return;
     gettimeofday(&now, NULL);
     gmtime_r(&now.tv_sec, &utc);
     size_t n = strftime(line, sizeof line, "time=%Y-%m-%dT%H:%M:%S", &utc);

@@ -9,7 +9,7 @@
 
 typedef enum { LOG_INFO = 0, LOG_WARNING = 1, LOG_ERROR = 2 } log_level;
 
-/* The least level that is written; process-wide, set before threads start. */
+/* The least level that is written; process-wide, any thread. */
 void log_open(log_level least);
 
 /* event: a word; format: more pairs, "route=%s status=%d".  Written at once, as one write. */

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -133,6 +134,31 @@ def complete(socket, place, **fields):
         said += event.get("delta", "")
 
 
+def check_terminal(report):
+    """On a terminal the log and the text share one screen."""
+    port, command = serve(make_run_text())
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT)
+    os.close(theirs)
+    seen = b""
+    try:
+        with report.check("on a terminal no event of the log stands within the text"):
+            while b"here stops cerium." not in seen:
+                seen += os.read(ours, 4096)
+            text = seen[seen.index(make_run_text()[:10].encode()):]
+            assert b"tokens/s" in text and b"event=" not in text, text
+        with report.check("and afterwards requests are logged"):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            connection.request("GET", "/nowhere")
+            connection.getresponse().read()
+            while b"path=\"/nowhere\"" not in seen:
+                seen += os.read(ours, 4096)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        os.close(ours)
+
+
 def check_unasked(report):
     """What nobody asked for is shown when it is probably right."""
     with Server() as server, RawSocket(server.port, timeout=60) as socket:
@@ -167,6 +193,7 @@ def main():
     report = Report("the first completion")
     check_bundled(report)
     check_others(report)
+    check_terminal(report)
     check_unasked(report)
     report.end()
 
