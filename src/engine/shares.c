@@ -87,7 +87,7 @@ static double own_ns(const time_share *x, const cost_model *cost)
     return alone ? cost_estimate(cost, alone) * x->rows / alone : 0;
 }
 
-/* The class's virtual time as its next pass begins. */
+/* The class's virtual time as this pass began; before its time is charged. */
 static void move_on(time_shares *s, uint32_t class_, double pass_ns)
 {
     uint32_t n_keys = 0;
@@ -106,13 +106,13 @@ static void move_on(time_shares *s, uint32_t class_, double pass_ns)
 void shares_charge(time_shares *s, uint32_t n_rows, const cost_model *cost)
 {
     double all_ns = 0, class_ns[CERIUM_CLASSES] = {0};
-    for (uint32_t i = 0; i < s->n; i++) all_ns += own_ns(&s->of[i], cost);
-    if (all_ns <= 0) return;
-    const double pass_ns = cost_estimate(cost, n_rows);
     for (uint32_t i = 0; i < s->n; i++) {
-        double ns = pass_ns * own_ns(&s->of[i], cost) / all_ns;
+        double ns = own_ns(&s->of[i], cost);
         class_ns[s->of[i].class_] += ns;
-        s->of[i].ns += ns;
+        all_ns += ns;
     }
-    for (uint32_t i = 0; i < CERIUM_CLASSES; i++) move_on(s, i, class_ns[i]);
+    if (all_ns <= 0) return;
+    const double scale = cost_estimate(cost, n_rows) / all_ns;
+    for (uint32_t i = 0; i < CERIUM_CLASSES; i++) move_on(s, i, scale * class_ns[i]);
+    for (uint32_t i = 0; i < s->n; i++) s->of[i].ns += scale * own_ns(&s->of[i], cost);
 }
