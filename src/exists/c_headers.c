@@ -11,6 +11,7 @@ enum { SUFFIXES_MAX = 6, BUILD_BYTES_MAX = 4 << 20 };
 typedef struct {
     folders *f;
     bytes todo; /* NUL-terminated paths */
+    bool own;   /* below the workspace */
 } walk;
 
 static void add_folder(walk *w, const char *path)
@@ -47,6 +48,14 @@ static void add_header(walk *w, const char *path)
     }
 }
 
+/* A folder of the workspace: headers in it come and go. */
+static void add_own(walk *w, const char *name)
+{
+    char mark[300];
+    int n = snprintf(mark, sizeof mark, "h%s", name);
+    if (n < (int)sizeof mark) names_add(w->f->b, 0, (view){mark, (size_t)n}, NAME_VALUE, 0);
+}
+
 static bool is_passed_over(const char *name)
 {
     return name[0] == '.' || !strcmp(name, "node_modules") || !strcmp(name, "site-packages");
@@ -68,7 +77,9 @@ static void read_folders(walk *w)
             folder_kind kind = strrchr(name, '.') && is_header(name) ? FOLDERS_FILE
                                                                      : folder_kind_of(path);
             if (kind == FOLDERS_FILE && is_header(name)) add_header(w, path);
-            if (kind == FOLDERS_FOLDER && !is_passed_over(name)) add_folder(w, path);
+            if (kind != FOLDERS_FOLDER || is_passed_over(name)) continue;
+            add_folder(w, path);
+            if (w->own) add_own(w, name);
         }
         folder_close(&list);
     }
@@ -141,8 +152,11 @@ void c_headers(folders *f, const char *root)
     for (size_t i = 0; i < ARRAY_LEN(tops); i++)
         if (folder_kind_of(tops[i]) == FOLDERS_FOLDER) add_folder(&w, tops[i]);
     add_compilers(&w);
-    add_folder(&w, root);
     bool fetched = read_builds(&w, root);
+    read_folders(&w);
+    w.todo.len = 0;
+    w.own = true;
+    add_folder(&w, root);
     read_folders(&w);
     const bool whole = !b->status; /* else what was not seen may be there */
     if (b->status == CERIUM_ERR_CAPACITY) b->status = CERIUM_OK;

@@ -72,7 +72,10 @@ static void see_languages(layout *l, const folder_list *list)
         const char *dot = strrchr(folder_name(list, i), '.');
         l->has_go |= dot && (!strcmp(dot, ".go") || !strcmp(folder_name(list, i), "go.mod"));
         l->has_java |= dot && (!strcmp(dot, ".java") || !strcmp(dot, ".gradle") ||
+                               !strcmp(folder_name(list, i), "build.gradle.kts") ||
                                !strcmp(folder_name(list, i), "pom.xml"));
+        l->has_c |= !strcmp(folder_name(list, i), "CMakeLists.txt") ||
+                    !strcmp(folder_name(list, i), "meson.build");
         for (size_t k = 0; dot && k < ARRAY_LEN(c); k++) l->has_c |= !strcmp(dot, c[k]);
     }
 }
@@ -127,6 +130,18 @@ static uint64_t hash_folder(folders *f, const char *path, uint64_t seed)
     return seed;
 }
 
+static bool find_go(const layout *l, char path[4096])
+{
+    static const char *const names_[] = {"go", NULL};
+    return l->has_go && listing_find("/usr/local/go/bin", names_, l->root, path);
+}
+
+static bool find_java(const layout *l, char path[4096])
+{
+    static const char *const names_[] = {"java", NULL};
+    return l->has_java && listing_find(NULL, names_, l->root, path);
+}
+
 static uint64_t hash_layout(const layout *l, folders *f)
 {
     static const char *const files[] = {"package.json", "package-lock.json", "yarn.lock",
@@ -143,6 +158,10 @@ static uint64_t hash_layout(const layout *l, folders *f)
         if (!l->places[i].is_python && folder_join(path, l->places[i].path, "node_modules"))
             hash = hash_folder(f, path, hash);
     }
+    if (find_go(l, path)) hash = hash_path(path, hash);
+    if (find_java(l, path)) hash = hash_path(path, hash);
+    if (l->has_c) /* what is installed brings a file or a folder here, or one level below */
+        hash = hash_folder(f, "/usr/local/include", hash_folder(f, "/usr/include", hash));
     return hash ? hash : 1;
 }
 
@@ -196,26 +215,13 @@ static void read_node(folders *f, const layout *l, cerium_error *err)
     }
 }
 
-static void read_go(folders *f, const layout *l)
-{
-    static const char *const names_[] = {"go", NULL};
-    char path[4096];
-    if (listing_find("/usr/local/go/bin", names_, l->root, path)) go_modules(f, path, l->root);
-}
-
-static void read_java(folders *f, const layout *l)
-{
-    static const char *const names_[] = {"java", NULL};
-    char path[4096];
-    if (listing_find(NULL, names_, l->root, path)) java_classes(f->b, path);
-}
-
 static void read_layout(folders *f, const layout *l, cerium_error *err)
 {
+    char path[4096];
     read_python(f, l, err);
     if (!f->b->status) read_node(f, l, err);
-    if (!f->b->status && l->has_go) read_go(f, l);
-    if (!f->b->status && l->has_java) read_java(f, l);
+    if (!f->b->status && find_go(l, path)) go_modules(f, path, l->root);
+    if (!f->b->status && find_java(l, path)) java_classes(f->b, path);
     if (!f->b->status && l->has_c) c_headers(f, l->root);
     if (!f->b->status) workspace_modules(f, l->root);
     for (uint32_t i = 0; i < l->n && !f->b->status; i++) manifests_read(f, l->places[i].path);

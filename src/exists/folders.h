@@ -53,7 +53,8 @@ void python_library(folders *f, const char *path);
 /* Names of the library that other platforms have. */
 void python_platforms(name_table *b);
 /* Headers of C and C++ that the system and the workspace have: "cPATH" for each path below any
- * folder by which a compiler could find it; "c!" where the system has the C library's. */
+ * folder by which a compiler could find it; "hNAME" for each folder of the workspace; "c!" where
+ * the system has the C library's. */
 void c_headers(folders *f, const char *root);
 /* Packages below PATH/node_modules. */
 void node_folder(folders *f, const char *path);

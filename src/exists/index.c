@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-enum { INDEX_VERSION = 1, WALK_MAX = 64, SOFT = 1u << 31 };
+enum { INDEX_VERSION = 2, WALK_MAX = 64, SOFT = 1u << 31 };
 
 typedef struct {
     char magic[8];

@@ -57,6 +57,17 @@ static bool is_include_guard(const uses_call *c, uint32_t i)
     return false;
 }
 
+/* <net/buffer.h> where the workspace has a folder net: it may be written next. */
+static bool is_own(const uses_call *c, view path)
+{
+    char name[300];
+    index_name found;
+    const char *slash = memchr(path.ptr, '/', path.len);
+    int n = slash ? snprintf(name, sizeof name, "h%.*s", (int)(slash - path.ptr), path.ptr) : 0;
+    return n > 0 && n < (int)sizeof name &&
+           index_find(c->x, 0, (view){name, (size_t)n}, &found) == INDEX_THERE;
+}
+
 static void read_include(uses_call *c, uint32_t i)
 {
     uint32_t stop = i + 1;
@@ -71,7 +82,8 @@ static void read_include(uses_call *c, uint32_t i)
                  n < (int)sizeof name && !memchr(path.ptr, '\\', path.len) &&
                  !memmem(path.ptr, path.len, "..", 2) && !is_of_host(path);
     if (!known || index_find(c->x, 0, (view){name, (size_t)n}, &found) != INDEX_NOT) return;
-    uses_report(c, EXISTS_IMPORT, NAMES_NONE, i, stop, (view){NULL, 0}, path);
+    if (!is_own(c, path))
+        uses_report(c, EXISTS_IMPORT, NAMES_NONE, i, stop, (view){NULL, 0}, path);
 }
 
 void uses_c(uses_call *c)

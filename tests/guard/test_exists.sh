@@ -47,6 +47,9 @@ cat >a.c <<'END'
 END
 mkdir -p src/deep && : >src/deep/own.h
 check "headers" tells 1 "./a.c:2: there is no header sys/sokcet.h here"
+printf '#include <deep/next.h>\n' >c.c
+check "a header in a folder of one's own may come next" tells 1 "./a.c:2:"
+rm c.c
 mkdir "$work/apart" && : >"$work/apart/apart.h"
 printf '#include <apart.h>\n' >b.c
 check "a header that no folder has" tells 1 "./a.c:2:" "./b.c:1: there is no header apart.h here"
