@@ -414,6 +414,13 @@ static void take_with_state(kv_sequence *seq, path p, bool own)
     }
 }
 
+/* What is taken up to its very end is asked for again: its state stays, even if it was another's in
+ * passing. */
+static void keep_end(kv_sequence *seq, uint32_t n)
+{
+    if (seq->n_tokens == n) kv_sequence_show_state(seq, seq->state, n, false);
+}
+
 /* Hold no more tokens than a state is known for. */
 static void cut_to_state(kv_sequence *seq)
 {
@@ -458,6 +465,7 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         uint32_t near = kv_tree_near(pool, seq->tenant, parent, tokens + at, n - at, &n_near);
         if (n_near <= n_same || !kv_block_has_pages(pool, near)) {
             kv_sequence_drop(seq, n_own + 1);
+            if (has_states) keep_end(seq, n);
             return seq->n_tokens;
         }
     }
@@ -468,7 +476,7 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
         take_with_state(seq, p, own);
     else
         take(seq, p);
-    if (has_states && seq->n_tokens == n) kv_sequence_show_state(seq, seq->state, n, false);
+    if (has_states) keep_end(seq, n);
     if (seq->n_tokens >= KERNEL_PAGE && !hides(seq, seq->n_tokens / KERNEL_PAGE - 1))
         kv_pool_tell(seq->pool, seq->blocks[seq->n_tokens / KERNEL_PAGE - 1], true);
     mark(seq, seq->n_tokens);
@@ -537,6 +545,7 @@ static uint32_t borrow_with_state(kv_sequence *seq, const kv_sequence *from, con
                                    n_same);
     if (state == KV_NONE || pool->states.all[state].n_tokens <= before) {
         take_with_state(seq, p, true);
+        keep_end(seq, n);
         return seq->n_tokens;
     }
     const uint32_t n_state = pool->states.all[state].n_tokens;
@@ -551,6 +560,7 @@ static uint32_t borrow_with_state(kv_sequence *seq, const kv_sequence *from, con
     }
     kv_state_let_go(pool, state);
     cut_to_state(seq);
+    keep_end(seq, n);
     return seq->n_tokens;
 }
 

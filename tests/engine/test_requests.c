@@ -61,8 +61,8 @@ static void test_many_at_once(void)
     for (int i = 0; i < 24; i++) {
         cerium_usage usage;
         cerium_session_usage(jobs[i].session, &usage);
-        TEST_CHECK_THAT(usage.reused_tokens == usage.prompt_tokens - 1, "%u of %u",
-                        usage.reused_tokens, usage.prompt_tokens);
+        TEST_CHECK_THAT(usage.reused_tokens == usage.prompt_tokens - 1, "%s, job %d: %u of %u",
+                        model_path, i, usage.reused_tokens, usage.prompt_tokens);
         TEST_CHECK(usage.reused_tokens + usage.computed_tokens == usage.prompt_tokens);
         TEST_CHECK(usage.new_tokens == jobs[i].n_tokens);
         TEST_CHECK(usage.duration_ns >= usage.first_token_ns && usage.first_token_ns > 0);

@@ -144,6 +144,30 @@ static void test_hidden(void)
     close_all(pool, seq, 2);
 }
 
+/* A state that another has in passing is kept by who asks for just these tokens: taken up from a
+ * block that the other still fills, from one that is full, or held before. */
+static void test_asked_again(void)
+{
+    static int32_t tokens[200];
+    static const uint32_t ends[] = {64, 68};
+    fill(tokens, 200, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t n = ends[i % 2];
+        kv_pool *pool = open_with_states(3, 0);
+        kv_sequence *seq[2] = {open_sequence(pool, 1), open_sequence(pool, 1)};
+        kv_sequence *asks = seq[i < 2];
+        TEST_CHECK(pass_over(seq[0], 1, tokens, 0, n, NULL, 0, true) == 0);
+        if (kv_sequence_adopt(asks, tokens, n) < n)
+            TEST_CHECK(kv_sequence_borrow(asks, seq[0], tokens, n) == n);
+        for (uint32_t k = 0; k < 2; k++)
+            if (kv_sequence_length(seq[k]) == n)
+                TEST_CHECK(pass_over(seq[k], 1, tokens, n, n + 3, NULL, 0, true) == 0);
+        uint32_t found = kv_sequence_adopt(asks, tokens, n);
+        TEST_CHECK_THAT(found == n && is_right(asks, 1, tokens), "%u of %u", found, n);
+        close_all(pool, seq, 2);
+    }
+}
+
 /* Everything at once, with as few states and blocks as can be, with plenty, and with a limit that
  * comes and goes. */
 static void test_at_random(void)
@@ -202,6 +226,7 @@ int main(void)
     TEST_RUN(test_found_where_kept);
     TEST_RUN(test_left_in_the_middle);
     TEST_RUN(test_hidden);
+    TEST_RUN(test_asked_again);
     TEST_RUN(test_at_random);
     return unit_report("states");
 }
