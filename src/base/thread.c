@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ static int create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void 
     return code;
 }
 
-int thread_start(pthread_t *out, void *(*run)(void *user), void *user)
+int thread_start(pthread_t *out, const char *name, void *(*run)(void *user), void *user)
 {
     pthread_attr_t attr;
     int code = pthread_attr_init(&attr);
@@ -65,6 +66,7 @@ int thread_start(pthread_t *out, void *(*run)(void *user), void *user)
     code = pthread_attr_setstacksize(&attr, THREAD_STACK_BYTES);
     if (!code) code = create(out, &attr, run, user);
     pthread_attr_destroy(&attr);
+    if (!code) (void)pthread_setname_np(*out, name);
     return code;
 }
 
@@ -80,6 +82,12 @@ bool thread_be_idle(void)
 {
     const struct sched_param none = {0};
     return pthread_setschedparam(pthread_self(), SCHED_IDLE, &none) == 0;
+}
+
+bool thread_be_nicer(int by)
+{
+    const id_t self = (id_t)syscall(SYS_gettid); /* Linux: niceness is a thread's own */
+    return setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + by) == 0;
 }
 
 uint64_t thread_clock_ns(void)

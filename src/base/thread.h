@@ -15,8 +15,10 @@ enum {
     THREAD_STACK_BYTES = 2 << 20,
 };
 
-/* pthread_create() with a stack of THREAD_STACK_BYTES; returns its error number, 0: it runs. */
-int thread_start(pthread_t *out, void *(*run)(void *user), void *user);
+/* pthread_create() with a stack of THREAD_STACK_BYTES; returns its error number, 0: it runs.  name:
+ * what `top -H` and debuggers show, at most 15 bytes.  The thread is joined: until then it is there
+ * to be named. */
+int thread_start(pthread_t *out, const char *name, void *(*run)(void *user), void *user);
 
 /* The processors that this process may use, one for each physical core first, then their
  * hyper-threads.  Returns how many were written; *n_cores of them are cores. */
@@ -28,6 +30,10 @@ bool thread_keep_to(const uint32_t *cpus, uint32_t n);
 /* The calling thread, and those that it starts from now on, run where no other thread wants the
  * processor.  Nothing leads back.  False when the system refuses; that is harmless. */
 bool thread_be_idle(void);
+
+/* Add to the calling thread's niceness (and to that of threads that it starts from now on): it gets
+ * less of a processor that others want, too.  False when the system refuses; that is harmless. */
+bool thread_be_nicer(int by);
 
 /* Processor time that the calling thread has had. */
 uint64_t thread_clock_ns(void);

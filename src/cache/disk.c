@@ -290,8 +290,8 @@ static int start(kv_disk *disk)
     disk->pool->listener = &listener;
     disk->pool->listener_user = disk;
     disk_warm_begin(disk);
-    disk->has_writer = thread_start(&disk->writer, disk_write, disk) == 0;
-    disk->has_reader = thread_start(&disk->reader, disk_read, disk) == 0;
+    disk->has_writer = thread_start(&disk->writer, "kv-write", disk_write, disk) == 0;
+    disk->has_reader = thread_start(&disk->reader, "kv-read", disk_read, disk) == 0;
     return disk->has_writer && disk->has_reader ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 

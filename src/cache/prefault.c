@@ -68,7 +68,7 @@ void kv_prefault_open(kv_pool *pool)
     }
     if (is_small) return;
     /* Without it pages get their memory as they are used. */
-    pool->has_prefault = thread_start(&pool->prefault, run, pool) == 0;
+    pool->has_prefault = thread_start(&pool->prefault, "prefault", run, pool) == 0;
 }
 
 void kv_prefault_close(kv_pool *pool)

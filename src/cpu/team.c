@@ -234,7 +234,7 @@ int team_open(team **out, uint32_t n_workers, cerium_error *err)
         w->t = t;
         w->index = i;
         atomic_store(&w->rank, i);
-        if (i > 0 && thread_start(&w->thread, worker_main, w)) {
+        if (i > 0 && thread_start(&w->thread, "compute", worker_main, w)) {
             team_close(&t);
             return error_set(err, CERIUM_ERR_MEMORY,
                              "cannot start compute thread %u of %u; try fewer with --threads", i,

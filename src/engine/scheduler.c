@@ -371,7 +371,7 @@ int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err)
 {
     scheduler *p = NULL;
     RETURN_IF(scheduler_make(&p, e, err));
-    p->has_thread = !thread_start(&p->thread, run, p);
+    p->has_thread = !thread_start(&p->thread, "scheduler", run, p);
     if (!p->has_thread) {
         scheduler_close(&p);
         return error_set(err, CERIUM_ERR_MEMORY, "no thread for requests");

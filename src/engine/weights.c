@@ -215,7 +215,7 @@ static void *load_idly(void *arg)
 static int load_beside(loading *l)
 {
     pthread_t thread;
-    if (thread_start(&thread, load_idly, l)) return CERIUM_ERR_MEMORY;
+    if (thread_start(&thread, "weights", load_idly, l)) return CERIUM_ERR_MEMORY;
     pthread_join(thread, NULL);
     return l->result;
 }

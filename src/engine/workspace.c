@@ -261,7 +261,7 @@ int workspace_open(workspace **out, const workspace_config *config, cerium_error
     w->user = config->user;
     int status = name_files(w, config, err);
     if (!status) {
-        w->has_thread = open_locks(w) && thread_start(&w->thread, run, w) == 0;
+        w->has_thread = open_locks(w) && thread_start(&w->thread, "workspace", run, w) == 0;
         if (!w->has_thread)
             status = error_set(err, CERIUM_ERR_MEMORY, "no memory or thread for a workspace");
     }

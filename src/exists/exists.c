@@ -110,7 +110,7 @@ int exists_open(exists **out, const exists_config *config, cerium_error *err)
     e->current = -1;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->asked, NULL);
-    if (!fits || thread_start(&e->thread, run, e)) {
+    if (!fits || thread_start(&e->thread, "exists", run, e)) {
         pthread_cond_destroy(&e->asked);
         pthread_mutex_destroy(&e->lock);
         memory_free(e);

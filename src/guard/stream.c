@@ -254,8 +254,9 @@ static bool is_blank(const char *text, uint32_t n)
 /* What is held may go.  whole: a logical line ended with it. */
 static void commit(guard_stream *s, bool whole)
 {
-    /* "# vulnerable", as the first line of a fence */
-    bool said = s->row == 0 && whole && !s->records && s->config.form != GUARD_CODE &&
+    /* "# vulnerable", as the first line of a fence.  In text no row begins: the first piece. */
+    bool is_first = s->language == GUARD_TEXT ? s->held == 0 : s->row == 0;
+    bool said = is_first && whole && !s->records && s->config.form != GUARD_CODE &&
                 !s->escaped && finding_is_comment((view){s->text, s->n});
     if (said && mark_says_bad((view){s->text, s->n})) s->soft = true;
     finding_note_allowed(s, (view){s->text + s->held, s->n - s->held});

@@ -163,11 +163,12 @@ bool mark_says_bad(view text)
                                         "change this", "replace this", "you have:", "old code",
                                         "existing code", "existing line", "current code",
                                         "current version", "old version", "is now:"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        size_t n = strlen(words[i]);
-        for (size_t at = 0; at + n <= text.len; at++)
-            if (!strncasecmp(text.ptr + at, words[i], n) &&
-                (at == 0 || !isalpha((unsigned char)text.ptr[at - 1])))
+    for (size_t at = 0; at < text.len; at++) {
+        if (at > 0 && isalpha((unsigned char)text.ptr[at - 1])) continue;
+        const char first = (char)tolower((unsigned char)text.ptr[at]);
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+            if (words[i][0] == first && strlen(words[i]) <= text.len - at &&
+                !strncasecmp(text.ptr + at, words[i], strlen(words[i])))
                 return true;
     }
     return false;

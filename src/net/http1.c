@@ -3,6 +3,7 @@
 #include "base/limits.h"
 
 #include <llhttp.h>
+#include <stdlib.h>
 #include <strings.h>
 
 enum {
@@ -237,13 +238,20 @@ uint32_t http_reader_fields(const http_reader *r, const char *name)
     return n;
 }
 
-/* uri-host [":" port] of RFC 3986, as far as characters go. */
+/* uri-host [":" port] of RFC 3986, as far as characters go; a port is one of TCP's. */
 static bool is_host(const char *text)
 {
-    const char *port = strrchr(text, ':');
-    if (port && !strchr(port, ']') && port[1 + strspn(port + 1, "0123456789")]) return false;
-    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                             "-._~%!$&'()*+;=:[]")] == 0;
+    static const char reg_name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                   "0123456789-._~%!$&'()*+;=:";
+    const bool is_literal = *text == '['; /* [::1] */
+    const char *at = text + is_literal;
+    size_t len = strspn(at, reg_name);
+    if (!is_literal) len = strcspn(at, ":") < len ? strcspn(at, ":") : len;
+    at += len;
+    if (is_literal && (!len || *at++ != ']')) return false;
+    if (!*at) return true;
+    const size_t n_digits = strspn(at + 1, "0123456789");
+    return *at == ':' && !at[1 + n_digits] && strtoul(at + 1, NULL, 10) <= 65535;
 }
 
 static int read_host(http_reader *r)

@@ -89,7 +89,7 @@ double bandwidth_read(size_t bytes_wanted, uint32_t n_threads, uint32_t n_runs)
                                     .cpu = cpus[started % n_cpus], .n_runs = n_runs,
                                     .n_threads = n_threads, .arrived = &arrived,
                                     .bytes_per_s = speeds[started]};
-        if (thread_start(&threads[started], read_runs, &readers[started])) break;
+        if (thread_start(&threads[started], "bandwidth", read_runs, &readers[started])) break;
     }
     /* The started threads would wait forever for the missing ones: release them. */
     if (started < n_threads) atomic_store(&arrived, UINT32_MAX / 2);

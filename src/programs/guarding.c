@@ -45,7 +45,7 @@ int guarding_open(guarding *g, const options *o, cerium_error *err)
                               "CERIUM_RULES, or give --guard off");
         return CERIUM_OK;
     }
-    g->reading = !thread_start(&g->thread, read_rules, g);
+    g->reading = !thread_start(&g->thread, "rules", read_rules, g);
     if (!g->reading) read_rules(g);
     return CERIUM_OK;
 }

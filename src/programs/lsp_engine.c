@@ -85,7 +85,7 @@ int lsp_engine_open(lsp_engine **out, const options *o, guarding *g, lsp_judge *
     e->guarding = g;
     e->judge = judge;
     e->bell = bell;
-    int code = thread_start(&e->thread, run_load, e);
+    int code = thread_start(&e->thread, "load", run_load, e);
     e->was_started = !code;
     *out = e;
     if (!code) return CERIUM_OK;

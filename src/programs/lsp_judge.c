@@ -129,7 +129,7 @@ int lsp_judge_open(lsp_judge **out, guarding *g, lsp_bell *bell, cerium_error *e
     j->bell = bell;
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->more, NULL);
-    int code = thread_start(&j->thread, serve, j);
+    int code = thread_start(&j->thread, "judge", serve, j);
     j->was_started = !code;
     *out = j;
     if (!code) return CERIUM_OK;

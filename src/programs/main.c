@@ -119,7 +119,7 @@ static int run_program(program_call *call)
     pthread_t thread;
     pthread_sigmask(SIG_SETMASK, NULL, &call->mask);
     bool is_small = !getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur < THREAD_STACK_BYTES;
-    if (is_small && !thread_start(&thread, call_program, call))
+    if (is_small && !thread_start(&thread, "cerium", call_program, call))
         pthread_join(thread, NULL);
     else
         call_program(call);

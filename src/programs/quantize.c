@@ -227,7 +227,8 @@ static void run_workers(quantize *q, slab *s, worker *workers)
     pthread_t threads[WORKERS_MAX];
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n_workers; i++) workers[i].s = s;
-    while (n + 1 < q->n_workers && !thread_start(&threads[n], make_rows, &workers[n + 1]))
+    while (n + 1 < q->n_workers &&
+           !thread_start(&threads[n], "quantize", make_rows, &workers[n + 1]))
         n++;
     make_rows(&workers[0]);
     for (uint32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);

@@ -301,7 +301,7 @@ static int scan_listed(scanning *s, guard_worker *worker, cerium_error *err)
     s->n = s->files.len / sizeof(file_scan);
     atomic_store(&s->next, 0);
     while (n_cores > 1 && n < n_cores && n < s->n &&
-           !thread_start(&threads[n], run_reader, s))
+           !thread_start(&threads[n], "scan", run_reader, s))
         n++;
     if (!n) read_files(s, worker, s->n);
     int status = tell_files(s, err);

@@ -168,7 +168,7 @@ int accounts_sync_start(accounts_sync *k, void (*wake)(void *user), void *user, 
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int code = thread_start(&k->thread, keep, k);
+    int code = thread_start(&k->thread, "accounts", keep, k);
     k->runs = code == 0;
     return code ? error_set(err, CERIUM_ERR_IO, "no thread for the store: %s", strerror(code))
                 : CERIUM_OK;

@@ -307,7 +307,7 @@ void demo_start(server *s)
     atomic_store(&d->fd, -1);
     d->quiets = !s->config.quiet && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO);
     if (d->quiets) log_open(LOG_WARNING);
-    if (thread_start(&d->thread, run, d)) {
+    if (thread_start(&d->thread, "demo", run, d)) {
         if (d->quiets) log_open(LOG_INFO);
         log_event(LOG_WARNING, "demo", "reason=\"no thread\"");
         memory_free(d);

@@ -359,8 +359,14 @@ static void take_head(connection *c)
         return;
     }
     c->deadline_ns = clock_ns() + c->s->config.body_s * UINT64_C(1000000000);
-    if (len && x->chunked && http_reader_field(c->reader, "expect"))
+    if (!len || !x->chunked || !http_reader_field(c->reader, "expect")) return;
+    if (x->route->methods) {
         connection_send(c, VIEW("HTTP/1.1 100 Continue\r\n\r\n"), (view){NULL, 0});
+        return;
+    }
+    c->closing = true; /* it asks whether to send a body to what takes none */
+    stream_pause(&c->io);
+    x->route->serve(c);
 }
 
 /* Count what came of the body.  False when there is no room for it. */

@@ -422,7 +422,7 @@ int upstreams_open(upstreams **out, const policy *p, void (*wake)(void *user), v
     for (; !status && u->n_peers < p->n_upstreams; u->n_peers++)
         status = open_peer(&u->peers[u->n_peers], &p->upstreams[u->n_peers], err);
     if (!status) {
-        int code = thread_start(&u->thread, serve, u);
+        int code = thread_start(&u->thread, "upstreams", serve, u);
         if (code) status = error_set(err, CERIUM_ERR_IO, "no thread for upstreams: %s",
                                      strerror(code));
         u->runs = !code;

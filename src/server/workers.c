@@ -7,7 +7,10 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
-enum { DONE_A_POLL = 64 }; /* before the loop sees to its connections again */
+enum {
+    DONE_A_POLL = 64, /* before the loop sees to its connections again */
+    NICER = 5,        /* a third of what a thread has that computes tokens */
+};
 
 enum { JOB_MADE = 0, JOB_WAITING, JOB_RUNNING, JOB_DROPPED, JOB_DONE };
 
@@ -140,6 +143,8 @@ static void *work(void *arg)
 {
     lane *l = arg;
     workers *w = l->w;
+    const bool takes_long = l != &w->lanes[WORKERS_SMALL] && l != &w->lanes[WORKERS_STORE];
+    if (takes_long) (void)thread_be_nicer(NICER); /* those whose tokens are computed feel it less */
     pthread_mutex_lock(&w->lock);
     for (;;) {
         while (!l->waiting.first && !w->stops) pthread_cond_wait(&l->changed, &w->lock);
@@ -170,10 +175,13 @@ static void *work(void *arg)
 
 static int open_lane(workers *w, int i, cerium_error *err)
 {
+    static const char *const names[] = {"work-small", "work-large", "work-compile", "work-store",
+                                        "work-models", "work-pulls"};
+    _Static_assert(ARRAY_LEN(names) == WORKERS_LANES, "each has a name");
     lane *l = &w->lanes[i];
     l->w = w;
     pthread_cond_init(&l->changed, NULL);
-    int code = thread_start(&l->thread, work, l);
+    int code = thread_start(&l->thread, names[i], work, l);
     if (!code) return CERIUM_OK;
     pthread_cond_destroy(&l->changed);
     return error_set(err, CERIUM_ERR_IO, "no thread for the server's work: %s", strerror(code));

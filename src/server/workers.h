@@ -5,7 +5,8 @@
  * called, and then to who made it again.  What is in it belongs to one side at a time.
  *
  * Each lane has a thread and a queue of its own, so that what takes long is only before its
- * like.  Within a lane clients take turns: who brings many jobs waits for them alone. */
+ * like; the threads where it does are nicer than others (thread_be_nicer()).  Within a lane clients
+ * take turns: who brings many jobs waits for them alone. */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 

@@ -32,12 +32,17 @@ ALONE_S = 30
 DRAIN_S = 5
 KEYS = ("honest", "hostile")
 GROWTH, GROWTH_KB = 1.10, 8192
+FLAT_S = 200  # what is shorter shows which prompts of 31 MB were there
 STREAMS = 64  # of the key that generates
 # Which others, for which part of --seconds, and the least rate beside them, of that alone.  Two
 # keys that compute have half of the time each (docs/decisions/0091).
 KINDS = (("transport", 0.25, 0.9), ("generating", 0.1, 0.45), ("all", 1, 0.45))
+# The clients and the transport have a processor, what computes has the others, as it is where there
+# are many: else whatever is sent to anybody is taken from the rate.
+CPUS = sorted(os.sched_getaffinity(0))
+THREADS = max(1, len(CPUS) - 1)
 MEMORY_KB_MAX = 1 << 20
-TOKENS = 200
+TOKENS = 1000  # some tenths of a second
 SCRIPT = [line(LONG, repeat=True, last="talk for long"),
           line(LONG, repeat=True, last="say much"),
           line("little", repeat=True, last="say little")]
@@ -129,16 +134,32 @@ class Keyed(Server):
 
     def __init__(self, *args):
         super().__init__(replay=SCRIPT, context=16384, key=KEYS[0], args=[
-            "--api-key", KEYS[1], "--drain", str(DRAIN_S), "--quiet", *args])
+            "--api-key", KEYS[1], "--drain", str(DRAIN_S), "--threads", str(THREADS), "--quiet",
+            *args])
+
+
+def keep_apart(server):
+    """Threads that compute on all processors but the last, which the others and we share."""
+    if len(CPUS) < 2:
+        return
+    tasks = "/proc/%d/task/" % server.process.pid
+    for task in os.listdir(tasks):
+        with open(tasks + task + "/comm") as f:
+            computes = f.read().strip() in ("scheduler", "compute")
+        os.sched_setaffinity(int(task), CPUS[:-1] if computes else CPUS[-1:])
+    os.sched_setaffinity(0, CPUS[-1:])
 
 
 @contextlib.contextmanager
 def crowd(args, server, seconds, kind="all"):
     """The hostile ones, at a lower priority: elsewhere they would have processors of their own."""
+    def steps_back():
+        os.nice(10)
+        os.sched_setaffinity(0, CPUS)
     process = subprocess.Popen(
         [args.clients, str(server.port), str(STREAMS if kind == "generating" else args.crowd),
          str(seconds), str(args.seed), KEYS[1], kind],
-        stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.nice(10))
+        stdout=subprocess.PIPE, text=True, preexec_fn=steps_back)
     try:
         yield process
     finally:
@@ -218,14 +239,17 @@ def beside_kind(report, args, server, alone, kind, seconds, least):
         assert ratio >= least, "%.2f of it" % ratio
     with report.check(kind + ": /health within 100 ms"):
         assert there["/health p99, ms"] <= 100, "%.1f ms" % there["/health p99, ms"]
-    with report.check(kind + ": memory is flat over the second half"):
-        assert last <= third * GROWTH + GROWTH_KB, "%d kB, then %d" % (third, last)
+    with report.check(kind + ": memory is flat over the second half, or it was short"):
+        assert last <= third * GROWTH + GROWTH_KB or seconds < FLAT_S, "%d kB, then %d" % (
+            third, last)
         assert max(memory.kb) < MEMORY_KB_MAX, "%d kB" % max(memory.kb)
     return True
 
 
 def long(report, args):
     with Keyed() as server:
+        Honest(server).run(1)  # whoever computes is there
+        keep_apart(server)
         before = Honest(server)
         before.run(ALONE_S)
         with report.check("nothing of the honest one is lost alone"):
@@ -236,7 +260,7 @@ def long(report, args):
                 return
         with crowd(args, server, 60):
             time.sleep(5)
-            obeys(report, server, DRAIN_S + 2)
+            obeys(report, server, DRAIN_S + 5)
 
 
 def main():

@@ -24,6 +24,16 @@ def get(headers):
     return GET + HOST + headers + b"\r\n"
 
 
+def host(name):
+    return GET + b"Host: " + name + b"\r\n\r\n"
+
+
+def expect(path):
+    """A head whose body waits to be asked for."""
+    return (b"POST " + path + b" HTTP/1.1\r\n" + HOST +
+            b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+
+
 def line(text):
     return text + b"\r\n" + HOST + b"\r\n"
 
@@ -170,6 +180,17 @@ ODD = {
     "Host with @": (b"GET /v1/models HTTP/1.1\r\nHost: a@localhost\r\n\r\n", [400, 403]),
     "Host with a path": (b"GET /v1/models HTTP/1.1\r\nHost: localhost/x\r\n\r\n", [400, 403]),
     "Host with a bad port": (b"GET /v1/models HTTP/1.1\r\nHost: localhost:x\r\n\r\n", [400, 403]),
+    "Host with a port of no TCP": (host(b"localhost:99999"), [400]),
+    "Host with six digits": (host(b"localhost:000080"), [200]),
+    "Host with an empty port": (host(b"localhost:"), [200]),
+    "Host with two ports": (host(b"localhost:80:80"), [400]),
+    "Host ::1 without brackets": (host(b"::1"), [400]),
+    "Host [::1]": (host(b"[::1]"), [200]),
+    "Host [::1] with a port": (host(b"[::1]:8080"), [200]),
+    "Host [::1": (host(b"[::1"), [400]),
+    "Host []": (host(b"[]"), [400]),
+    "Host [::1]x": (host(b"[::1]x"), [400]),
+    "Host with a bracket behind": (host(b"localhost]"), [400]),
     "Hosts in a list": (b"GET /v1/models HTTP/1.1\r\nHost: localhost, evil\r\n\r\n", [400, 403]),
     "Host of others": (b"GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n", [403]),
     "absolute form": (b"GET http://127.0.0.1/v1/models HTTP/1.1\r\n" + HOST + b"\r\n", [200]),
@@ -177,6 +198,9 @@ ODD = {
         b"GET http://localhost/v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n", [200]),
     "absolute form of others": (b"GET http://evil.example/v1/models HTTP/1.1\r\n" + HOST + b"\r\n",
                                 [400, 403]),
+    "absolute form, a port of no TCP": (
+        b"GET http://localhost:99999/v1/models HTTP/1.1\r\n" + HOST + b"\r\n", [400]),
+    "absolute form, a bracket": (b"GET http://[::1/v1/models HTTP/1.1\r\n" + HOST + b"\r\n", [400]),
     "absolute form, no path": (b"GET http://localhost HTTP/1.1\r\n" + HOST + b"\r\n", [200]),
     "asterisk": (line(b"OPTIONS * HTTP/1.1"), [200, 204]),
     "asterisk of GET": (line(b"GET * HTTP/1.1"), [400, 404]),
@@ -197,6 +221,8 @@ ODD = {
     "target with a byte above 127": (line(b"GET /\xc3\xa9 HTTP/1.1"), [400, 404]),
     "target of 3,000 bytes": (line(b"GET /" + b"a" * 3000 + b" HTTP/1.1"), [404, 414]),
     "an unknown expectation": (post(b"Expect: 200-ok\r\n" + LENGTH), [417]),
+    "an expectation at nothing": (expect(b"/nothing"), [404]),
+    "an expectation of a wrong method": (expect(b"/v1/models"), [405]),
     "HTTP/1.0 without a Host": (b"GET /v1/models HTTP/1.0\r\n\r\n", [200]),
     "HTTP/1.0, keep-alive": (b"GET /v1/models HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", [200]),
     "HTTP/1.0 in chunks": (post(CHUNKED, b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY), b"1.0"),

@@ -34,7 +34,7 @@ static void let_wait(uint32_t i, uint32_t class_)
     thread_spin wait = {0};
     waiters[i] = (waiter){.class_ = class_};
     uint32_t before = shared_team_waiting(turns);
-    TEST_CHECK(thread_start(&waiters[i].thread, take_one, &waiters[i]) == 0);
+    TEST_CHECK(thread_start(&waiters[i].thread, "take", take_one, &waiters[i]) == 0);
     while (shared_team_waiting(turns) == before) thread_wait_step(&wait);
 }
 
@@ -156,7 +156,7 @@ static void test_starved_is_not_stopped(void)
     begin();
     shared_team_take(turns, &other, 0);
     waiters[0] = (waiter){.user = {.stop = &stop, .stops_below = &below}, .class_ = 3};
-    TEST_CHECK(thread_start(&waiters[0].thread, take_one, &waiters[0]) == 0);
+    TEST_CHECK(thread_start(&waiters[0].thread, "take", take_one, &waiters[0]) == 0);
     thread_spin wait = {0};
     while (shared_team_waiting(turns) == 0) thread_wait_step(&wait);
     for (uint64_t start = clock_ns(); clock_ns() - start < TEAM_STARVED_NS_MIN + 1000000;) {
