@@ -49,6 +49,26 @@ def check_here(report, limits):
                       limits.server):
         taken, usage = limits.while_running(delta, input="talk for long", max_output_tokens=5000)
         assert taken == usage["input_tokens"] + 5000, (taken, usage)
+    with report.check("a steer whose successor has no tokens comes back", limits.server):
+        limits.leave(20000)
+        with limits.socket() as s:
+            s.send_json({"type": "response.create", "store": False, "input": "talk for long",
+                         "max_output_tokens": 5000})
+            seen = [s.read_json()]
+            while seen[-1]["type"] != delta:
+                seen.append(s.read_json())
+            limits.leave(10)  # and what the answer gives back
+            response_id = [e for e in seen if e["type"] == "response.created"][0]["response"]["id"]
+            steer = {"previous_response_id": response_id, "input": "say"}
+            s.send_json({"type": "response.steer", **steer})
+            while seen[-1]["type"] != "response.steer.failed":
+                seen.append(s.read_json())
+                assert seen[-1]["type"] != "error", seen[-1]
+            ended = [e for e in seen if e["type"] == "response.incomplete"]
+            assert ended[0]["response"]["incomplete_details"]["reason"] == "steered", ended
+            assert seen[-1]["error"]["code"] == "successor_creation_failed", seen[-1]
+            assert "try again" in seen[-1]["error"]["message"], seen[-1]
+            assert {k: seen[-1]["steer"][k] for k in steer} == steer, seen[-1]
     with report.check("who names no cap takes half of what is left", limits.server):
         taken, usage = limits.while_running(delta, input="talk for long")
         n = usage["input_tokens"]

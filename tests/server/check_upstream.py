@@ -141,6 +141,19 @@ def check_talk(report, server, model):
             assert warm["output"] == [] and warm["status"] == "completed", warm
             assert text_of(s.ask("think", model=model, previous_response_id=warm["id"])) == \
                 "deep thought"
+    with report.check("what another server says is not steered (%s)" % model, server):
+        with connect(server) as s:
+            s.send_json({"type": "response.create", "input": "talk for long", "model": model})
+            response_id = s.read_json()["response"]["id"]
+            steer = {"previous_response_id": response_id, "input": "be brief"}
+            s.send_json({"type": "response.steer", **steer})
+            seen = []
+            while not seen or seen[-1]["type"] not in ("response.completed", "error"):
+                seen.append(s.read_json())
+            failed = [e for e in seen if e["type"] == "response.steer.failed"]
+            assert len(failed) == 1 and failed[0]["steer"] == steer, failed
+            assert failed[0]["error"]["code"] == "steering_not_supported", failed
+            assert text_of(seen) == LONG, seen[-1]
     with report.check("a stream that is left is left there too (%s)" % model, server):
         deep = server.deep
         with connect(server) as s:
