@@ -52,6 +52,15 @@ view lsp_read_string(const json_t *object, const char *key)
                                  : (view){NULL, 0};
 }
 
+int lsp_put_lines(bytes *out, const lsp_document *d, view text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (d->has_cr && text.ptr[i] == '\n') RETURN_IF(bytes_append(out, "\r", 1));
+        RETURN_IF(bytes_append(out, text.ptr + i, 1));
+    }
+    return CERIUM_OK;
+}
+
 json_t *lsp_workspace_edit(const lsp_server *s, const lsp_document *d, json_t *edits)
 {
     if (!edits) return NULL;
