@@ -100,3 +100,13 @@ lsp_document *lsp_document_by_key(lsp_server *s, uint64_t key)
         if (s->documents[i]->key == key) return s->documents[i];
     return NULL;
 }
+
+json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, size_t to,
+                           json_t *text, size_t n)
+{
+    return json_pack("{s:o, s:{s:s, s:I}, s:o, s:{s:s, s:s, s:[s, I, I]}}", "text", text,
+                     "textDocument", "uri", d->uri, "version", (json_int_t)d->version, "range",
+                     lsp_json_range(s, d, from, to), "command", "title", "Next Edit Accepted",
+                     "command", "cerium.server.accepted", "arguments", d->uri, (json_int_t)0,
+                     (json_int_t)n);
+}

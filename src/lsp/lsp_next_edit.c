@@ -232,16 +232,6 @@ static const next_place *nearest(const other_places *e, size_t caret)
     return &e->list[e->n - 1];
 }
 
-json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, size_t to,
-                           json_t *text, size_t n)
-{
-    return json_pack("{s:o, s:{s:s, s:I}, s:o, s:{s:s, s:s, s:[s, I, I]}}", "text", text,
-                     "textDocument", "uri", d->uri, "version", (json_int_t)d->version, "range",
-                     lsp_json_range(s, d, from, to), "command", "title", "Next Edit Accepted",
-                     "command", "cerium.server.accepted", "arguments", d->uri, (json_int_t)0,
-                     (json_int_t)n);
-}
-
 void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t now)
 {
     lsp_document *d = lsp_document_of(s, params);

@@ -815,7 +815,8 @@ def test_predictions():
         try:
             c = begin(args=("--server", f"http://127.0.0.1:{port}"))
             for _ in range(1200):
-                if c.ask("cerium/status", None)["kind"] == "Normal":
+                status = c.ask("cerium/status", None)
+                if status["kind"] == "Normal" and not status["busy"]:
                     break
                 time.sleep(0.1)
             uri = "file:///w/p.py"
