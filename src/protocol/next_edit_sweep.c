@@ -2,6 +2,7 @@
  * 0.1.1 writes it: the file as it was, snippets, the last changes, then the lines around the caret
  * as they were, as they are, and to be written. */
 #include "protocol/next_edit.h"
+#include "protocol/next_edit_lines.h"
 
 enum {
     LINES_BEFORE = 2, LINES_AFTER = 5,
@@ -18,18 +19,6 @@ static int put(bytes *out, view text) { return bytes_append(out, text.ptr, text.
 static int put_text(bytes *out, const char *text) { return put(out, view_of(text)); }
 
 /* ---- lines ---- */
-
-static size_t line_end(view text, size_t at)
-{
-    const char *end = at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
-    return end ? (size_t)(end - text.ptr) + 1 : text.len;
-}
-
-static size_t line_begin(view text, size_t at)
-{
-    while (at && text.ptr[at - 1] != '\n') at--;
-    return at;
-}
 
 /* As Python's splitlines() counts. */
 static size_t n_lines(view text)

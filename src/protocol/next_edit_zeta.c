@@ -1,6 +1,7 @@
 /* next_edit_zeta.c - the prompts of Zed's Zeta 1, 2 and 2.1, byte for byte as Zed writes them: what
  * the user changed, snippets, and an excerpt with a region that is to be written anew. */
 #include "protocol/next_edit.h"
+#include "protocol/next_edit_lines.h"
 
 enum {
     TOKEN_BYTES = 3,        /* as Zed counts */
@@ -38,18 +39,6 @@ static int end_line(bytes *out)
 }
 
 /* ---- what is shown of the file ---- */
-
-static size_t line_end(view text, size_t at)
-{
-    const char *end = at < text.len ? memchr(text.ptr + at, '\n', text.len - at) : NULL;
-    return end ? (size_t)(end - text.ptr) + 1 : text.len;
-}
-
-static size_t line_begin(view text, size_t at)
-{
-    while (at && text.ptr[at - 1] != '\n') at--;
-    return at;
-}
 
 /* Whole lines below and above, in turn, as many more bytes as fit. */
 static void grow(view text, size_t *from, size_t *to, size_t room)
