@@ -32,4 +32,9 @@ void edit_history_add(edit_history *h, const lsp_text *text, size_t from, view w
                       uint64_t now);
 void edit_history_close(edit_history *h);
 
+/* The last edits, at most max, as hunks of `diff -u` of texts with LF alone, the oldest first;
+ * out[*n] owned.  CERIUM_ERR_MEMORY: none. */
+CERIUM_CHECKED int edit_history_diffs(const edit_history *h, view text, bytes *out, size_t max,
+                                      size_t *n);
+
 #endif

@@ -213,16 +213,6 @@ bool lsp_completion_cancel(lsp_server *s, const json_t *id)
     return false;
 }
 
-/* Text with the file's line ends. */
-static int put_lines(bytes *out, const lsp_document *d, view text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (d->has_cr && text.ptr[i] == '\n') RETURN_IF(bytes_append(out, "\r", 1));
-        RETURN_IF(bytes_append(out, text.ptr + i, 1));
-    }
-    return CERIUM_OK;
-}
-
 static json_t *item_json(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fit fit,
                          lsp_item item)
 {
@@ -394,7 +384,7 @@ static void end_running(lsp_server *s, lsp_document *d, lsp_end end, uint64_t no
     d->serial = 0;
     d->running = 0;
     int status = p ? infill_stop_finish(&d->stop, &more) : CERIUM_OK;
-    if (!status) status = put_lines(&text, d, (view){more.ptr, more.len});
+    if (!status) status = lsp_put_lines(&text, d, (view){more.ptr, more.len});
     if (!status && text.len)
         status = lsp_proposal_add(p, (view){text.ptr, text.len}, d->logprob);
     if (status) lsp_log(s, "%s: the end of a completion is lost: %s", d->path,
@@ -422,7 +412,7 @@ void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view sai
     lsp_proposal *p = lsp_proposals_by_id(&d->proposals, d->running);
     d->logprob += logprob;
     int status = p ? infill_stop_feed(&d->stop, said, &more) : CERIUM_ERR_CAPACITY;
-    if (!status) status = put_lines(&text, d, (view){more.ptr, more.len});
+    if (!status) status = lsp_put_lines(&text, d, (view){more.ptr, more.len});
     if (!status && text.len) {
         status = lsp_proposal_add(p, (view){text.ptr, text.len}, d->logprob);
         d->logprob = 0;

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-enum { URI_BYTES_MAX = 8192, MEASURED_EVERY = 64 };
+enum { URI_BYTES_MAX = 8192, MEASURED_EVERY = 64, ORIGINAL_BYTES_MAX = 1 << 20 };
 
 /* ---- names ---- */
 
@@ -44,6 +44,8 @@ static guard_language language_of(view path, view id)
 static void discard(lsp_server *s, lsp_document *d)
 {
     lsp_completion_drop(s, d);
+    lsp_prediction_drop(s, d);
+    bytes_free(&d->original);
     lsp_diagnostics_close(s, d);
     lsp_proposals_close(&d->proposals);
     edit_history_close(&d->history);
@@ -108,6 +110,8 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
     d->has_cr = ends_with_cr(text);
     d->is_minified = lsp_text_is_minified(&d->text);
     d->typed_line = UINT32_MAX;
+    d->original.max = ORIGINAL_BYTES_MAX;
+    if (bytes_append(&d->original, text.ptr, text.len)) d->original.len = 0;
     s->documents[s->n_documents++] = d;
     lsp_diagnostics_changed(s, d, now);
 }
@@ -151,6 +155,7 @@ void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
     size_t i;
     if (!d) return; /* one that is not followed */
     lsp_completion_supersede(s, d);
+    lsp_prediction_drop(s, d);
     json_array_foreach(changes, i, change)
     {
         int status = apply(s, d, change, now);

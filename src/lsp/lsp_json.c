@@ -52,6 +52,15 @@ view lsp_read_string(const json_t *object, const char *key)
                                  : (view){NULL, 0};
 }
 
+int lsp_put_lines(bytes *out, const lsp_document *d, view text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (d->has_cr && text.ptr[i] == '\n') RETURN_IF(bytes_append(out, "\r", 1));
+        RETURN_IF(bytes_append(out, text.ptr + i, 1));
+    }
+    return CERIUM_OK;
+}
+
 json_t *lsp_workspace_edit(const lsp_server *s, const lsp_document *d, json_t *edits)
 {
     if (!edits) return NULL;
@@ -90,4 +99,14 @@ lsp_document *lsp_document_by_key(lsp_server *s, uint64_t key)
     for (uint32_t i = 0; i < s->n_documents; i++)
         if (s->documents[i]->key == key) return s->documents[i];
     return NULL;
+}
+
+json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, size_t to,
+                           json_t *text, size_t n)
+{
+    return json_pack("{s:o, s:{s:s, s:I}, s:o, s:{s:s, s:s, s:[s, I, I]}}", "text", text,
+                     "textDocument", "uri", d->uri, "version", (json_int_t)d->version, "range",
+                     lsp_json_range(s, d, from, to), "command", "title", "Next Edit Accepted",
+                     "command", "cerium.server.accepted", "arguments", d->uri, (json_int_t)0,
+                     (json_int_t)n);
 }

@@ -22,19 +22,19 @@ typedef struct {
     next_place list[RULE_PLACES_MAX]; /* [n] in order */
     size_t n;
     uint32_t n_made; /* edits of the user that did it */
-} next_edits;
+} other_places;
 
-static view a_of(const next_edits *e) { return (view){e->a.ptr ? e->a.ptr : "", e->a.len}; }
-static view b_of(const next_edits *e) { return (view){e->b.ptr ? e->b.ptr : "", e->b.len}; }
+static view a_of(const other_places *e) { return (view){e->a.ptr ? e->a.ptr : "", e->a.len}; }
+static view b_of(const other_places *e) { return (view){e->b.ptr ? e->b.ptr : "", e->b.len}; }
 
-static void close_edits(next_edits *e)
+static void close_edits(other_places *e)
 {
     bytes_free(&e->was);
     bytes_free(&e->a);
     bytes_free(&e->b);
 }
 
-static void add(next_edits *e, size_t from, size_t to, bool is_short)
+static void add(other_places *e, size_t from, size_t to, bool is_short)
 {
     if (e->n < RULE_PLACES_MAX)
         e->list[e->n++] = (next_place){(uint32_t)from, (uint32_t)to, is_short};
@@ -48,7 +48,7 @@ typedef struct {
 } made_place;
 
 /* The old text: every word b of edits that renamed a to b is a again.  places: those words. */
-static int undo_renames(const lsp_document *d, const next_edits *e, bytes *old,
+static int undo_renames(const lsp_document *d, const other_places *e, bytes *old,
                         made_place *places, size_t *n_places)
 {
     const view text = lsp_text_view(&d->text), a = a_of(e), b = b_of(e);
@@ -98,7 +98,7 @@ static int undo_renames(const lsp_document *d, const next_edits *e, bytes *old,
 }
 
 /* Where byte `at` of the old text is now; false: it is one of those that were renamed. */
-static bool to_now(const next_edits *e, const made_place *made, size_t n, size_t at, size_t *now)
+static bool to_now(const other_places *e, const made_place *made, size_t n, size_t at, size_t *now)
 {
     *now = at;
     for (size_t i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static bool collides(view old, view b, guard_language language)
     return edit_places(&t, language, b, &any, found, 1) > 0;
 }
 
-static void find_renames(lsp_server *s, lsp_document *d, next_edits *e)
+static void find_renames(lsp_server *s, lsp_document *d, other_places *e)
 {
     static made_place made[RULE_PLACES_MAX];
     bytes old = {0};
@@ -146,7 +146,7 @@ static void find_renames(lsp_server *s, lsp_document *d, next_edits *e)
 /* ---- the same change again ---- */
 
 /* The context that all edits which did the same have in common; how many there are. */
-static uint32_t common_context(const lsp_document *d, const next_edits *e, edit_context *out)
+static uint32_t common_context(const lsp_document *d, const other_places *e, edit_context *out)
 {
     bytes was = {0};
     uint32_t n = 0;
@@ -171,7 +171,7 @@ static bool is_edited(const lsp_document *d, const code_word *w)
     return false;
 }
 
-static void find_alike(lsp_document *d, next_edits *e)
+static void find_alike(lsp_document *d, other_places *e)
 {
     static code_word found[RULE_PLACES_MAX];
     edit_context around = {.n_left = 0};
@@ -193,11 +193,11 @@ static void find_alike(lsp_document *d, next_edits *e)
 /* ---- what follows from the last edit ---- */
 
 static bool find(lsp_server *s, lsp_document *d, size_t caret, bool is_asked, uint64_t now,
-                 next_edits *e)
+                 other_places *e)
 {
     const edit_history *h = &d->history;
     const edit_record *last = h->n ? &h->list[h->n - 1] : NULL;
-    *e = (next_edits){.a = {.max = EDIT_HISTORY_BYTES_MAX}, .b = {.max = EDIT_HISTORY_BYTES_MAX}};
+    *e = (other_places){.a = {.max = EDIT_HISTORY_BYTES_MAX}, .b = {.max = EDIT_HISTORY_BYTES_MAX}};
     if (!last || d->is_minified || !s->settings.next_edit ||
         !lsp_settings_allow(&s->settings, d))
         return false;
@@ -213,7 +213,7 @@ static bool find(lsp_server *s, lsp_document *d, size_t caret, bool is_asked, ui
 }
 
 /* The text for a place. */
-static json_t *text_for(const next_edits *e, const next_place *p)
+static json_t *text_for(const other_places *e, const next_place *p)
 {
     bytes out = {.max = 2 * EDIT_HISTORY_BYTES_MAX + 8};
     int status = p->is_short ? bytes_append(&out, a_of(e).ptr, e->a.len) : CERIUM_OK;
@@ -225,7 +225,7 @@ static json_t *text_for(const next_edits *e, const next_place *p)
 }
 
 /* The next one below the caret, else the first above. */
-static const next_place *nearest(const next_edits *e, size_t caret)
+static const next_place *nearest(const other_places *e, size_t caret)
 {
     for (size_t i = 0; i < e->n; i++)
         if (e->list[i].from >= caret) return &e->list[i];
@@ -236,32 +236,32 @@ void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t n
 {
     lsp_document *d = lsp_document_of(s, params);
     const json_t *version = json_object_get(json_object_get(params, "textDocument"), "version");
-    static next_edits e;
+    static other_places e;
     size_t caret;
     if (!d || !lsp_read_position(s, d, json_object_get(params, "position"), &caret)) {
         lsp_answer_error(s, id, LSP_INVALID_PARAMS, d ? "no position" : "no such document is open");
         return;
     }
+    lsp_prediction_drop(s, d);
     json_t *list = json_array();
     bool is_new = !json_is_integer(version) || json_integer_value(version) == d->version;
     if (list && is_new && find(s, d, caret, false, now, &e)) {
         const next_place *p = nearest(&e, caret);
         s->counts.next_edits++;
-        json_array_append_new(
-            list, json_pack("{s:o, s:{s:s, s:I}, s:o, s:{s:s, s:s, s:[s, I, I]}}", "text",
-                            text_for(&e, p), "textDocument", "uri", d->uri, "version",
-                            (json_int_t)d->version, "range", lsp_json_range(s, d, p->from, p->to),
-                            "command", "title", "Next Edit Accepted", "command",
-                            "cerium.server.accepted", "arguments", d->uri, (json_int_t)0,
-                            (json_int_t)e.b.len));
+        json_array_append_new(list, lsp_next_edit_json(s, d, p->from, p->to, text_for(&e, p),
+                                                       e.b.len));
     }
     close_edits(&e);
+    if (is_new && !json_array_size(list) && lsp_predict(s, d, id, caret)) {
+        json_decref(list);
+        return;
+    }
     lsp_answer(s, id, json_pack("{s:o}", "edits", list));
 }
 
 void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t now, json_t *list)
 {
-    static next_edits e;
+    static other_places e;
     char title[200];
     if (find(s, d, at, true, now, &e)) {
         json_t *edits = json_array();

@@ -72,6 +72,11 @@ typedef struct lsp_document {
     char *previous;        /* and its previousResultId */
 
     edit_history history;
+    bytes original;        /* the text as it was opened; empty where it is too large */
+    struct {
+        json_t *id;        /* of the copilotInlineEdit that waits for a model; NULL: none */
+        uint64_t serial;
+    } prediction;
 } lsp_document;
 
 typedef struct {
@@ -122,6 +127,8 @@ void lsp_log(lsp_server *s, const char *format, ...) __attribute__((format(print
 /* ---- lsp_json.c: reading and writing of the protocol's values ---- */
 json_t *lsp_json_range(const lsp_server *s, const lsp_document *d, size_t from, size_t to);
 json_t *lsp_json_text(view text);
+/* Text with the file's line ends, appended. */
+CERIUM_CHECKED int lsp_put_lines(bytes *out, const lsp_document *d, view text);
 /* Of a document, by edits of its text, which it takes. */
 json_t *lsp_workspace_edit(const lsp_server *s, const lsp_document *d, json_t *edits);
 bool lsp_read_position(const lsp_server *s, const lsp_document *d, const json_t *from,
@@ -178,7 +185,17 @@ void lsp_edit_begin(lsp_server *s, json_t *id, lsp_document *d, size_t at, view 
 bool lsp_edit_cancel(lsp_server *s, const json_t *id);
 void lsp_edit_applied(lsp_server *s, const json_t *answer);
 
+/* ---- lsp_prediction.c: next edits by a model ---- */
+/* False: no model is asked, and the question is the caller's still. */
+bool lsp_predict(lsp_server *s, lsp_document *d, json_t *id, size_t caret);
+/* What waits is answered with nothing. */
+void lsp_prediction_drop(lsp_server *s, lsp_document *d);
+bool lsp_prediction_cancel(lsp_server *s, const json_t *id);
+
 /* ---- lsp_next_edit.c ---- */
+/* An edit of copilotInlineEdit: bytes [from, to) become the text, which is taken, of n bytes. */
+json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, size_t to,
+                           json_t *text, size_t n);
 void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
 void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t now, json_t *list);
 

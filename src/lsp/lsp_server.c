@@ -173,7 +173,9 @@ static void take_response(lsp_server *s, const json_t *message)
 static void cancel(lsp_server *s, const json_t *params)
 {
     const json_t *id = json_object_get(params, "id");
-    if (!id || lsp_completion_cancel(s, id) || lsp_diagnostics_cancel(s, id)) return;
+    if (!id || lsp_completion_cancel(s, id) || lsp_diagnostics_cancel(s, id) ||
+        lsp_prediction_cancel(s, id))
+        return;
     (void)lsp_edit_cancel(s, id);
 }
 

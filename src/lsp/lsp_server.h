@@ -11,6 +11,7 @@
 
 #include "guard/guard.h"
 #include "lsp/document_text.h"
+#include "protocol/next_edit.h"
 
 enum {
     LSP_DOCUMENTS_MAX = 1024,  /* open at once */
@@ -53,6 +54,12 @@ typedef struct {
     const char *path, *instruction;
 } lsp_edit_order;
 
+/* What the user would change next, as a model for it sees where he is; text has LF alone. */
+typedef struct {
+    uint64_t document, serial; /* what runs for another is of no use any more */
+    next_edit_place place;
+} lsp_predict_order;
+
 typedef struct {
     void *user;
     void (*send)(void *user, view body, bool is_answer); /* others may be dropped */
@@ -66,6 +73,8 @@ typedef struct {
     /* Ends in lsp_server_edited().  False with *why: it cannot be done. */
     bool (*edit)(void *user, const lsp_edit_order *order, const char **why);
     void (*cancel_edit)(void *user);
+    /* Ends in lsp_server_predicted().  False: there is no model for it. */
+    bool (*predict)(void *user, const lsp_predict_order *order);
 } lsp_host;
 
 CERIUM_CHECKED int lsp_server_open(lsp_server **out, const lsp_host *host);
@@ -104,6 +113,9 @@ void lsp_server_ended(lsp_server *s, uint64_t document, uint64_t serial, lsp_end
                       uint64_t now);
 void lsp_server_judged(lsp_server *s, uint64_t document, int64_t version,
                        const lsp_judged *findings, size_t n, uint64_t now);
+/* Lines of the text of that order; n 0: nothing is proposed. */
+void lsp_server_predicted(lsp_server *s, uint64_t document, uint64_t serial,
+                          const next_edit *edits, size_t n);
 /* The edited text, or why there is none. */
 void lsp_server_edited(lsp_server *s, uint64_t serial, view text, const char *why, uint64_t now);
 

@@ -109,6 +109,13 @@ static bool edit(void *user, const lsp_edit_order *order, const char **why)
     return lsp_edit_start(((session *)user)->edit, order, why);
 }
 
+/* The bundled model has no form for edits: what it could say is a completion. */
+static bool predict(void *user, const lsp_predict_order *order)
+{
+    session *x = user;
+    return x->remote && lsp_remote_predict(x->remote, order);
+}
+
 static void cancel_edit(void *user) { lsp_edit_stop(((session *)user)->edit); }
 
 /* ---- standard input and output ---- */
@@ -235,7 +242,7 @@ static int open_all(session *x, cerium_error *err)
 {
     const lsp_host host = {.user = x, .send = send_body, .log = log_line, .generate = generate,
                            .cancel = cancel, .judge = judge, .edit = edit,
-                           .cancel_edit = cancel_edit};
+                           .cancel_edit = cancel_edit, .predict = predict};
     if (lsp_server_open(&x->server, &host)) return error_set(err, CERIUM_ERR_MEMORY, "no memory");
     RETURN_IF(lsp_edit_open(&x->edit, &x->o, x->replay, err));
     RETURN_IF(guarding_open(&x->guarding, &x->o, err));

@@ -51,6 +51,7 @@ CERIUM_CHECKED int lsp_remote_open(lsp_remote **out, const char *url, cerium_err
 void lsp_remote_close(lsp_remote **remote);
 bool lsp_remote_generate(lsp_remote *r, const lsp_order *order);
 void lsp_remote_cancel(lsp_remote *r, uint64_t document);
+bool lsp_remote_predict(lsp_remote *r, const lsp_predict_order *order);
 /* As poll(), and for what comes from the server. */
 int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_ms);
 void lsp_remote_look(lsp_remote *r, lsp_server *s);

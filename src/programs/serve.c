@@ -87,6 +87,13 @@ static bool take_replica(void *program, const char *value)
            option_wants("1 to %d letters, digits, '.', '_' and '-'", REPLICA_NAME_BYTES - 1);
 }
 
+static bool take_edit_format(void *program, const char *value)
+{
+    serving *v = program;
+    return next_edit_named(view_of(value), &v->config.edit_form) ||
+           option_wants("sweep, zeta, zeta2, zeta2.1 or fim");
+}
+
 static bool take_pull(void *program, const char *value)
 {
     serving *v = program;
@@ -204,6 +211,10 @@ static const option_spec own[] = {
      "show no infill completion that the model gives a probability below X, from 0 to 1, where a "
      "request does not say (default: what the model file says, 0.35 in the bundled one)",
      TAKES_F64(serving, config.confidence_min, 0, 1)},
+    {"edit-format", "NAME",
+     "in which form models predict edits: sweep, zeta, zeta2, zeta2.1 or fim (default: by the "
+     "model's name; fim where that says nothing)",
+     TAKES_CALL(take_edit_format)},
     {"guard-end", "HOW",
      "how an answer ends that the watchdog cannot let go on: message (it is complete, and says "
      "last what was withheld, and how it is written safely; the default) or incomplete (reason "

@@ -219,6 +219,7 @@ int answer_format_parse(parser *p)
     case PROTOCOL_COMPLETIONS:
     case PROTOCOL_COMPLETION: RETURN_IF(response_format(p)); break;
     case PROTOCOL_INFILL: break;
+    case PROTOCOL_EDITS:
     case PROTOCOL_EMBEDDINGS:
     case PROTOCOL_OLLAMA_EMBED: return CERIUM_OK;
     case PROTOCOL_MESSAGES: return output_format(p);

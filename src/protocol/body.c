@@ -187,3 +187,21 @@ void protocol_body_free(protocol_body *body)
     tools_release(&body->tool_set);
     *body = (protocol_body){.root = NULL};
 }
+
+/* ---- the id of a message ---- */
+
+static bool id_is_good(const char *id)
+{
+    size_t n = id ? strlen(id) : 0;
+    if (!n || n > 64) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", id[i]))
+            return false;
+    return true;
+}
+
+const char *protocol_inline_id(const protocol_body *body)
+{
+    const char *id = json_string_value(json_object_get(body->root, "id"));
+    return id_is_good(id) ? id : NULL;
+}

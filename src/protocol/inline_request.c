@@ -4,7 +4,6 @@
 #include "protocol/protocol.h"
 
 enum {
-    ID_BYTES_MAX = 64,
     TOKENS_MAX = 4096,
     STOPS_MAX = 4,
 };
@@ -13,16 +12,6 @@ static int bad(protocol_error *e, const char *param, const char *what)
 {
     return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", param, "%s %s",
                               param, what);
-}
-
-static bool id_is_good(const char *id)
-{
-    size_t n = id ? strlen(id) : 0;
-    if (!n || n > ID_BYTES_MAX) return false;
-    for (size_t i = 0; i < n; i++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", id[i]))
-            return false;
-    return true;
 }
 
 /* A string field; *len 0 and *text "" when it is absent or null. */
@@ -102,12 +91,6 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     r->guard = words_len ? words : NULL;
     in->path = path_len ? path : NULL;
     return read_limits(r, e);
-}
-
-const char *protocol_inline_id(const protocol_body *body)
-{
-    const char *id = json_string_value(json_object_get(body->root, "id"));
-    return id_is_good(id) ? id : NULL;
 }
 
 int protocol_inline_parse(protocol_request **out, protocol_body *body,

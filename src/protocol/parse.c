@@ -308,6 +308,7 @@ static int request_parse(parser *p)
         [PROTOCOL_OLLAMA_CHAT] = ollama_parse,    [PROTOCOL_OLLAMA_GENERATE] = ollama_parse,
         [PROTOCOL_COMPLETION] = llama_completion_parse,
         [PROTOCOL_EMBEDDINGS] = embeddings_parse, [PROTOCOL_OLLAMA_EMBED] = embeddings_parse,
+        [PROTOCOL_EDITS] = edits_parse,
     };
     protocol_request *r = p->r;
     const char *type = NULL;
@@ -337,7 +338,7 @@ static bool may_talk(protocol_api api)
 int protocol_body_parse(protocol_request **out, protocol_api api, protocol_body *body,
                         const protocol_defaults *defaults, protocol_error *error)
 {
-    CHECK(out && defaults && error && body->root && api <= PROTOCOL_OLLAMA_EMBED);
+    CHECK(out && defaults && error && body->root && api <= PROTOCOL_EDITS);
     protocol_request *r = memory_zalloc(1, sizeof *r);
     if (!r) {
         protocol_body_free(body);
@@ -379,6 +380,8 @@ void protocol_request_free(protocol_request **request)
     memory_free(r->template_variables);
     memory_free(r->biases);
     bytes_free(&r->warnings);
+    if (r->edits) next_edit_close(&r->edits->prompt);
+    memory_free(r->edits);
     memory_free((void *)r->infill.files);
     memory_free(r->prompts);
     memory_free(r->prompt_lens);

@@ -150,5 +150,6 @@ int completion_parse(parser *p);
 /* One prompt, a text. */
 int prompt_of(parser *p, const char *text);
 int infill_parse(parser *p);
+int edits_parse(parser *p); /* next_edit_request.c */
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "protocol/next_edit.h"
 
 typedef enum {
     PROTOCOL_RESPONSES = 0,   /* POST /v1/responses, and response.create over WebSocket */
@@ -31,6 +32,7 @@ typedef enum {
     PROTOCOL_COMPLETION = 8,  /* POST /completion, as llama.cpp has it */
     PROTOCOL_EMBEDDINGS = 9,  /* POST /v1/embeddings */
     PROTOCOL_OLLAMA_EMBED = 10, /* POST /api/embed, and /api/embeddings */
+    PROTOCOL_EDITS = 11,      /* POST /v1/edit-predictions, and edit.predict over WebSocket */
 } protocol_api;
 
 /* What goes wrong, in the words of the API.  Strings are static but for message and param. */
@@ -52,6 +54,16 @@ int protocol_error_set(protocol_error *e, int http_status, const char *type, con
 int protocol_error_memory(protocol_error *e);
 /* and for 503, "too many WHAT; please try again in 1s". */
 int protocol_error_overloaded(protocol_error *e, const char *what);
+
+/* Of PROTOCOL_EDITS: its texts are the request's. */
+typedef struct {
+    next_edit_form form;
+    next_edit_place place;
+    next_edit_prompt prompt; /* owned */
+    const char *why;
+    next_edit_change changes[NEXT_EDIT_CHANGES_MAX];
+    next_edit_snippet snippets[NEXT_EDIT_SNIPPETS_MAX];
+} next_edit_order;
 
 typedef struct {
     protocol_api api;
@@ -136,6 +148,7 @@ typedef struct {
                                          only the suffix is set, each prompt is a prefix */
     const char *document;             /* what is completed, for dropping stale requests: infill's
                                          id_slot or filename, or `user`; or NULL */
+    next_edit_order *edits;           /* owned; of PROTOCOL_EDITS alone */
     bool beyond_block;                /* infill's one_block is false: only the model ends it */
     uint32_t indent_min;              /* infill's n_indent */
     uint32_t prompt_ms_max, predict_ms_max; /* infill's t_max_*: 0 = no limit */
@@ -181,6 +194,7 @@ typedef struct {
     uint32_t n_embedding;             /* numbers of an embedding; 0: the model makes none */
     bool is_socket;                   /* it came over a WebSocket */
     bool counts;                      /* the request's tokens are counted, and none is sampled */
+    next_edit_form edit_form;         /* in which the model predicts edits */
     bool fills_in;                    /* the model can fill in the middle, */
     float pointer;                    /* and then with this much of cerium_sampling.pointer */
     double confidence_min;            /* of completions that fill in */

@@ -313,6 +313,7 @@ tools_style tools_style_of(protocol_api api)
     case PROTOCOL_EMBEDDINGS:
     case PROTOCOL_OLLAMA_EMBED:
     case PROTOCOL_OLLAMA_GENERATE:
+    case PROTOCOL_EDITS:
     case PROTOCOL_INFILL: break;
     }
     return TOOLS_FLAT;

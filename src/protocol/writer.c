@@ -19,6 +19,7 @@ static const writer_api *api_of(const protocol_request *r)
     case PROTOCOL_COMPLETION: return &writer_infill;
     case PROTOCOL_EMBEDDINGS:
     case PROTOCOL_OLLAMA_EMBED: return &writer_embeddings;
+    case PROTOCOL_EDITS: return &writer_edits;
     }
     return &writer_responses;
 }
@@ -350,7 +351,8 @@ int protocol_writer_text(protocol_writer *w, uint32_t choice, view text,
 
 bool protocol_writer_stops(const protocol_request *r)
 {
-    return r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL;
+    return r->api != PROTOCOL_COMPLETIONS && r->api != PROTOCOL_INFILL &&
+           r->api != PROTOCOL_EDITS;
 }
 
 bool protocol_writer_thinks(const protocol_writer *w, uint32_t choice)

@@ -97,7 +97,8 @@ struct protocol_writer {
 };
 
 extern const writer_api writer_responses, writer_compaction, writer_chat, writer_completions,
-    writer_infill, writer_inline, writer_messages, writer_ollama, writer_embeddings;
+    writer_infill, writer_inline, writer_messages, writer_ollama, writer_embeddings,
+    writer_edits;
 
 /* Events: clear, write, send. */
 json_out *event_begin(protocol_writer *w);

@@ -62,6 +62,7 @@ static bool goes_on(const protocol_request *r)
     case PROTOCOL_OLLAMA_EMBED:
     case PROTOCOL_OLLAMA_GENERATE:
     case PROTOCOL_INFILL:
+    case PROTOCOL_EDITS:
     case PROTOCOL_COMPACT: break;
     }
     return false;

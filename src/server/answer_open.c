@@ -59,7 +59,7 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
         [PROTOCOL_COMPACT] = "resp_",     [PROTOCOL_MESSAGES] = "msg_",
         [PROTOCOL_OLLAMA_CHAT] = "chat-", [PROTOCOL_OLLAMA_GENERATE] = "generate-",
         [PROTOCOL_COMPLETION] = "cmpl-",  [PROTOCOL_EMBEDDINGS] = "embd-",
-        [PROTOCOL_OLLAMA_EMBED] = "embd-",
+        [PROTOCOL_OLLAMA_EMBED] = "embd-", [PROTOCOL_EDITS] = "edit-",
     };
     const connection *c = order->sink.c;
     a->s = s;

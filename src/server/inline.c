@@ -1,4 +1,5 @@
-/* inline.c - completions of a WebSocket: they have no lane, and a newer one supersedes them. */
+/* inline.c - completions and edits of a WebSocket: they have no lane, and a newer one of the same
+ * document supersedes them. */
 #include "server/inline.h"
 
 #include "server/answer_open.h"
@@ -33,7 +34,8 @@ void inline_begin(connection *c, protocol_request *r, size_t n_bytes, uint64_t s
     answer_order order = {.sink = {.type = &inline_sink, .c = c},
                           .request = r,
                           .id = id,
-                          .document = r->infill.path ? r->infill.path : "",
+                          .document = r->document      ? r->document
+                                      : r->infill.path ? r->infill.path : "",
                           .client = client,
                           .n_bytes = n_bytes,
                           .started_ns = started_ns};

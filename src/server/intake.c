@@ -17,7 +17,7 @@
 /* What it turned out to be. */
 typedef enum {
     IS_REQUEST,           /* an HTTP body, response.create or response.cancel */
-    IS_COMPLETION,        /* completion.create */
+    IS_COMPLETION,        /* completion.create, edit.predict */
     IS_COMPLETION_CANCEL,
     IS_STEER,             /* response.steer */
 } intake_kind;
@@ -73,6 +73,7 @@ static void take_defaults(intake *in, const json_t *root, protocol_api api)
     protocol_defaults *d = &in->defaults;
     d->sampling = m->defaults.sampling;
     d->has_chat_form = m->defaults.has_chat_form;
+    d->edit_form = m->defaults.edit_form;
     d->fills_in = m->defaults.fills_in;
     d->pointer = m->defaults.pointer;
     d->confidence_min = m->defaults.confidence_min;
@@ -89,6 +90,12 @@ static void read_body(intake *in, protocol_body *body)
         keep_id(in, body);
         take_defaults(in, body->root, PROTOCOL_INFILL);
         in->status = protocol_inline_parse(&in->request, body, &in->defaults, &in->error);
+    } else if (!strcmp(type, "edit.predict")) {
+        in->kind = IS_COMPLETION;
+        keep_id(in, body);
+        take_defaults(in, body->root, PROTOCOL_EDITS);
+        in->status = protocol_body_parse(&in->request, PROTOCOL_EDITS, body, &in->defaults,
+                                         &in->error);
     } else if (!strcmp(type, "completion.cancel")) {
         in->kind = IS_COMPLETION_CANCEL;
         keep_id(in, body);

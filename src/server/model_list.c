@@ -19,6 +19,13 @@ static double confidence_of(const served_model *m)
     return config->replay_path ? 0 : (double)m->info.confidence;
 }
 
+/* What the server was told, else by the model's name. */
+static next_edit_form edit_form_of(const served_model *m)
+{
+    const next_edit_form form = m->s->config.edit_form;
+    return form ? form : next_edit_of_model(m->info.name);
+}
+
 /* What requests call it: a name without blanks, so that it fits on a command line. */
 static void take_name(served_model *m, const char *name)
 {
@@ -63,6 +70,7 @@ static void describe(served_model *m)
     m->key_hash = hash_bytes(m->key, strlen(m->key), 0) | 1;
     m->defaults = (protocol_defaults){.sampling = m->s->config.sampling,
                                       .has_chat_form = info->chat_form[0] != 0,
+                                      .edit_form = edit_form_of(m),
                                       .fills_in = info->fill_in_middle,
                                       .pointer = info->pointer,
                                       .n_embedding = info->pooling ? info->n_embedding : 0,
@@ -245,6 +253,7 @@ model_use models_use_of(protocol_api api, bool has_suffix)
     case PROTOCOL_COMPLETIONS:
     case PROTOCOL_COMPLETION:
     case PROTOCOL_INFILL: return MODEL_COMPLETES;
+    case PROTOCOL_EDITS: return MODEL_EDITS;
     case PROTOCOL_EMBEDDINGS:
     case PROTOCOL_OLLAMA_EMBED: return MODEL_EMBEDS;
     case PROTOCOL_OLLAMA_GENERATE: return has_suffix ? MODEL_COMPLETES : MODEL_TALKS;
@@ -261,6 +270,7 @@ static bool can(const served_model *m, model_use use)
 {
     if (is_gone(m)) return false;
     if (use == MODEL_COMPLETES) return m->listed.fills_in;
+    if (use == MODEL_EDITS) return m->defaults.edit_form || m->listed.fills_in;
     if (use == MODEL_EMBEDS) return m->info.pooling != CERIUM_POOLING_NONE;
     return m->listed.chats && !m->listed.completes_only && *m->info.chat_form;
 }

@@ -10,6 +10,7 @@ typedef enum {
     MODEL_TALKS = 0,
     MODEL_COMPLETES = 1,
     MODEL_EMBEDS = 2,
+    MODEL_EDITS = 3, /* or completes */
 } model_use;
 
 /* Of the configuration.  CERIUM_ERR_*: the first model cannot be read; others that cannot are told

@@ -27,7 +27,7 @@ struct replay {
 static const char *const apis[] = {
     [PROTOCOL_RESPONSES] = "responses", [PROTOCOL_CHAT] = "chat",
     [PROTOCOL_COMPLETIONS] = "completions", [PROTOCOL_INFILL] = "infill",
-    [PROTOCOL_COMPACT] = "compact",
+    [PROTOCOL_COMPACT] = "compact",         [PROTOCOL_EDITS] = "edits",
 };
 
 /* Where a line is, for its errors. */
@@ -56,12 +56,13 @@ static int read_api(const script_line *at, const json_t *value, line *l)
     const char *name = NULL;
     RETURN_IF(read_text(at, "when.api", value, &name));
     for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
-        if (strcmp(apis[i], name)) continue;
+        if (!apis[i] || strcmp(apis[i], name)) continue;
         l->api = (protocol_api)i;
         l->any_api = false;
         return CERIUM_OK;
     }
-    return wrong(at, "", "when.api", "must be responses, chat, completions, infill or compact");
+    return wrong(at, "", "when.api",
+                 "must be responses, chat, completions, infill, edits or compact");
 }
 
 static int read_when(const script_line *at, json_t *when, line *l)

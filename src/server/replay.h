@@ -10,7 +10,7 @@
  *   role      "user" or "tool": whose message that is
  *   has_tool  name of a tool that the request offers
  *   model     what the request calls the model
- *   api       "responses", "chat", "completions", "infill" or "compact"
+ *   api       "responses", "chat", "completions", "infill", "edits" or "compact"
  *   nth       1 is the first request that fulfils the rest of this "when", 2 the next, ...
  * The first line that matches answers; it is used once, or for ever with "repeat": true.  What no
  * line matches, the model answers.  Warm-ups use no line.  "corrected" is what is said where the

@@ -30,6 +30,7 @@ static const route routes[] = {
     {"/chat/completions", POST, false, METRICS_CHAT, service_chat},
     {"/completions", POST, false, METRICS_COMPLETIONS, service_completions},
     {"/infill", POST, false, METRICS_INFILL, service_infill},
+    {"/edit-predictions", POST, false, METRICS_INFILL, service_edits},
     {"/responses/input_tokens", POST, false, METRICS_OTHER, service_responses_count},
     {"/chat/completions/input_tokens", POST, false, METRICS_OTHER, service_chat_count},
     {"/chat/completions/render", POST, false, METRICS_OTHER, service_chat_render},

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/limits.h"
+#include "protocol/next_edit.h"
 #include "watch/watch.h"
 
 typedef struct server server;
@@ -92,6 +93,7 @@ typedef struct {
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
     double confidence_min;       /* completions that fill in and are less probable are not shown;
                                     below 0: as the model file says, none of recorded answers */
+    next_edit_form edit_form;    /* of all models; NEXT_EDIT_NONE: by their names */
     bool log_prompts;            /* what clients say goes to the log too */
     bool quiet;                  /* only warnings and errors are logged */
     const guard *guard;          /* NULL: nothing is watched; borrowed, with */

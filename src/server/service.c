@@ -18,6 +18,7 @@ void service_responses(connection *c) { intake_http(c, PROTOCOL_RESPONSES, COUNT
 void service_compact(connection *c) { intake_http(c, PROTOCOL_COMPACT, COUNT_NONE); }
 void service_chat(connection *c) { intake_http(c, PROTOCOL_CHAT, COUNT_NONE); }
 void service_completions(connection *c) { intake_http(c, PROTOCOL_COMPLETIONS, COUNT_NONE); }
+void service_edits(connection *c) { intake_http(c, PROTOCOL_EDITS, COUNT_NONE); }
 void service_infill(connection *c) { intake_http(c, PROTOCOL_INFILL, COUNT_NONE); }
 void service_completion(connection *c) { intake_http(c, PROTOCOL_COMPLETION, COUNT_NONE); }
 void service_messages(connection *c) { intake_http(c, PROTOCOL_MESSAGES, COUNT_NONE); }

@@ -8,6 +8,7 @@ void service_responses(connection *c);
 void service_compact(connection *c);
 void service_chat(connection *c);
 void service_completions(connection *c);
+void service_edits(connection *c);
 void service_infill(connection *c);
 void service_completion(connection *c);
 void service_embeddings(connection *c);

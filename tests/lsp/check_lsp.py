@@ -792,6 +792,60 @@ def test_server():
     end("server", c)
 
 
+def test_predictions():
+    """--server: where nothing follows from the last edit, a model for edits is asked."""
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    before = "a = one(1)\r\nb = two(2)\r\nc = three(3)\r\n"
+    prompt = ("original:\na = one(1)\nb = two(2)\nupdated:\na = ein(1, 2)\nb = two(2)\n"
+              "<|file_sep|>original/p.py:1:4\na = one(1)\nb = two(2)\nc = three(3)\n"
+              "<|file_sep|>current/p.py:1:4\na = ein(1, 2)<|cursor|>\nb = two(2)\nc = three(3)\n")
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "answers.jsonl")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(json.dumps({"output": "a = ein(1, 2)\nb = two(2)\nc = three(3, 4)",
+                                "when": {"api": "edits", "last": prompt}}) + "\n")
+            f.write(json.dumps({"output": " ".join("word%d" % i for i in range(900)),
+                                "when": {"api": "edits"}, "repeat": True}) + "\n")
+        server = subprocess.Popen(
+            [CERIUM, "serve", "--port", str(port), "--guard", "off", "--replay", script,
+             "--edit-format", "sweep"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            c = begin(args=("--server", f"http://127.0.0.1:{port}"))
+            for _ in range(1200):
+                status = c.ask("cerium/status", None)
+                if status["kind"] == "Normal" and not status["busy"]:
+                    break
+                time.sleep(0.1)
+            uri = "file:///w/p.py"
+            c.open(uri, before)
+            at = before.index("one(1)")
+            c.change(uri, at, at + 5, "ein(1, 2")
+            asked = {"textDocument": {"uri": uri, "version": 2},
+                     "position": Client.position(c.texts[uri], at + 9)}
+            edits = c.ask(NEXT, asked)["edits"]
+            check("a model's edit, in the file's line ends",
+                  len(edits) == 1 and edits[0]["text"] == "c = three(3, 4)\r\n" and
+                  edits[0]["range"] == {"start": {"line": 2, "character": 0},
+                                        "end": {"line": 3, "character": 0}} and
+                  edits[0]["textDocument"] == {"uri": uri, "version": 2}, edits)
+            older = c.request(NEXT, asked)
+            newer = c.request(NEXT, asked)
+            check("a newer question answers the older with nothing",
+                  c.wait(older)["result"] == {"edits": []})
+            c.change(uri, 0, 0, "x")
+            check("and so does a change", c.wait(newer)["result"] == {"edits": []})
+            last = c.request(NEXT, {**asked, "textDocument": {"uri": uri, "version": 3}})
+            c.notify("$/cancelRequest", {"id": last})
+            check("canceled", c.wait(last)["error"]["code"] == -32800)
+            end("predictions", c)
+        finally:
+            server.kill()
+            server.wait()
+
+
 def test_settings():
     c = Client(program=CERIUM)
     seen.append(c)
