@@ -36,7 +36,8 @@ options() {
     small) echo "--set replicas=1,networkPolicy.enabled=false,podDisruptionBudget.enabled=false" ;;
     team) echo "--set model=qwen2.5-coder-7b.gguf,models.existingClaim=models" ;;
     gateway) echo "--set gateway.enabled=true" ;;
-    events) echo "--set gateway.enabled=true,kvEvents.enabled=true --set-json kvEvents.from=$router" ;;
+    events) echo "--set gateway.enabled=true,kvEvents.enabled=true" \
+        "--set-json kvEvents.from=$router" ;;
     full) echo "--set autoscaling.enabled=true,metrics.serviceMonitor=true" \
         "--set resources.hugepages2Mi=2Gi --set-json args=[\"--running\",\"32\"]" ;;
     secret) echo "--set keys.existingSecret=ours --set keys.text=" ;;
