@@ -9,6 +9,7 @@
 # make bench-quant  size, speed and quality of each quantization type (QUANT="--set PATH --text FILE")
 # make bench-latency  speculative decoding: edits, own text, overhead (LATENCY="--edits FILE")
 # make bench-drafts   quality of drafts, without a model (EDITS=FILE, WORKSPACES=FOLDER: see bench/drafts.c)
+# make bench-proxy  what HAProxy and Envoy add to the first token
 # make bench-recited  drafts beside those of llama.cpp, on edits that a made model recites (LLAMA_SERVER=PATH)
 # make soak       an hour (SOAK_SECONDS) of mixed traffic: no error, no growth
 # make hostile    10 minutes (HOSTILE_SECONDS) of 1,000 hostile clients beside an honest one
@@ -267,6 +268,7 @@ bench-conversation: $O/bench_conversation $O/tool_make_model
 	test -e $$m || $O/tool_make_model --shape qwen2.5-coder-0.5b --type q4_0 -o $$m; $< $$m
 bench-latency: all $O/tool_make_model
 	bench/latency.py --make-model $O/tool_make_model $(LATENCY)
+bench-proxy: all ; python3 bench/proxy.py
 bench-recited: all $O/tool_make_model
 	bench/recited.py --make-model $O/tool_make_model $(if $(LLAMA_SERVER),--llama-server $(LLAMA_SERVER)) $(RECITED)
 bench-drafts: $O/bench_drafts ; $< $(WORKSPACES:%=-w %) $(or $(EDITS),bench/edits/edits.jsonl)
@@ -309,12 +311,12 @@ package:
 	@tools/install_packages.sh build package
 	@$(MAKE) $(ALL_JOBS) all $O/cerium_portable
 	@O=$O VERSION=$(VERSION) packages/build.sh build/package
-	@O=$O PACKAGES=whole tools/run_tests.sh $(patsubst %,'sh %',$(sort $(wildcard tests/packages/test_*.sh)))
+	@O=$O PACKAGES=build/package tools/run_tests.sh $(patsubst %,'sh %',$(sort $(wildcard tests/packages/test_*.sh)))
 
 clean: ; rm -rf build cerium
 FORCE:
 .SECONDARY:
-.PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-recited bench-server \
+.PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-proxy bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
         install-program install-files package vscode grammars documents bench-guard bench-solve bench-exists bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

@@ -30,5 +30,5 @@ done
 find "$root" -type f ! -path '*/bin/*' -exec chmod 644 {} +
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$epoch" --format=gnu \
     -cf "$work/tar" "$name"
-gzip -9 -n <"$work/tar" >"$out/$name.tar.gz"
+gzip -6 -n <"$work/tar" >"$out/$name.tar.gz"
 echo "archive: $name.tar.gz, $(($(wc -c <"$out/$name.tar.gz") / 1000000)) MB"

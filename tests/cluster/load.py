@@ -24,6 +24,12 @@ class Session:
         self.messages, self.turns, self.errors = [], [], []
         self.in_flight = None  # when the turn that runs began
 
+    def n_turns(self):
+        return len(self.turns)
+
+    def last_replica(self):
+        return self.turns and self.turns[-1][0]
+
     def turn(self):
         message = {"role": "user", "content": text_of(self.number, len(self.turns))}
         body = {"model": "cerium-line", "messages": self.messages + [message], "max_tokens": 4}
@@ -61,8 +67,14 @@ class SocketSession:
     def __init__(self, number, port, key):
         self.number, self.port, self.key = number, port, key
         self.name = "socket-%d" % number
-        self.items, self.last, self.socket = [], None, None
-        self.turns, self.lost, self.moves = 0, [], 0
+        self.items, self.last, self.socket, self.replica = [], None, None, None
+        self.turns, self.errors, self.moves = 0, [], 0
+
+    def n_turns(self):
+        return self.turns
+
+    def last_replica(self):
+        return self.replica
 
     def connect(self):
         self.socket = RawSocket(self.port, key=self.key, headers=["session-id: " + self.name])
@@ -99,11 +111,11 @@ class SocketSession:
             except (Closed, OSError) as end:
                 # Nothing of an answer came: it is asked again elsewhere, as Codex does.
                 if self.begun:
-                    self.lost.append(repr(end))
+                    self.errors.append(repr(end))
                 self.socket, self.moves = None, self.moves + 1
                 continue
             except AssertionError as error:
-                self.lost.append(str(error)[:300])
+                self.errors.append(str(error)[:300])
                 self.socket = None
                 return
             self.last = answer["id"]
@@ -113,7 +125,7 @@ class SocketSession:
             if self.turns % 8 == 0:
                 self.items, self.last = [], None
             return
-        self.lost.append("three times")
+        self.errors.append("three times")
 
 
 class Load:
@@ -139,4 +151,4 @@ class Load:
             t.join(600)
 
     def n_turns(self):
-        return sum(s.turns if isinstance(s.turns, int) else len(s.turns) for s in self.sessions)
+        return sum(s.n_turns() for s in self.sessions)

@@ -38,3 +38,28 @@ def inside(name, command):
 def link(name, up):
     """Pull the cable of a host, or plug it in again."""
     sh("ip link set v%d %s" % (list(HOSTS).index(name), "up" if up else "down"))
+
+
+SLOW_BITS = 512000  # a second
+# A short queue, each way: what does not fit is lost.  Late and lost at random needs a module.
+FAR = "netem rate %dbit delay 40ms 10ms loss 1%% limit 40" % SLOW_BITS
+SLOW = "tbf rate %dbit burst 4000 limit 40000" % SLOW_BITS
+
+
+def slow(name):
+    """A host at the end of a slow link.  Whether packets are late and lost at random, too."""
+    def both_ways(how):
+        for end in ("dev v%d" % list(HOSTS).index(name), "dev eth0"):
+            at = "" if "eth0" not in end else "ip netns exec %s " % name
+            sh("%stc qdisc replace %s root %s" % (at, end, how))
+    try:
+        both_ways(FAR)
+        return True
+    except subprocess.CalledProcessError:
+        both_ways(SLOW)
+        return False
+
+
+def fast(name):
+    sh("tc qdisc del dev v%d root" % list(HOSTS).index(name))
+    sh("ip netns exec %s tc qdisc del dev eth0 root" % name)

@@ -1,5 +1,7 @@
 # stage.sh - sourced by the tests of this folder, after tests/shell.sh: what is staged, in $stage,
 # which no other suite has, and $version.  Only a release build is packed.
+#
+# `make package` tests what it made, in the folder PACKAGES: it is made again only to compare.
 O=${O:-build/release}
 export O
 if [ "${BUILD:-release}" != release ] || [ ! -x "$O/cerium" ]; then

@@ -26,12 +26,18 @@ render() { # NAME OPTION...: into $work/NAME.yaml
 check_fails "a value that is not known is refused" "fly" render x $KEYS --set fly=1
 check_fails "half a processor is refused" "cpu" render x $KEYS --set resources.cpu=0.5
 
-cases="small team gateway full secret"
+router='[{"podSelector":{"matchLabels":{"app":"router"}}}]'
+check_fails "events for everybody are refused" "kvEvents" render x $KEYS --set kvEvents.enabled=true
+check_fails "and without a policy" "networkPolicy" render x $KEYS --set kvEvents.enabled=true \
+    --set-json "kvEvents.from=$router" --set networkPolicy.enabled=false
+cases="small team gateway events full secret"
 options() {
     case $1 in
     small) echo "--set replicas=1,networkPolicy.enabled=false,podDisruptionBudget.enabled=false" ;;
     team) echo "--set model=qwen2.5-coder-7b.gguf,models.existingClaim=models" ;;
     gateway) echo "--set gateway.enabled=true" ;;
+    events) echo "--set gateway.enabled=true,kvEvents.enabled=true" \
+        "--set-json kvEvents.from=$router" ;;
     full) echo "--set autoscaling.enabled=true,metrics.serviceMonitor=true" \
         "--set resources.hugepages2Mi=2Gi --set-json args=[\"--running\",\"32\"]" ;;
     secret) echo "--set keys.existingSecret=ours --set keys.text=" ;;
