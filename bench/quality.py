@@ -84,14 +84,18 @@ class Floats:
         return log_softmax(self.model.logits(tokens, first))
 
 
+def tokens_of(args, model, text):
+    ids = subprocess.run([args.cerium, "tokenize", "-m", model, "-f", text, "--begin", "--ids"],
+                         check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [int(i) for i in ids.split()]
+
+
 def in_floats(args, model, text):
     """As cerium() has them."""
     reader = gguf.GGUFReader(model)
     if reader.fields["general.architecture"].contents() not in make_real.MODELS:
         return cerium(args, model, text, "--exact")
-    ids = subprocess.run([args.cerium, "tokenize", "-m", model, "-f", text, "--begin", "--ids"],
-                         check=True, stdout=subprocess.PIPE, text=True).stdout
-    return score(args, Floats(model), [int(i) for i in ids.split()])
+    return score(args, Floats(model), tokens_of(args, model, text))
 
 
 class LlamaCpp:
