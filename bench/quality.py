@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """How far cerium and llama.cpp are from the float model, on the same files, windows and tokens.
 
-    python3 -m venv build/quality && build/quality/bin/pip install numpy llama-cpp-python
+    python3 -m venv build/quality && build/quality/bin/pip install numpy gguf llama-cpp-python
     build/quality/bin/python bench/quality.py --text code=FILE --text prose=FILE MODEL.gguf ...
 
-For each file of weights and each text: what it says in floats (cerium perplexity --exact; with
-MODEL.gguf=FLOATS.gguf, the same weights in F32, llama.cpp in floats, which is faster), what cerium
-and llama.cpp make of it as they come, and of every scored token the difference: nats above
-the float model, how often the likeliest token is the float model's, mean error of the
-log-probability.  Prints Markdown.  Windows advance by half; their second halves are scored.
---keep FOLDER keeps what was scored: a run that was stopped goes on from there.
+For each file of weights and each text: what it says in floats (numpy, by tests/golden/make_real.py,
+with no code of either engine in the way; cerium perplexity --exact for architectures that it does
+not have), what cerium and llama.cpp make of it as they come, and of every scored token the
+difference: nats above the float model, how often the likeliest token is the float model's, mean
+error of the log-probability.  Prints Markdown.  Windows advance by half; their second halves are
+scored.  --keep FOLDER keeps what was scored: a run that was stopped goes on from there.
 """
 import argparse
 import contextlib
@@ -20,7 +20,11 @@ import subprocess
 import sys
 import tempfile
 
+import gguf
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../tests/golden"))
+import make_real  # pylint: disable=wrong-import-position
 
 
 def cerium(args, model, text, *options):
@@ -48,10 +52,56 @@ def kept(args, compute, *what):
     return np.load(path)
 
 
+def log_softmax(rows):
+    """Logarithms of the probabilities behind rows of logits, a few at a time."""
+    for i in range(0, len(rows), 32):
+        logits = rows[i:i + 32].astype(np.float64)
+        logits -= logits.max(axis=1, keepdims=True)
+        yield from logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def score(args, model, tokens):
+    """As cerium() has them."""
+    out, at = [], 0
+    while len(out) < len(tokens) - 1 and not (args.windows and
+                                              at >= args.windows * args.window // 2):
+        window = tokens[at:at + args.window]
+        first = len(out) - at  # what says the first token that is not scored yet
+        for token, logs in zip(window[first + 1:], model.logs(window, first)):
+            out.append((token, logs[token], int(logs.argmax())))
+        at += args.window // 2
+    return np.array(out)
+
+
+class Floats:
+    """A model in float32, by numpy."""
+
+    def __init__(self, model):
+        self.model = make_real.open_model(model)
+
+    def logs(self, tokens, first):
+        """Of a window that begins anew, what stands behind tokens [first, end)."""
+        return log_softmax(self.model.logits(tokens, first))
+
+
+def tokens_of(args, model, text):
+    ids = subprocess.run([args.cerium, "tokenize", "-m", model, "-f", text, "--begin", "--ids"],
+                         check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [int(i) for i in ids.split()]
+
+
+def in_floats(args, model, text):
+    """As cerium() has them."""
+    reader = gguf.GGUFReader(model)
+    if reader.fields["general.architecture"].contents() not in make_real.MODELS:
+        return cerium(args, model, text, "--exact")
+    return score(args, Floats(model), tokens_of(args, model, text))
+
+
 class LlamaCpp:
     """A model in llama.cpp, as llama-cpp-python binds it."""
 
-    def __init__(self, args, model, floats=False):
+    def __init__(self, args, model):
         import llama_cpp  # only where it is compared with
         self.lib, self.window = llama_cpp, args.window
         llama_cpp.llama_backend_init()
@@ -62,9 +112,6 @@ class LlamaCpp:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = params.n_batch = args.window
         params.n_threads = params.n_threads_batch = args.threads
-        if floats:
-            params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
-            params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         self.context = llama_cpp.llama_init_from_model(self.model, params)
         self.vocab = llama_cpp.llama_model_get_vocab(self.model)
         self.n_vocab = llama_cpp.llama_vocab_n_tokens(self.vocab)
@@ -76,8 +123,7 @@ class LlamaCpp:
         return list(out[:n])
 
     def logs(self, tokens, first):
-        """Logarithms of the probabilities behind tokens [first, end) of a window that begins anew,
-        a few rows at a time."""
+        """Of a window that begins anew, what stands behind tokens [first, end)."""
         n = len(tokens)
         self.lib.llama_memory_clear(self.lib.llama_get_memory(self.context), True)
         batch = self.lib.llama_batch_init(n, 0, 1)
@@ -89,22 +135,8 @@ class LlamaCpp:
             sys.exit("quality.py: llama.cpp does not compute the batch")
         rows = self.lib.llama_get_logits(self.context)
         rows = np.ctypeslib.as_array(rows, shape=(n - first, self.n_vocab))
-        for i in range(0, n - first, 32):
-            logits = rows[i:i + 32].astype(np.float64)
-            logits -= logits.max(axis=1, keepdims=True)
-            yield from logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        yield from log_softmax(rows)
         self.lib.llama_batch_free(batch)
-
-    def scores(self, text, n_windows):
-        """As cerium() has them."""
-        tokens, out, at = self.tokens(text), [], 0
-        while len(out) < len(tokens) - 1 and not (n_windows and at >= n_windows * self.window // 2):
-            window = tokens[at:at + self.window]
-            first = len(out) - at  # what says the first token that is not scored yet
-            for token, logs in zip(window[first + 1:], self.logs(window, first)):
-                out.append((token, logs[token], int(logs.argmax())))
-            at += self.window // 2
-        return np.array(out)
 
 
 def row(name, text, engine, exact, have):
@@ -144,20 +176,19 @@ def main():
     print(f"{flags(args)}; cerium {commit} {' '.join(args.option)}".rstrip())
     print("\n| file | text | tokens | engine | nats above float | likeliest token the same, % | "
           "mean error of a log-probability |\n|---|---|---|---|---|---|---|", flush=True)
-    for model, floats in ((m.split("=") + [""])[:2] for m in args.models):
+    for model in args.models:
         llama = None
         for text in args.text:
             name, path = text.split("=", 1)
             label, on = os.path.basename(model), (os.path.realpath(model), os.path.realpath(path))
-            exact = kept(args, lambda: LlamaCpp(args, floats, True).scores(path, args.windows)
-                         if floats else cerium(args, model, path, "--exact"), "exact", floats, *on)
+            exact = kept(args, lambda: in_floats(args, model, path), "floats", *on)
             have = kept(args, lambda: cerium(args, model, path, *args.option), commit,
                         *args.option, *on)
             print(row(label, name, "cerium", exact, have), flush=True)
             if args.no_llama:
                 continue
             llama = llama or LlamaCpp(args, model)
-            have = kept(args, lambda: llama.scores(path, args.windows), "llama.cpp", *on)
+            have = kept(args, lambda: score(args, llama, llama.tokens(path)), "llama.cpp", *on)
             print(row(label, name, "llama.cpp", exact, have), flush=True)
 
 

@@ -39,9 +39,18 @@ static scales_at scales_of(block_type type)
     return (scales_at){0, 0};
 }
 
+static bool decodes_finite(const uint8_t *mxfp4)
+{
+    float values[32];
+    block_decode(BLOCK_MXFP4, values, mxfp4, ARRAY_LEN(values));
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        if (!(values[i] - values[i] == 0)) return false;
+    return true;
+}
+
 bool block_is_finite(block_type type, const void *blocks, size_t n)
 {
-    enum { E8M0_NAN = 255 };
+    enum { E8M0_LARGE = 253 }; /* a value of 12 with it is beyond a float; 255 is none */
     const uint8_t *at = blocks;
     const size_t size = block_bytes(type);
     if (type == BLOCK_F16) return halves_are_finite(at, n);
@@ -49,7 +58,7 @@ bool block_is_finite(block_type type, const void *blocks, size_t n)
     for (size_t i = 0; i < n / block_values(type); i++, at += size) {
         if (type == BLOCK_F32 && (at[3] & 0x7f) == 0x7f && at[2] & 0x80) return false;
         if (type == BLOCK_BF16 && (at[1] & 0x7f) == 0x7f && at[0] & 0x80) return false;
-        if (type == BLOCK_MXFP4 && at[0] == E8M0_NAN) return false;
+        if (type == BLOCK_MXFP4 && at[0] >= E8M0_LARGE && !decodes_finite(at)) return false;
         if (!halves_are_finite(at + scales.at, scales.n)) return false;
     }
     return true;

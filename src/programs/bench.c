@@ -8,6 +8,7 @@
 #include "programs/bench_parallel.h"
 #include "programs/options.h"
 #include "programs/output.h"
+#include "programs/quality.h"
 #include "programs/replay_edits.h"
 #include "programs/terminal.h"
 
@@ -18,6 +19,8 @@ typedef struct {
     uint32_t prefill, decode, depth, parallel, runs;
     bool depth_given;
     replay_edits replay;
+    const char *quality_path; /* a text, or NULL */
+    quality quality;
     cerium_engine *engine;
     cerium_session *session;
     cerium_engine_info info;
@@ -47,6 +50,10 @@ static const option_spec own[] = {
     {"parallel", "N", "also decode N sequences at once, at most 64 (default 0)",
      TAKES_U32(bench, parallel, 0, BENCH_PARALLEL_MAX)},
     {"runs", "N", "runs of each measurement (default 5)", TAKES_U32(bench, runs, 1, RUNS_MAX)},
+    {"quality", "FILE",
+     "also what the arithmetic costs: the first 1,024 tokens of a text, computed as usual and in "
+     "floats; slow, four bytes a weight",
+     TAKES_ANY(bench, quality_path)},
     {"replay", "FILE",
      "instead: the speed of edits whose results are known, JSON lines with `before`, `after` and "
      "maybe `instruction`. The result is forced, all else is computed, with drafts and without "
@@ -297,6 +304,7 @@ static void print_text(const bench *b)
                b->parallel_speed, b->parallel_speed / b->decode_speed);
     printf("opened again in %.3f s; first token of a ten-token prompt after %.3f s\n", b->load_s,
            b->first_token_s);
+    if (b->quality_path) quality_print(&b->quality);
 }
 
 static int print_json(const bench *b, cerium_error *err)
@@ -325,6 +333,7 @@ static int print_json(const bench *b, cerium_error *err)
         json_object_set_new(all, "parallel", json_integer((json_int_t)b->parallel));
         json_object_set_new(all, "parallel_tokens_per_s", json_real(b->parallel_speed));
     }
+    if (b->quality_path) json_object_set_new(all, "quality", quality_json(&b->quality));
     json_object_update(all, speeds);
     json_decref(speeds);
     return output_json(all, JSON_INDENT(2), err);
@@ -346,8 +355,11 @@ int program_bench(int argc, char **argv)
     cerium_error err;
     RETURN_IF(command_parse(&bench_command, &b, argc, argv));
     if (optind < argc) return usage_error("bench", "'%s' is not an option", argv[optind]);
+    if (b.replay.path && b.quality_path)
+        return usage_error("bench", "--replay and --quality exclude each other");
     if (b.replay.path) return replay(&b);
-    int status = measure(&b, &err);
+    int status = b.quality_path ? quality_measure(&b.o, b.quality_path, &b.quality, &err) : 0;
+    if (!status) status = measure(&b, &err);
     if (!status && b.o.json) status = print_json(&b, &err);
     if (!status && !b.o.json) print_text(&b);
     cerium_session_close(&b.session);

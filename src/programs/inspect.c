@@ -9,6 +9,7 @@
 #include "programs/options.h"
 #include "programs/output.h"
 #include "programs/residency.h"
+#include "programs/type_quality.h"
 #include "tokenizer/chat.h"
 
 #include <inttypes.h>
@@ -264,6 +265,22 @@ static void print_number(const char *label, uint64_t n, const char *unit)
         printf("not said\n");
 }
 
+/* What a type cost where it was measured (docs/quantization.md); NULL: it was not. */
+typedef struct {
+    block_type type;
+    double nats, same;
+} type_cost;
+
+static const type_cost *cost_of(uint32_t type)
+{
+#define TYPE_COST(type, nats, same) {type, nats, same},
+    static const type_cost costs[] = {TYPE_QUALITY_MAP(TYPE_COST)};
+#undef TYPE_COST
+    for (size_t i = 0; i < ARRAY_LEN(costs); i++)
+        if (costs[i].type == type) return &costs[i];
+    return NULL;
+}
+
 static void print_types(const facts *f)
 {
     for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
@@ -273,8 +290,12 @@ static void print_types(const facts *f)
         printf("%-7s %5" PRIu64 " tensors  %5.1f%% of the bytes  ", block_name(type), s->n_tensors,
                100.0 * (double)s->bytes / (double)f->weight_bytes);
         print_bytes(s->bytes);
+        const type_cost *cost = cost_of(type);
+        if (cost) printf(", %+.3f nats a token, %.1f%% the same", cost->nats, 100 * cost->same);
         printf("%s\n", type < BLOCK_OWN ? "" : ", our own: for cerium alone");
     }
+    print_label("quality");
+    printf("nats and likeliest tokens are of the bundled model, beside F16\n");
 }
 
 static void print_tokenizer(const facts *f)
@@ -571,6 +592,20 @@ static json_t *json_types(const facts *f)
     return list;
 }
 
+static json_t *json_quality(const facts *f)
+{
+    json_t *types = json_object();
+    for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
+        const type_cost *cost = f->shares[type].n_tensors ? cost_of(type) : NULL;
+        if (!cost) continue;
+        json_object_set_new(types, block_name(type),
+                            json_pack("{s:f, s:f}", "nats_above_floats", cost->nats,
+                                      "likeliest_the_same", cost->same));
+    }
+    return json_pack("{s:s, s:o}", "of", "the bundled model, beside F16", "types",
+                     types);
+}
+
 static json_t *json_fim(const facts *f)
 {
     json_t *object = json_object();
@@ -617,6 +652,7 @@ static json_t *json_of(const facts *f, const inspect_options *o)
     json_object_set_new(root, "architecture", json_text(f->arch));
     json_set_numbers(root, f);
     json_object_set_new(root, "types", json_types(f));
+    json_object_set_new(root, "quality", json_quality(f));
     json_object_set_new(root, "tokenizer", json_text(f->tokenizer));
     json_object_set_new(root, "tokenizer_pre", json_text(f->pre));
     json_object_set_new(root, "chat_template", json_boolean(f->chat_template.len > 0));

@@ -457,6 +457,7 @@ static jinja_args rest_of(const jinja_args *args, size_t n)
 {
     jinja_args out = *args;
     size_t skip = n < args->n ? n : args->n;
+    if (!skip) return out; /* of no arguments there is no list */
     out.list += skip;
     out.n -= skip;
     return out;

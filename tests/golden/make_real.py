@@ -18,6 +18,7 @@ import numpy as np
 class Llama:
     def __init__(self, reader, arch):
         self.tensors = {t.name: t for t in reader.tensors}
+        self.weights = {}
         self.keys = {name[len(arch) + 1:]: field.contents() for name, field in reader.fields.items()
                      if name.startswith(arch + ".")}
         self.layers = self.keys["block_count"]
@@ -28,9 +29,11 @@ class Llama:
         self.size = self.keys.get("attention.key_length", self.width // self.heads)
 
     def weight(self, name):
-        t = self.tensors[name]
-        return gguf.dequantize(t.data, t.tensor_type).astype(np.float32).reshape(
-            *reversed([int(n) for n in t.shape]))
+        if name not in self.weights:
+            t = self.tensors[name]
+            self.weights[name] = gguf.dequantize(t.data, t.tensor_type).astype(
+                np.float32).reshape(*reversed([int(n) for n in t.shape]))
+        return self.weights[name]
 
     def norm(self, x, name):
         scale = 1 / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True) + self.eps)
@@ -87,13 +90,14 @@ class Llama:
     def embedding(self, tokens):
         return self.weight("token_embd.weight")[tokens]
 
-    def logits(self, tokens):
+    def logits(self, tokens, first=0):
+        """Behind tokens [first, end)."""
         embed = self.weight("token_embd.weight")
         x = self.embedding(tokens)
         for layer in range(self.layers):
             x = self.block(x, layer)
         head = self.weight("output.weight") if "output.weight" in self.tensors else embed
-        return (self.norm(x, "output_norm.weight") @ head.T).astype(np.float64)
+        return self.norm(x[first:], "output_norm.weight") @ head.T
 
 
 class Gemma3(Llama):
@@ -133,10 +137,13 @@ class Gemma3(Llama):
         return x + self.norm(h, name + "post_ffw_norm.weight")
 
 
+MODELS = {"llama": Llama, "gemma3": Gemma3}
+
+
 def open_model(path):
     reader = gguf.GGUFReader(path)
     arch = reader.fields["general.architecture"].contents()
-    return {"llama": Llama, "gemma3": Gemma3}[arch](reader, arch)
+    return MODELS[arch](reader, arch)
 
 
 def main():
@@ -146,7 +153,7 @@ def main():
     parser.add_argument("--first", type=int, required=True, help="the token before those of SCORES")
     args = parser.parse_args()
     tokens = [args.first] + [int(line.split()[0]) for line in open(args.scores, encoding="utf-8")]
-    logits = open_model(args.model).logits(tokens)[:-1]
+    logits = open_model(args.model).logits(tokens)[:-1].astype(np.float64)
     top = logits.max(-1, keepdims=True)
     logs = logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
     for i, token in enumerate(tokens[1:]):

@@ -111,6 +111,33 @@ check "and to the digit" cmp "$work/f32" "$work/out"
 check "an unknown type" refused 2 "there are i8, f16, f32" ./cerium perplexity --kv f8 -f LICENSE
 check "bench" status 0 ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json
 check "bench --json is JSON" says '{' out
+quality() { # the same figures by perplexity, with and without --exact
+    head -c 200 LICENSE >"$work/text"
+    ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json --quality "$work/text" \
+        >"$work/quality" || return 1
+    for way in "" "--exact"; do
+        ./cerium perplexity --window 256 --scores "$work/scores$way" $way \
+            "$work/text" >"$work/out" || return 1
+    done
+    python3 - "$work" <<'END'
+import json, sys
+work = sys.argv[1]
+said = json.load(open(work + "/quality"))["quality"]
+have, exact = ([line.split() for line in open(work + "/scores" + way)] for way in ("", "--exact"))
+apart = [float(e[1]) - float(h[1]) for h, e in zip(have, exact)]
+n = len(apart)
+want = {"tokens": n, "nats_above_floats": sum(apart) / n,
+        "likeliest_the_same": sum(h[2] == e[2] for h, e in zip(have, exact)) / n,
+        "logprob_error": sum(map(abs, apart)) / n}
+assert n > 100 and want["logprob_error"] > 0, want
+assert all(abs(said[k] - v) < 1e-6 for k, v in want.items()), (said, want)
+END
+}
+check "bench --quality: how far 8 bits are from floats, as perplexity has it" quality
+check "of a text that is not there" refused 1 "/nowhere.txt" ./cerium bench --quality /nowhere.txt
+check "of one that is too short" refused 2 "too short" sh -c \
+    'printf x >"$1/x" && exec ./cerium bench --quality "$1/x"' sh "$work"
+check "of edits" refused 2 "exclude each other" ./cerium bench --quality x --replay x
 cat >"$work/edits.jsonl" <<'END'
 {"before":"int a = 1;\nint b = 2;\nint c = 3;\n", "after":"int a = 1;\nint c = 4;\n"}
 END
@@ -131,6 +158,13 @@ check "drafts change nothing" cmp "$work/drafts" "$work/plain"
 check "tokenize" status 0 ./cerium tokenize -p "int main(void)"
 check "inspect" status 0 ./cerium inspect -m "$CERIUM_MODEL"
 check "inspect names the architecture" says qwen2 out
+check "and what its types were measured to cost" says ", +0.001 nats a token, 97.7% the same" out
+./cerium inspect -m "$CERIUM_MODEL" --json >"$work/inspect" 2>/dev/null
+check "as JSON" python3 -c "import json; q = json.load(open('$work/inspect'))['quality']['types']
+assert q == {'Q8_0': {'nats_above_floats': 0.0012, 'likeliest_the_same': 0.977}}, q"
+tools/type_quality.sh >"$work/type_quality.h"
+check "which is the table of docs/quantization.md" cmp "$work/type_quality.h" \
+    src/programs/type_quality.h
 check "a plan" status 0 ./cerium inspect --plan --threads 1
 check "it has the memory" says "memory" out
 check "it has a speed" says "at most" out
