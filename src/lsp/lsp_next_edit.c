@@ -7,7 +7,7 @@
 #include "lsp/edit_rules.h"
 #include "lsp/lsp_parts.h"
 
-enum { SETTLED_MS = 500, FAR_LINES = 20 };
+enum { SETTLED_MS = 500 };
 
 /* What may be done, in the text as it is. */
 typedef struct {

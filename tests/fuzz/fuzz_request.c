@@ -4,6 +4,8 @@
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 
+enum { EDITS_FROM = 121 }; /* of the first byte: edits, in one of their forms */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_messages(const protocol_request *r)
@@ -50,9 +52,12 @@ static bool same(const protocol_request *a, const protocol_request *b)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
-    protocol_api api = (protocol_api)((data[0] & 0x7F) % 11);
+    const uint8_t choice = data[0] & 0x7F;
+    const bool is_edits = choice >= EDITS_FROM;
+    protocol_api api = is_edits ? PROTOCOL_EDITS : (protocol_api)(choice % PROTOCOL_EDITS);
     protocol_defaults defaults = {.fills_in = !(data[0] & 0x80), .has_chat_form = true,
                                   .n_embedding = 64};
+    if (is_edits) defaults.edit_form = (next_edit_form)((choice - EDITS_FROM) % NEXT_EDIT_FORMS);
     protocol_error error = {0}, other = {0};
     protocol_request *first = NULL, *again[2] = {NULL, NULL};
     view body = {(const char *)data + 1, size - 1};
