@@ -2,7 +2,7 @@
 
 import json
 
-from talk import RawSocket, Report, Server, line, wait_for
+from talk import RawSocket, Report, Server, frame, line, wait_for
 
 FILE = "int a;\nint b;\nint c;\nint d;\n"
 CARET = FILE.index(" c;")
@@ -37,6 +37,11 @@ def predicted(socket, name):
         event = socket.read_json()
         if event.get("id") == name:
             return event
+
+
+def send_together(socket, *messages):
+    """At once, however slow this process is: the first may not be over when the last is read."""
+    socket.send(b"".join(frame(json.dumps(message)) for message in messages))
 
 
 def check_form(report, form):
@@ -89,17 +94,16 @@ def check_refusals(report):
                 assert status == 400 and error["param"] == param and error["code"] == code, body
         with report.check("a newer one of the same file ends the older; completions do not",
                           server):
+            long = place("talk for long\n", 3, changes=[])
             with RawSocket(server.port) as s:
-                s.send_json({"type": "edit.predict", "id": "old",
-                             **place("talk for long\n", 3, changes=[])})
-                s.send_json({"type": "completion.create", "id": "c", "path": "a.c",
-                             "prefix": "int add("})
-                s.send_json({"type": "edit.predict", "id": "new", **place()})
+                send_together(s, {"type": "edit.predict", "id": "old", **long},
+                              {"type": "completion.create", "id": "c", "path": "a.c",
+                               "prefix": "int add("},
+                              {"type": "edit.predict", "id": "new", **place()})
                 ends = [predicted(s, "old"), predicted(s, "new")]
                 assert ends[0]["reason"] == "superseded" and "takes back" in ends[1]["reason"], ends
-                s.send_json({"type": "edit.predict", "id": "x",
-                             **place("talk for long\n", 3, changes=[])})
-                s.send_json({"type": "completion.cancel", "id": "x"})
+                send_together(s, {"type": "edit.predict", "id": "x", **long},
+                              {"type": "completion.cancel", "id": "x"})
                 assert predicted(s, "x")["reason"] == "canceled"
                 s.send_json({"type": "edit.predict", "id": "!", **place()})
                 error = s.read_json()

@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
 from harness import HANG_S, MODEL, PATIENCE, Report, Server, line, wait_for  # noqa: E402, F401
-from rawsocket import RawSocket, text_of  # noqa: E402, F401
+from rawsocket import RawSocket, frame, text_of  # noqa: E402, F401
 
 POST = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 LONG = " ".join("word%d" % i for i in range(400))
