@@ -27,7 +27,7 @@ struct replay {
 static const char *const apis[] = {
     [PROTOCOL_RESPONSES] = "responses", [PROTOCOL_CHAT] = "chat",
     [PROTOCOL_COMPLETIONS] = "completions", [PROTOCOL_INFILL] = "infill",
-    [PROTOCOL_COMPACT] = "compact",         [PROTOCOL_EDITS] = "edits",
+    [PROTOCOL_COMPACT] = "compact",     [PROTOCOL_EDITS] = "edits",
 };
 
 /* Where a line is, for its errors. */

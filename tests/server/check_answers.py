@@ -71,6 +71,8 @@ ASKED = [
     ("POST", "/infill", None, HOLE, 200),
     ("POST", "/infill", None, {**HOLE, "stream": True}, 200),
     ("POST", "/infill", None, {"input_prefix": 1}, 400),
+    ("POST", "/v1/edit-predictions", None, {"path": "a", "prefix": "def f(", "suffix": ")"}, 200),
+    ("POST", "/v1/edit-predictions", None, {"path": "a.py", "prefix": 1}, 400),
     ("POST", "/apply-template", None, {"messages": TALK}, 200),
     ("POST", "/v1/messages", None, {"messages": TALK, "max_tokens": 20}, 200),
     ("POST", "/v1/messages", None, {"messages": CALL, "max_tokens": 90, "tools": NAMED}, 200),
