@@ -89,6 +89,14 @@ static int rewrite(bytes *out, view text, bool python)
     return status;
 }
 
+/* jansson says nothing, and leaves the code as it was, where it has no memory to begin. */
+static json_t *load(const char *text, size_t len, size_t flags, json_error_t *why)
+{
+    *why = (json_error_t){.line = -1, .column = -1};
+    why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
+    return json_loadb(text, len, flags, why);
+}
+
 json_t *json_read(view text, size_t flags, json_error_t *error)
 {
     json_error_t own;
@@ -96,7 +104,7 @@ json_t *json_read(view text, size_t flags, json_error_t *error)
     bool python = flags & JSON_READ_PYTHON;
     size_t plain = flags & ~JSON_READ_PYTHON;
     text = json_without_mark(text);
-    json_t *root = json_loadb(text.ptr ? text.ptr : "", text.len, plain, why);
+    json_t *root = load(text.ptr ? text.ptr : "", text.len, plain, why);
     enum json_error_code code = root ? json_error_unknown : json_error_code(why);
     bool again = code == json_error_numeric_overflow ||
                  (python && code == json_error_invalid_syntax);
@@ -105,7 +113,7 @@ json_t *json_read(view text, size_t flags, json_error_t *error)
     bytes copy = {.max = 8 * text.len + 64};
     int status = bytes_reserve(&copy, text.len);
     if (!status) status = rewrite(&copy, text, python);
-    if (!status) root = json_loadb(copy.ptr, copy.len, plain, why);
+    if (!status) root = load(copy.ptr, copy.len, plain, why);
     if (status) { /* jansson's own error for no memory */
         *why = (json_error_t){.line = -1, .column = -1};
         why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
