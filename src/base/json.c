@@ -89,11 +89,17 @@ static int rewrite(bytes *out, view text, bool python)
     return status;
 }
 
-/* jansson says nothing, and leaves the code as it was, where it has no memory to begin. */
-static json_t *load(const char *text, size_t len, size_t flags, json_error_t *why)
+/* jansson's own error for no memory. */
+static void lack_memory(json_error_t *why)
 {
     *why = (json_error_t){.line = -1, .column = -1};
     why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
+}
+
+/* jansson says nothing, and leaves the code as it was, where it has no memory to begin. */
+static json_t *load(const char *text, size_t len, size_t flags, json_error_t *why)
+{
+    lack_memory(why);
     return json_loadb(text, len, flags, why);
 }
 
@@ -114,10 +120,7 @@ json_t *json_read(view text, size_t flags, json_error_t *error)
     int status = bytes_reserve(&copy, text.len);
     if (!status) status = rewrite(&copy, text, python);
     if (!status) root = load(copy.ptr, copy.len, plain, why);
-    if (status) { /* jansson's own error for no memory */
-        *why = (json_error_t){.line = -1, .column = -1};
-        why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
-    }
+    if (status) lack_memory(why);
     bytes_free(&copy);
     return root;
 }

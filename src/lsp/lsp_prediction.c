@@ -19,20 +19,6 @@ static void close_situation(situation *s)
     for (size_t i = 0; i < s->n; i++) bytes_free(&s->diffs[i]);
 }
 
-/* Text with LF alone; *caret moves with it. */
-static int take_lf(bytes *out, view text, size_t *caret)
-{
-    const size_t at = *caret;
-    out->max = 2 * (size_t)LSP_TEXT_BYTES_MAX;
-    RETURN_IF(bytes_reserve(out, text.len));
-    for (size_t i = 0; i < text.len; i++) {
-        const bool goes = text.ptr[i] == '\r' && i + 1 < text.len && text.ptr[i + 1] == '\n';
-        if (!goes) out->ptr[out->len++] = text.ptr[i];
-        else if (i < at) (*caret)--;
-    }
-    return CERIUM_OK;
-}
-
 static view of(const bytes *b) { return (view){b->ptr ? b->ptr : "", b->len}; }
 
 /* Lines that end with CR alone are none to a model: its numbers would be others. */
@@ -48,8 +34,8 @@ static bool ask(lsp_server *s, lsp_document *d, size_t caret, situation *now)
     size_t none = 0;
     const char *slash = strrchr(d->path, '/');
     const view path = view_of(slash ? slash + 1 : d->path);
-    int status = take_lf(&now->text, lsp_text_view(&d->text), &caret);
-    if (!status) status = take_lf(&now->original, of(&d->original), &none);
+    int status = next_edit_take_lf(&now->text, lsp_text_view(&d->text), &caret);
+    if (!status) status = next_edit_take_lf(&now->original, of(&d->original), &none);
     if (!status)
         status = edit_history_diffs(&d->history, lsp_text_view(&d->text), now->diffs, CHANGES,
                                     &now->n);
@@ -66,7 +52,8 @@ static bool ask(lsp_server *s, lsp_document *d, size_t caret, situation *now)
 
 bool lsp_predict(lsp_server *s, lsp_document *d, json_t *id, size_t caret)
 {
-    situation now = {.n = 0};
+    situation now = {.text = {.max = 2 * (size_t)LSP_TEXT_BYTES_MAX},
+                     .original = {.max = 2 * (size_t)LSP_TEXT_BYTES_MAX}};
     const bool is_large = d->text.text.len > NEXT_EDIT_TEXT_BYTES_MAX;
     if (!s->host.predict || s->model.state != LSP_MODEL_READY || !d->history.n || is_large ||
         d->is_minified || !s->settings.next_edit || !lsp_settings_allow(&s->settings, d))

@@ -190,10 +190,12 @@ void protocol_body_free(protocol_body *body)
 
 /* ---- the id of a message ---- */
 
+enum { ID_BYTES_MAX = 64 };
+
 static bool id_is_good(const char *id)
 {
     size_t n = id ? strlen(id) : 0;
-    if (!n || n > 64) return false;
+    if (!n || n > ID_BYTES_MAX) return false;
     for (size_t i = 0; i < n; i++)
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", id[i]))
             return false;

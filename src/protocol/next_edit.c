@@ -34,6 +34,18 @@ next_edit_form next_edit_of_model(const char *model)
 
 /* ---- asking ---- */
 
+int next_edit_take_lf(bytes *out, view text, size_t *at)
+{
+    const size_t caret = *at;
+    RETURN_IF(bytes_reserve(out, text.len));
+    for (size_t i = 0; i < text.len; i++) {
+        const bool goes = text.ptr[i] == '\r' && i + 1 < text.len && text.ptr[i + 1] == '\n';
+        if (!goes) out->ptr[out->len++] = text.ptr[i];
+        else if (i < caret) (*at)--;
+    }
+    return CERIUM_OK;
+}
+
 static const char *const marks[NEXT_EDIT_FORMS][8] = {
     [NEXT_EDIT_SWEEP] = {"<|file_sep|>", "<|endoftext|>", "<|cursor|>"},
     [NEXT_EDIT_ZETA] = {"<|start_of_file|>", "<|editable_region_start|>",

@@ -70,6 +70,9 @@ typedef struct {
     uint32_t n_stops;
 } next_edit_prompt;
 
+/* Append text without CR before LF; *at moves with it.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int next_edit_take_lf(bytes *out, view text, size_t *at);
+
 /* *why, when nothing is to be asked, is a reason in static words, and the status is OK: text that
  * holds a mark of the form, lines that are too long, nothing but blank lines.
  * CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY: the text is larger than NEXT_EDIT_TEXT_BYTES_MAX. */

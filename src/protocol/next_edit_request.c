@@ -8,12 +8,7 @@ static int take_text(parser *p, view text, size_t *at, view *out)
     const char *made = NULL;
     bytes lf = {.max = SIZE_MAX};
     size_t caret = *at;
-    int status = CERIUM_OK;
-    for (size_t i = 0; i < text.len && !status; i++) {
-        const bool goes = text.ptr[i] == '\r' && i + 1 < text.len && text.ptr[i + 1] == '\n';
-        if (!goes) status = bytes_append(&lf, text.ptr + i, 1);
-        else if (i < *at) caret--;
-    }
+    int status = next_edit_take_lf(&lf, text, &caret);
     if (!status) status = make_text(p, (view){lf.ptr ? lf.ptr : "", lf.len}, &made);
     bytes_free(&lf);
     if (status) return status;
