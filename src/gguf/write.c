@@ -69,7 +69,7 @@ int gguf_writer_open(gguf_writer **out, const char *path, cerium_error *err)
     snprintf(w->temporary, room, "%s.%ld.tmp", path, (long)getpid());
     w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (w->fd < 0) {
-        int status = error_set(err, CERIUM_ERR_IO, "%s: %s", w->temporary, strerror(errno));
+        int status = error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
         gguf_writer_close(&w);
         return status;
     }

@@ -25,6 +25,7 @@ typedef struct {
     const char *keys[SERVER_KEYS_MAX];
     const char *origins[SERVER_ORIGINS_MAX];
     const char *hosts[SERVER_ORIGINS_MAX];
+    char address[64]; /* --host [ADDRESS], as URLs have it, without the brackets */
     const char *key_file;
     bytes key_text; /* of the file, cut into lines */
     bytes hidden;   /* keys of the command line */
@@ -364,6 +365,15 @@ static int check_sandbox(const serving *v, cerium_error *err)
     return status ? error_set(err, status, "--solve: %s", why.message) : CERIUM_OK;
 }
 
+static void host_without_brackets(serving *v)
+{
+    const char *host = v->config.host;
+    const size_t n = host ? strlen(host) : 0;
+    if (n < 3 || n - 2 >= sizeof v->address || host[0] != '[' || host[n - 1] != ']') return;
+    memcpy(v->address, host + 1, n - 2);
+    v->config.host = v->address;
+}
+
 static int serve(serving *v, cerium_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -372,6 +382,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.keys = v->keys;
     v->config.origins = v->origins;
     v->config.hosts = v->hosts;
+    host_without_brackets(v);
     RETURN_IF(check_sandbox(v, err));
     RETURN_IF(gather_models(v, err));
     v->config.model_path = options_model(&v->o);

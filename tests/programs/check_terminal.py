@@ -251,6 +251,13 @@ def addresses():
         server.terminate()
         server.stderr.read()
     check("and ends", server.returncode == 0, server.returncode)
+    with subprocess.Popen([*serve, "--host", "[::1]", "--port", "0"], text=True,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as server:
+        line = next((row for row in server.stderr if "listening" in row or "cannot" in row), "")
+        check("an address in brackets is the address", re.search(
+            r"http://\[::1\]:\d+ |no such address", line), line)
+        server.terminate()
+        server.stderr.read()
 
 
 def main():
