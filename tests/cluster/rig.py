@@ -206,12 +206,37 @@ def on(victim, sessions):
     return [s for s in sessions if s.last_replica() == victim.name]
 
 
+def session_at(port, victim):
+    """A session that is sent there by its name, whatever a picker would do with prompts."""
+    for i in range(100):
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
+        c.request("GET", "/v1/models", None, {"Authorization": "Bearer " + KEY,
+                                              "session-id": "far-%d" % i})
+        answer = c.getresponse()
+        answer.read()
+        c.close()
+        if answer.headers["x-cerium-replica"] == victim.name:
+            return "far-%d" % i
+    raise AssertionError("no session goes to " + victim.name)
+
+
 def send_much(port, session):
     """A body that fills a slow link for seconds; the seconds."""
     body = json.dumps({"content": "a b " * (BODY_BYTES // 4)})
     began = time.monotonic()
     ask(port, "POST", "/tokenize", body, session)
     return time.monotonic() - began
+
+
+def sent_there(balancer, theirs, sessions):
+    """Who may wait for a server that is gone by now.  A hash sends nobody else there; a picker
+    sends anybody, until it knows: then whoever waits since before that."""
+    if balancer.name != "the picker":
+        return theirs
+    now = time.monotonic()
+    time.sleep(0.5)  # who began just before, and elsewhere, has ended
+    return theirs + [s for s in sessions if s not in theirs and isinstance(s, Session) and
+                     (s.in_flight or now) < now]
 
 
 def check_slow(report, balancer, replicas):
@@ -221,12 +246,13 @@ def check_slow(report, balancer, replicas):
         each(sessions, 1)
         theirs = on(victim, sessions)
         others = [s for s in sessions if s not in theirs]
+        far = session_at(balancer.port, victim)
         if not network.slow(victim.name):
             report.skip("packets that are late or lost", "the kernel has no netem")
         with report.check("a slow link: no error, no lost turn"):
             assert theirs, "nobody is there"
             before = {s: s.n_turns() for s in theirs}
-            took = send_much(balancer.port, theirs[0].name)
+            took = send_much(balancer.port, far)
             assert took > 4 * BODY_BYTES / network.SLOW_BITS, "it is not slow: %.2f s" % took
             each(sessions, 2)
             assert not errors(load), errors(load)[:3]
@@ -253,6 +279,8 @@ def check_away(report, balancer, victim, first, away, back):
         with report.check("the others serve, new sessions, too"):
             assert theirs, "nobody is there"
             balancer.wait_gone(victim.name)
+            theirs = sent_there(balancer, theirs, sessions)
+            assert len(theirs) < len(sessions), "nobody is elsewhere"
             new = [Session(first + 20 + i, balancer.port, KEY) for i in range(9)]
             for s in new:
                 assert s.turn(), s.errors
@@ -294,6 +322,7 @@ def check_gone(report, balancer, replicas):
         with report.check("a host that does not come back: each session goes on"):
             assert theirs, "nobody is there"
             balancer.wait_gone(victim.name)
+            theirs = sent_there(balancer, theirs, sessions)
             each(sessions, 3)
             for s in theirs:
                 assert len(s.errors) <= 1 and s.turns[-1][0] != victim.name, (s.errors, s.turns)
