@@ -117,7 +117,7 @@ typedef struct {
     uint32_t n_tokens;
 } cerium_kv_page;
 
-/** Who is told which pages there are: on any thread and under a lock, so that it returns at once
+/** Hears which pages there are: called on any thread and under a lock, so that it returns at once
  * and calls nothing of this library. */
 typedef struct {
     void (*stored)(void *user, const cerium_kv_page *page);
@@ -195,7 +195,7 @@ typedef struct {
     bool (*canceled)(void *user); /* asked while weights are loaded, on several threads; true:
                                     cerium_engine_open() ends with CERIUM_ERR_CANCELED */
     void *canceled_user;
-    const cerium_kv_watcher *kv_watcher; /* NULL: nobody is told; borrowed until it is closed */
+    const cerium_kv_watcher *kv_watcher; /* NULL: none; borrowed until it is closed */
     void *kv_watcher_user;
 } cerium_engine_config;
 

@@ -41,7 +41,7 @@
 
 enum { KV_GROUPS_MAX = 4 };
 
-/* What a layer keeps of a token: keys and values of so many heads, each of this width. */
+/* What a layer keeps of a token: keys and values of n_heads heads, each of this width. */
 typedef struct {
     uint32_t n_heads, width;
 } kv_heads;
@@ -92,7 +92,7 @@ void kv_pool_measure(kv_pool *pool, kv_use *use);
 /* Tests only: every list, table and count agrees with every other. */
 bool kv_pool_check_invariants(kv_pool *pool);
 
-/* Before the first sequence: who is told which full blocks are found, with the pool's lock. */
+/* Before the first sequence: the watcher hears of full blocks, with the pool's lock. */
 void kv_pool_watch(kv_pool *pool, const cerium_kv_watcher *watcher, void *user);
 
 /* ---- KV on disk ---- */

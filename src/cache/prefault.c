@@ -1,7 +1,7 @@
 /* prefault.c - pages have their memory before they are used.
  *
  * The system gives memory when it is first touched, cleared, and where it gives huge pages that is
- * up to 4 ms each, in which a pass stands still and hears no cancel.  So the first pages are
+ * up to 4 ms each, in which a pass makes no progress and sees no cancel.  So the first pages are
  * touched at open, and a thread touches those that come next before they are used. */
 #include "base/memory.h"
 #include "cache/pool.h"

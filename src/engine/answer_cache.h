@@ -1,7 +1,8 @@
 /* answer_cache.h - what an engine answered before, each tenant's apart, as a source of drafts.
  *
- * In memory alone and bounded: so many tenants have a place, the one that was looked at longest ago
- * gives his to a new one, and each keeps his newest tokens.  Takes all memory at open. */
+ * In memory alone and bounded: each of a fixed number of tenants has a place, and keeps its
+ * newest tokens in it.  A new tenant takes the place that was read longest ago.  Takes all memory
+ * at open. */
 #ifndef ENGINE_ANSWER_CACHE_H
 #define ENGINE_ANSWER_CACHE_H
 

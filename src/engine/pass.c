@@ -179,7 +179,7 @@ static uint32_t verify(cerium_session *s, sampler *scratch)
         chosen_token *to = &x->chosen[i];
         if (!sampler_are_numbers(logits, e->n_vocab)) return i;
         const float *mixed = session_mix(s, x->sampling, logits, n);
-        /* The choice is made as ever: a script costs what it stands for. */
+        /* The choice is made as ever: a script costs what its tokens would. */
         const float *tops = mixed == logits ? logits + e->tops_at : NULL;
         bool is_drawn;
         *to = (chosen_token){

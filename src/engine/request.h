@@ -2,7 +2,7 @@
  *
  * The ring has one writer, the scheduler, and one reader, the thread that owns the session.  A slot
  * is the reader's from the moment `tail` passed it until `head` does.  `armed` says that the reader
- * saw nothing and wants to be told; `parked`, that the writer found no room and wants to be told.
+ * saw nothing and wants to be woken; `parked`, that the writer found no room and wants to be woken.
  * Both are set before the other side's index is looked at a last time, and taken by exchange after
  * one's own was moved, all sequentially consistent: one of the two always sees the other. */
 #ifndef ENGINE_REQUEST_H

@@ -35,7 +35,7 @@ uint32_t shares_join(time_shares *s, uint64_t key, uint32_t class_);
 void shares_leave(time_shares *s, uint32_t at);
 /* Before a pass: nobody is ready, nobody is bounded. */
 void shares_clear(time_shares *s);
-/* All that is ready of a class is told: bound the rows of each key.  piece_ns: the shortest piece
+/* All that is ready of a class is known: bound the rows of each key.  piece_ns: the shortest piece
  * of a prompt that is worth a pass, for the key that had least. */
 void shares_bound(time_shares *s, uint32_t class_, const cost_model *cost, double piece_ns);
 /* The rows of the pass are computed, n_rows in all: its time is split by what the rows of each key

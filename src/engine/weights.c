@@ -146,7 +146,7 @@ static int repack(loading *l)
     return atomic_load(&l->status);
 }
 
-/* Write the repacked panels to a file; true when it stands there whole. */
+/* Write the repacked panels to a file; true when it was written whole. */
 static bool keep(loading *l)
 {
     run_phase(l, (uint32_t)panel_n_chunks(l->key.bytes), write_chunks);

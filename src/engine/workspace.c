@@ -128,7 +128,7 @@ static void map_kept(workspace *w)
     if (block) publish(w, block, size); /* whatever is wrong with it: it is made anew */
 }
 
-/* Whether the file that we would write is one that we made, and the name still stands for it. */
+/* Whether the file that we would write is one that we made, and the name still refers to it. */
 static bool is_own(int fd, const char *path)
 {
     struct stat here, there;

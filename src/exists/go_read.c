@@ -22,7 +22,7 @@ view go_package_of(view path)
     }
 }
 
-/* After `package`: a file of tests that stands beside the package is none of it. */
+/* After `package`: a file of tests beside the package is not part of it. */
 static bool belongs(const code_file *s, view path, bool *renamed)
 {
     static const view beside = {"_test", 5};

@@ -198,8 +198,8 @@ static void check_class(uses_call *c, uint32_t i, uint32_t scope)
     index_name init;
     uint32_t which;
     if (!(index_flags(c->x, scope) & SCOPE_CLASS)) return;
-    bool told = index_has(c->x, scope, own[0]);
-    index_answer a = told ? index_first(c->x, scope, own, 1, &which, &init)
+    bool indexed = index_has(c->x, scope, own[0]);
+    index_answer a = indexed ? index_first(c->x, scope, own, 1, &which, &init)
                           : index_first(c->x, scope, made, 2, &which, &init);
     if (a == INDEX_THERE && init.kind == NAME_CALL)
         check_keywords(c, i, init.target, index_label(c->x, scope));

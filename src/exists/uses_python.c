@@ -192,10 +192,10 @@ static index_answer find_module(uses_call *c, uint32_t i, uint32_t end, uint32_t
         view before = {uses_word(c, i).ptr,
                        (size_t)(last.ptr - uses_word(c, i).ptr) - (end - 1 > i)};
         if (end - 1 == i) before.len = 0;
-        uint32_t told = c->n_out, held = c->s->n_pending;
+        uint32_t n_before = c->n_out, held = c->s->n_pending;
         uses_report(c, EXISTS_IMPORT, k == i ? NAMES_NONE : above, i, end - 1, before, last);
         bool declared = k == i && uses_is_declared(c, word);
-        if (c->n_out > told) c->out[told].declared = declared;
+        if (c->n_out > n_before) c->out[n_before].declared = declared;
         if (c->s->n_pending > held) c->s->pending[held].f.declared = declared;
         return INDEX_NOT;
     }

@@ -69,9 +69,9 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
         before = (view){s.ptr, (size_t)(slash - s.ptr)};
         last = (view){slash + 1, s.len - before.len - 1};
     }
-    uint32_t told = c->n_out;
+    uint32_t n_before = c->n_out;
     uses_report(c, EXISTS_IMPORT, there ? above : NAMES_NONE, i, i, before, last);
-    if (c->n_out > told) c->out[told].declared = !there && uses_is_declared(c, package);
+    if (c->n_out > n_before) c->out[n_before].declared = !there && uses_is_declared(c, package);
     return INDEX_NOT;
 }
 

@@ -16,7 +16,7 @@ static void take_gate(builder *b, step_op *qkv, uint32_t layer)
                              b->program.shape.n_embd);
 }
 
-/* Windowed are those that the file lists, or all but the first of so many; or none. */
+/* Windowed are those that the file lists, or all but the first of each period; or none. */
 static void find_windows(builder *b, uint32_t *windows)
 {
     const char *name = "attention.sliding_window_pattern";

@@ -28,7 +28,7 @@ struct websocket {
     const websocket_events *events;
     void *user;
     bytes message;  /* so far */
-    size_t told;    /* of it reported to the owner */
+    size_t n_reported;    /* of it reported to the owner */
     uint8_t opcode; /* of the frame that is being read */
     frame_place at;
     websocket_code ahead; /* why the frame whose head wslay has last is refused; 0 = it is not */
@@ -136,8 +136,8 @@ static ssize_t on_send(wslay_event_context_ptr context, const uint8_t *from, siz
 static void forget(websocket *w)
 {
     bytes_free(&w->message);
-    if (w->told) (void)w->events->gathers(w->user, -(ptrdiff_t)w->told);
-    w->told = 0;
+    if (w->n_reported) (void)w->events->gathers(w->user, -(ptrdiff_t)w->n_reported);
+    w->n_reported = 0;
 }
 
 static void on_frame(wslay_event_context_ptr context,
@@ -158,9 +158,9 @@ static void on_chunk(wslay_event_context_ptr context,
         refuse(w, WEBSOCKET_TRY_LATER, "out of memory");
         return;
     }
-    while (w->message.len > w->told + GATHER_BYTES && !w->code) {
+    while (w->message.len > w->n_reported + GATHER_BYTES && !w->code) {
         if (w->events->gathers(w->user, GATHER_BYTES))
-            w->told += GATHER_BYTES;
+            w->n_reported += GATHER_BYTES;
         else
             refuse(w, WEBSOCKET_TRY_LATER, "too much unread input; try again");
     }

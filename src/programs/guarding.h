@@ -38,7 +38,7 @@ CERIUM_CHECKED int guarding_watch(guarding *g, watch **out, watch_config how, ce
 void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n);
 /* Text that is whole already, after the code `before` (GUARD_CODE).  CERIUM_ERR_FORMAT when
  * something in it is to be blocked: "NAME FATE: a line would be weak: ..."; what is to be warned of
- * is told. */
+ * hears of it. */
 CERIUM_CHECKED int guarding_judge(guarding *g, const guard_stream_config *config, view before,
                                   view text, const char *name, const char *fate,
                                   cerium_error *err);

@@ -29,7 +29,7 @@ void mcp_server_close(mcp_server **s);
 void mcp_server_take(mcp_server *s, view line);
 /* A line of more than MCP_LINE_BYTES_MAX was passed over. */
 void mcp_server_too_long(mcp_server *s);
-/* How far a call is; told only where the client asked. */
+/* How far a call is; sent only where the client asked. */
 void mcp_server_progress(mcp_server *s, uint32_t call, double at, double of, const char *text);
 /* facts (or NULL) is taken. */
 void mcp_server_end(mcp_server *s, uint32_t call, view text, json_t *facts, bool is_error);

@@ -47,7 +47,7 @@ static int score(const options *o, view text, size_t *window, scores *s, cerium_
     return status;
 }
 
-/* Of all tokens but the first of a window, which nothing stands before. */
+/* Of all tokens but the first of a window, which has nothing before it. */
 static quality compare(const scores *have, const scores *exact, size_t window)
 {
     quality q = {.n_tokens = 0};

@@ -124,7 +124,7 @@ static int item_agent(parser *p, const input_item *in)
  * as they are, under the name of their kind.  What is neither says nothing. */
 static int item_other(parser *p, const input_item *in, const char *type)
 {
-    static const char *const told[] = {"arguments", "input", "action", "operation", "execution"};
+    static const char *const members[] = {"arguments", "input", "action", "operation", "execution"};
     const json_t *call_id = json_object_get(in->item, "call_id");
     size_t len = strlen(type);
     const char *id = NULL, *name = NULL, *content = "";
@@ -143,8 +143,8 @@ static int item_other(parser *p, const input_item *in, const char *type)
     if (len < 6 || len > PROTOCOL_NAME_BYTES_MAX || strcmp(type + len - 5, "_call"))
         return CERIUM_OK;
     RETURN_IF(make_text(p, (view){type, len - 5}, &name));
-    for (size_t i = 0; i < ARRAY_LEN(told); i++) {
-        const json_t *value = json_object_get(in->item, told[i]);
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const json_t *value = json_object_get(in->item, members[i]);
         if (!value || json_is_null(value)) continue;
         if (json_is_string(value))
             RETURN_IF(string_text(p, value, &content));

@@ -234,7 +234,7 @@ static int generate(parser *p)
     }
     if (raw) {
         if (system[0])
-            protocol_warn(p->r, "system", "is not used: the prompt is gone on with as it is");
+            protocol_warn(p->r, "system", "is not used: the prompt is continued as it is");
         p->r->talks = false;
         p->r->class_ = CERIUM_CLASS_COMPLETION;
         return prompt_of(p, prompt);

@@ -119,30 +119,30 @@ void protocol_steer_free(protocol_steer *steer)
 
 /* ---- what is sent ---- */
 
-static void begin(json_out *t, const char *type, const protocol_steer_reply *told)
+static void begin(json_out *t, const char *type, const protocol_steer_reply *reply)
 {
     json_out_literal(t, "{\"type\":");
     json_out_string(t, type);
     json_out_literal(t, ",\"sequence_number\":");
-    json_out_integer(t, (int64_t)told->sequence);
-    if (told->stream_id) {
+    json_out_integer(t, (int64_t)reply->sequence);
+    if (reply->stream_id) {
         json_out_literal(t, ",\"stream_id\":");
-        json_out_string(t, told->stream_id);
+        json_out_string(t, reply->stream_id);
     }
     json_out_literal(t, ",\"steer\":{");
-    if (told->id) {
+    if (reply->id) {
         json_out_literal(t, "\"id\":");
-        json_out_string(t, told->id);
+        json_out_string(t, reply->id);
         json_out_literal(t, ",");
     }
     json_out_literal(t, "\"previous_response_id\":");
-    json_out_string(t, told->previous);
+    json_out_string(t, reply->previous);
 }
 
-int protocol_steer_accepted(bytes *out, const protocol_steer_reply *told)
+int protocol_steer_accepted(bytes *out, const protocol_steer_reply *reply)
 {
     json_out t = {.b = *out};
-    begin(&t, "response.steer.accepted", told);
+    begin(&t, "response.steer.accepted", reply);
     json_out_literal(&t, "}}");
     *out = t.b;
     return t.status;
@@ -167,13 +167,13 @@ bool protocol_calls_client(const json_t *output)
     return false;
 }
 
-int protocol_steer_pending(bytes *out, const protocol_steer_reply *told, const json_t *output)
+int protocol_steer_pending(bytes *out, const protocol_steer_reply *reply, const json_t *output)
 {
     json_out t = {.b = *out};
     size_t i;
     json_t *item;
     bool first = true;
-    begin(&t, "response.steer.pending", told);
+    begin(&t, "response.steer.pending", reply);
     json_out_literal(&t, "},\"reason\":\"waiting_for_required_input\",\"required_input\":[");
     json_array_foreach((json_t *)output, i, item) {
         const char *result = result_of(item);
@@ -195,11 +195,11 @@ int protocol_steer_pending(bytes *out, const protocol_steer_reply *told, const j
     return t.status;
 }
 
-int protocol_steer_failed(bytes *out, const protocol_steer_reply *told, const json_t *input,
+int protocol_steer_failed(bytes *out, const protocol_steer_reply *reply, const json_t *input,
                           const protocol_error *error)
 {
     json_out t = {.b = *out};
-    begin(&t, "response.steer.failed", told);
+    begin(&t, "response.steer.failed", reply);
     json_out_literal(&t, ",\"input\":");
     if (input)
         json_out_value(&t, input);

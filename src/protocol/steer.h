@@ -27,11 +27,11 @@ typedef struct {
     uint64_t sequence;
 } protocol_steer_reply;
 
-CERIUM_CHECKED int protocol_steer_accepted(bytes *out, const protocol_steer_reply *told);
+CERIUM_CHECKED int protocol_steer_accepted(bytes *out, const protocol_steer_reply *reply);
 /* output: items of the response: its calls have to be answered first. */
-CERIUM_CHECKED int protocol_steer_pending(bytes *out, const protocol_steer_reply *told,
+CERIUM_CHECKED int protocol_steer_pending(bytes *out, const protocol_steer_reply *reply,
                                           const json_t *output);
-CERIUM_CHECKED int protocol_steer_failed(bytes *out, const protocol_steer_reply *told,
+CERIUM_CHECKED int protocol_steer_failed(bytes *out, const protocol_steer_reply *reply,
                                          const json_t *input, const protocol_error *error);
 /* Whether some of these items is a whole call that the client has to answer. */
 bool protocol_calls_client(const json_t *output);

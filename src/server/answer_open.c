@@ -139,12 +139,12 @@ static void take_place_in_line(answer *a)
 
 static void tell_limits(const answer *a)
 {
-    rates_report told;
-    if (tenant_quota_report(a, &told))
-        sink_limits(&a->sink, &told, a->quota.refused ? NULL : a->source->name(a));
+    rates_report report;
+    if (tenant_quota_report(a, &report))
+        sink_limits(&a->sink, &report, a->quota.refused ? NULL : a->source->name(a));
 }
 
-/* Who does not wait for the events is told of the beginning, and that is all. */
+/* Who does not wait for the events hears of the beginning, and nothing more. */
 static void leave_background(answer *a)
 {
     connection *c = a->sink.c;

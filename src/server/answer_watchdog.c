@@ -159,7 +159,7 @@ void answer_watchdog_close(choice *ch)
 static void tell(choice *ch, const cerium_finding *f)
 {
     answer *a = ch->a;
-    protocol_finding told = {.deed = watch_action_name(f->action),
+    protocol_finding finding = {.deed = watch_action_name(f->action),
                              .weakness = f->weakness,
                              .rule = f->rule,
                              .message = f->message,
@@ -171,10 +171,10 @@ static void tell(choice *ch, const cerium_finding *f)
     a->s->metrics.guard_findings[kind][f->action]++;
     log_event(LOG_WARNING, "guard",
               "id=%s choice=%u action=%s class=%s cwe=%u rule=%s language=%s line=%u tries=%u "
-              "tokens=%u", a->id, ch->index, told.deed, f->weakness, f->cwe, f->rule, f->language,
-              f->line, f->n_tries, f->n_tokens);
+              "tokens=%u", a->id, ch->index, finding.deed, f->weakness, f->cwe, f->rule,
+              f->language, f->line, f->n_tries, f->n_tokens);
     /* The closing events tell of a lack of memory. */
-    if (protocol_writer_finding(a->writer, ch->index, &told))
+    if (protocol_writer_finding(a->writer, ch->index, &finding))
         log_event(LOG_WARNING, "guard", "id=%s reason=\"out of memory\"", a->id);
 }
 

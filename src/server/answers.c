@@ -95,7 +95,7 @@ static bool run_ending(job *j)
     return false;
 }
 
-/* The last of it; where events stream, they have told what failed. */
+/* The last of it; where events stream, they have said what failed. */
 static void tell_end(answer *a)
 {
     protocol_error e;
@@ -232,7 +232,7 @@ static void count_used(choice *ch, protocol_end end)
     answer *a = ch->a;
     a->source->count(ch, end);
     if (!a->failed) return;
-    /* What we failed at costs nothing, and its client is told so. */
+    /* What we failed at costs nothing, and its client hears that. */
     ch->usage.prompt_tokens = ch->usage.reused_tokens = ch->usage.new_tokens = 0;
 }
 

@@ -34,10 +34,10 @@ int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_
 
 /* ---- the end ---- */
 
-/* What failed first is what the client is told. */
+/* The client hears of what failed first. */
 void answer_fail(answer *a, const protocol_error *e);
 void answer_fail_memory(answer *a);
-/* The client is told that a choice ended; its session may go on for another layer. */
+/* The client hears that a choice ended; its session may go on for another layer. */
 void choice_end(choice *ch, protocol_end end);
 /* We end a choice, not the model. */
 void choice_stop(choice *ch, protocol_end end);

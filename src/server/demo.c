@@ -48,7 +48,7 @@ struct demo {
     server *s;
     pthread_t thread;
     BIO *wire;
-    bool quiets;    /* on a terminal no event of the log stands within the text */
+    bool quiets;    /* on a terminal no event of the log appears within the text */
     _Atomic int fd; /* of the wire; -1 = none: who ends the demo shuts it down */
     const char *asked; /* text of the place that was asked last */
     uint32_t n_places; /* of places[] that were asked */
@@ -62,7 +62,7 @@ struct demo {
 
 /* ---- what it tells ---- */
 
-/* Where to connect: an address that stands for all of them is not one. */
+/* Where to connect: the address for all of them is not one. */
 static const char *address_of(const server *s)
 {
     const char *host = s->config.host;

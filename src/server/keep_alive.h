@@ -8,7 +8,7 @@
 void keep_alive_tick(server *s, uint64_t now_ns);
 
 /* return_progress: tell how far the prompts of a are, if that has changed.  Whenever the engine may
- * have got further, and before its text is told. */
+ * have got further, and before its text is sent. */
 void keep_alive_progress(answer *a);
 
 #endif

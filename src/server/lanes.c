@@ -90,7 +90,7 @@ static void fail_leaving(lane *l, const protocol_error *e)
     steering_fail(&l->steers, &at, true, "successor_creation_failed", why);
 }
 
-/* A client that is told that we are going asks again elsewhere; of an error it may despair. */
+/* A client that hears that we are going asks again elsewhere; of an error it may despair. */
 static void tell_refusal(connection *c, const protocol_error *e, const char *stream_id)
 {
     if (c->s->draining && e->http_status == 503 && !answers_of(c) && !c->closing)

@@ -10,7 +10,7 @@
 
 _Static_assert((int)METRICS_KINDS == (int)WATCH_KINDS_MAX, "a counter for each weakness");
 
-/* Those that the server gives; a 0 stands for every other. */
+/* Those that the server gives; a 0 means every other. */
 static const int statuses[METRICS_STATUSES] = {101, 200, 201, 204, 206, 301, 304, 400,
                                                401, 403, 404, 405, 408, 409, 413, 415,
                                                422, 426, 429, 499, 500, 501, 503, 0};
@@ -231,7 +231,7 @@ static void put_loop(writer *w, const metrics *m)
     put_value(w, "cerium_loop_turn_seconds_max", "gauge", "The longest one.", t->longest);
 }
 
-/* What answers used, as their clients were told. */
+/* What answers used, as their clients were shown it. */
 static void put_used(writer *w, const metrics *m)
 {
     static const char counter[] = "counter";

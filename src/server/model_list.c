@@ -19,7 +19,7 @@ static double confidence_of(const served_model *m)
     return config->replay_path ? 0 : (double)m->info.confidence;
 }
 
-/* What the server was told, else by the model's name. */
+/* As configured, else by the model's name. */
 static next_edit_form edit_form_of(const served_model *m)
 {
     const next_edit_form form = m->s->config.edit_form;

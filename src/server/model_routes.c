@@ -69,8 +69,8 @@ void model_get(connection *c)
         http_error(c, &e);
         return;
     }
-    const protocol_model told = listed(m);
-    if (protocol_model_body(&body, &told, c->http.id)) {
+    const protocol_model row = listed(m);
+    if (protocol_model_body(&body, &row, c->http.id)) {
         (void)protocol_error_memory(&e);
         http_error(c, &e);
     } else {

@@ -10,7 +10,7 @@ _Static_assert(POLICY_LINE_BYTES_MAX < INI_MAX_LINE - 3, "libinih's own buffer")
 
 enum { DAY_S = 86400 };
 
-/* A text that libinih reads line by line: its handler is not told where it is. */
+/* A text that libinih reads line by line: its handler does not learn where it is. */
 typedef struct {
     view rest;
     uint32_t line;

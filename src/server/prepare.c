@@ -304,7 +304,7 @@ static void on_done(job *j)
     answer *a = p->a;
     protocol_error e;
     p->is_away = false;
-    /* Who left wants nothing; whoever canceled it is told of its beginning, and its end. */
+    /* Who left wants nothing; whoever canceled it hears of its beginning, and its end. */
     int status = CERIUM_OK;
     const bool is_wanted = answer_is_wanted(a);
     if (is_wanted && !(a->canceled && p->stage == STAGE_FORMAT)) status = end_stage(p, &e);

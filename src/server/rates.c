@@ -61,10 +61,12 @@ static size_t put_limit(char *out, size_t cap, const char *what, const limit_sta
 }
 
 /* Codex shows two windows.  Tokens come first, as what runs out first in agents. */
-static void windows(const rates_report *told, const limit_state *out[2])
+static void windows(const rates_report *report, const limit_state *out[2])
 {
-    out[0] = told->tokens.limit ? &told->tokens : told->requests.limit ? &told->requests : NULL;
-    out[1] = told->tokens.limit && told->requests.limit ? &told->requests : NULL;
+    const limit_state *tokens = report->tokens.limit ? &report->tokens : NULL;
+    const limit_state *requests = report->requests.limit ? &report->requests : NULL;
+    out[0] = tokens ? tokens : requests;
+    out[1] = tokens ? requests : NULL;
 }
 
 static size_t put_window(char *out, size_t cap, const char *which, const limit_state *s,
@@ -79,19 +81,19 @@ static size_t put_window(char *out, size_t cap, const char *which, const limit_s
     return (size_t)n;
 }
 
-size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *told, int64_t now_s)
+size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *report, int64_t now_s)
 {
     const limit_state *shown[2];
     size_t n = 0, cap = RATES_HEADERS_BYTES;
-    windows(told, shown);
+    windows(report, shown);
     out[0] = 0;
-    n += put_limit(out + n, cap - n, "requests", &told->requests);
-    n += put_limit(out + n, cap - n, "tokens", &told->tokens);
+    n += put_limit(out + n, cap - n, "requests", &report->requests);
+    n += put_limit(out + n, cap - n, "tokens", &report->tokens);
     n += put_window(out + n, cap - n, "primary", shown[0], now_s);
     n += put_window(out + n, cap - n, "secondary", shown[1], now_s);
-    if (told->start_ms)
+    if (report->start_ms)
         n += (size_t)snprintf(out + n, cap - n, "x-cerium-start-ms: %llu\r\n",
-                              (unsigned long long)told->start_ms);
+                              (unsigned long long)report->start_ms);
     CHECK(n < cap);
     return n;
 }
@@ -107,20 +109,20 @@ static size_t put_object(char *out, size_t cap, const char *which, const limit_s
     return (size_t)n;
 }
 
-size_t rates_event(char out[RATES_EVENT_BYTES], const rates_report *told, int64_t now_s)
+size_t rates_event(char out[RATES_EVENT_BYTES], const rates_report *report, int64_t now_s)
 {
     const limit_state *shown[2];
     size_t n = 0, cap = RATES_EVENT_BYTES;
-    windows(told, shown);
+    windows(report, shown);
     out[0] = 0;
     if (!shown[0]) return 0;
     /* Codex knows plans by OpenAI's names; ours are two of them. */
-    bool known = !strcmp(told->plan, "pro") || !strcmp(told->plan, "team");
+    bool known = !strcmp(report->plan, "pro") || !strcmp(report->plan, "team");
     n += (size_t)snprintf(out, cap,
                           "{\"type\":\"codex.rate_limits\",\"plan_type\":\"%s\",\"rate_limits\":"
                           "{\"allowed\":%s,\"limit_reached\":%s",
-                          known ? told->plan : "unknown", told->refused ? "false" : "true",
-                          told->refused ? "true" : "false");
+                          known ? report->plan : "unknown", report->refused ? "false" : "true",
+                          report->refused ? "true" : "false");
     n += put_object(out + n, cap - n, "primary", shown[0], now_s);
     n += put_object(out + n, cap - n, "secondary", shown[1], now_s);
     n += (size_t)snprintf(out + n, cap - n, "},\"credits\":null}");

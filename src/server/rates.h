@@ -1,4 +1,4 @@
-/* rates.h - the arithmetic of limits and prices, and how clients are told of them.
+/* rates.h - the arithmetic of limits and prices, and how clients see them.
  *
  * Pure: clocks come as arguments.  Who is let in is server/tenant_quota.h's. */
 #ifndef SERVER_RATES_H
@@ -7,7 +7,7 @@
 #include "server/policy.h"
 #include "store/bucket.h"
 
-/* One limit as clients are told of it. */
+/* One limit as clients see it. */
 typedef struct {
     uint32_t limit;       /* a minute, as it is just now; 0 = none */
     uint32_t remaining;
@@ -29,10 +29,10 @@ typedef struct {
 /* Lines of an HTTP head, each with its end: x-ratelimit-*, x-codex-*, x-cerium-start-ms. "" where
  * there is no limit.  Returns how many bytes. */
 enum { RATES_HEADERS_BYTES = 768 };
-size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *told, int64_t now_s);
+size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *report, int64_t now_s);
 /* The event codex.rate_limits, or "". */
 enum { RATES_EVENT_BYTES = 512 };
-size_t rates_event(char out[RATES_EVENT_BYTES], const rates_report *told, int64_t now_s);
+size_t rates_event(char out[RATES_EVENT_BYTES], const rates_report *report, int64_t now_s);
 
 /* Billionths of a dollar. */
 uint64_t rates_price(const tier *t, uint64_t input, uint64_t cached, uint64_t output);

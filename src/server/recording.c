@@ -12,7 +12,7 @@ struct recording {
     uint64_t dropped;     /* bytes that stood before events */
     int64_t first, count; /* number of the first event that is kept, and of the next one */
     uint64_t ended_ns;    /* 0: it goes on */
-    uint32_t n_telling;   /* somebody is being told: it stays */
+    uint32_t n_telling;   /* events are being sent: it stays */
     connection *followers;
 };
 

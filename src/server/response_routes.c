@@ -122,7 +122,7 @@ static int write_beginning(request_job *q, json_t *response)
     return status;
 }
 
-/* The row as a stream that was not kept: its first event, unless that was told, and its last. */
+/* The row as a stream that was not kept: its first event, unless that was sent, and its last. */
 static int write_events(request_job *q, view row)
 {
     json_t *response = json_read(row, JSON_ALLOW_NUL, NULL);

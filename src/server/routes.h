@@ -7,7 +7,7 @@
 typedef void route_fn(connection *c);
 
 typedef struct route {
-    const char *path;     /* "{id}" stands for one segment, "{path}" for the rest */
+    const char *path;     /* "{id}" is one segment, "{path}" for the rest */
     unsigned methods;     /* 1 << METHOD_* */
     bool open;            /* served without a key */
     metrics_route metric;

@@ -47,7 +47,7 @@ typedef struct {
     const char *refusal;         /* why nobody may pull; NULL: who may ask may pull */
 } server_pulls;
 
-/** What a server is told. Strings are borrowed until server_close(). */
+/** How a server is configured. Strings are borrowed until server_close(). */
 typedef struct {
     cerium_engine *engine;       /* borrowed; opened for at least running_max sessions; NULL: only
                                     what follows is served */

@@ -15,7 +15,7 @@ typedef struct connection connection;
 typedef struct answer answer;
 typedef struct lane lane;
 
-/* What NULL stands for in a table: there is nothing to do. */
+/* What NULL means in a table: there is nothing to do. */
 typedef struct {
     bool streams; /* events go out as they come; false: none do, and the body does at the end */
     /* What is left of the limits of its tenant, and who answers; served_by NULL: nobody. */

@@ -53,7 +53,7 @@ static bool on_input(connection *c)
 {
     size_t used;
     view in = stream_input(&c->io);
-    /* Who reads nothing of what it is told is not listened to: else its pings and errors would
+    /* A peer that reads nothing of what is sent is not read from: else its pings and errors would
      * gather. A slow reader can still cancel. */
     if (stream_waiting(&c->io) > 2 * SERVER_PARK_BYTES) {
         stream_pause(&c->io);

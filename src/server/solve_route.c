@@ -62,7 +62,7 @@ static void leave(solving *x)
 
 static void on_leave(connection *c) { leave(c->http.solving); }
 
-/* The client is told of the end, or of what failed. */
+/* The client hears of the end, or of what failed. */
 static void finish(solving *x, view end, const protocol_error *e)
 {
     connection *c = x->c;

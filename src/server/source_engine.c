@@ -87,11 +87,11 @@ static void choice_text(choice *ch, view said, const cerium_watch_token *tokens,
 {
     answer *a = ch->a;
     int status;
-    const cerium_watch_token *told = a->request->sampling.logprobs ? tokens : NULL;
+    const cerium_watch_token *wanted = a->request->sampling.logprobs ? tokens : NULL;
     for (uint32_t i = 0; tokens && i < n; i++) ch->logprob += (double)tokens[i].logprob;
     bool leaves = shown(ch, said, &status);
     view text = {ch->show.ptr, ch->show.len};
-    if (!status && (text.len || told)) status = choice_tell(ch, text, told, n);
+    if (!status && (text.len || wanted)) status = choice_tell(ch, text, wanted, n);
     if (status)
         choice_fail(ch);
     else if (leaves || protocol_writer_enough(a->writer, ch->index))

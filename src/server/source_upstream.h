@@ -1,7 +1,7 @@
 /* source_upstream.h - answers that another server gives: which go where, and how they come back.
  *
  * Such an answer has a choice without an engine session: its text comes from upstream.c's thread,
- * is read by protocol/upstream_api.h, and told by its writer. */
+ * is read by protocol/upstream_api.h, and written by its writer. */
 #ifndef SERVER_SOURCE_UPSTREAM_H
 #define SERVER_SOURCE_UPSTREAM_H
 

@@ -83,7 +83,7 @@ typedef struct {
     bool awaits_deletion;               /* model_delete.c */
     recording *follows;                 /* recording.c: NULL: none; else */
     uint64_t followed;                  /* this many bytes of its events, */
-    int64_t follow_number, follow_from; /* the next one's number; the first that is told */
+    int64_t follow_number, follow_from; /* the next one's number; the first that is sent */
     const sink_type *follow_sink;
     connection *next_follower;
 } exchange;
@@ -145,7 +145,7 @@ struct choice {
     answer *a;
     uint32_t index;
     choice_state state;
-    bool ended;                 /* the writer was told of the end */
+    bool ended;                 /* the writer has written the end */
     bool parked;                /* it waits for its reader, and holds no place meanwhile */
     uint64_t parked_ns;         /* since when */
     cerium_session *session;
@@ -220,9 +220,9 @@ struct answer {
     uint64_t serial;            /* of the connection that asked */
     char *document;             /* what it completes, or NULL */
     char client[64];            /* for whom: a newer one for both ends this one */
-    bool begun;                 /* the client was told of the beginning */
-    bool warm_up;               /* the client was told the end at the beginning */
-    bool finished;              /* the client was told everything */
+    bool begun;                 /* the client has the first event */
+    bool warm_up;               /* the client had the end at the beginning */
+    bool finished;              /* the client has the last event */
     bool dead;                  /* and all sessions are closed: to be freed */
     const char *canceled;       /* why it was; NULL: it was not */
     bool superseded;
@@ -244,7 +244,7 @@ struct answer {
     uint64_t instructions;      /* hash of what came as instructions */
     int64_t created_at;         /* seconds since 1970 */
     uint64_t started_ns;
-    uint64_t said_ns;           /* when the client was last told something; at first, started_ns */
+    uint64_t said_ns;           /* when the client was last sent something; at first, started_ns */
     uint32_t n_sent;            /* return_progress: tokens that were reported as done, and when; */
     uint64_t sent_ns;           /* UINT32_MAX: all were */
     bool failed;
@@ -254,7 +254,7 @@ struct answer {
     answer_ending ending;
 };
 
-/* Nothing more comes of it: its client was told all, or a thread makes the last of it. */
+/* Nothing more comes of it: its client has everything, or a thread makes the last of it. */
 static inline bool answer_is_over(const answer *a) { return a->finished || a->ending.is_away; }
 /* Somebody hears it, or it goes on in the background. */
 static inline bool answer_is_wanted(const answer *a)
@@ -304,7 +304,7 @@ struct server {
     listeners listeners;
     listeners probes;           /* see probes.h; none where n is 0 */
     uint32_t n_probes;          /* connections, of n_connections */
-    struct kv_publisher *publisher; /* of KV events; NULL: nobody is told */
+    struct kv_publisher *publisher; /* of KV events; NULL: none */
     tls_context *tls;           /* NULL: plain */
     _Atomic bool woken;         /* by the engine: there is something to poll */
     uint64_t woken_ns;          /* when we last looked */

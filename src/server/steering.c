@@ -42,8 +42,8 @@ static void tell_failed(steering *g, const steering_lane *at, const steer *s,
                         const protocol_error *e)
 {
     message m = {.event.max = 2u * PROTOCOL_BODY_BYTES_MAX};
-    protocol_steer_reply told = told_of(s, at, next_number(g, at));
-    m.status = protocol_steer_failed(&m.event, &told, s->said.input, e);
+    protocol_steer_reply reply = told_of(s, at, next_number(g, at));
+    m.status = protocol_steer_failed(&m.event, &reply, s->said.input, e);
     tell(at->c, &m);
 }
 
@@ -52,10 +52,10 @@ void steering_refuse(const steering_lane *at, const protocol_steer *said,
 {
     message m = {.event.max = 2u * PROTOCOL_BODY_BYTES_MAX};
     steering none = {.sequence = 0};
-    protocol_steer_reply told = {.previous = said->previous ? said->previous : "",
+    protocol_steer_reply reply = {.previous = said->previous ? said->previous : "",
                                 .stream_id = at->name,
                                 .sequence = at->a ? next_number(&none, at) : 0};
-    m.status = protocol_steer_failed(&m.event, &told, said->input, e);
+    m.status = protocol_steer_failed(&m.event, &reply, said->input, e);
     tell(at->c, &m);
 }
 
@@ -75,8 +75,8 @@ static void tell_pending(steering *g, const steering_lane *at, const steer *s,
                          const json_t *output)
 {
     message m = {.event.max = 1 << 20};
-    protocol_steer_reply told = told_of(s, at, next_number(g, at));
-    m.status = protocol_steer_pending(&m.event, &told, output);
+    protocol_steer_reply reply = told_of(s, at, next_number(g, at));
+    m.status = protocol_steer_pending(&m.event, &reply, output);
     tell(at->c, &m);
 }
 
@@ -102,8 +102,8 @@ void steering_take(steering *g, const steering_lane *at, protocol_steer *said)
     *end = s;
     g->n++;
     g->n_bytes += s->said.n_bytes;
-    protocol_steer_reply told = told_of(s, at, next_number(g, at));
-    m.status = protocol_steer_accepted(&m.event, &told);
+    protocol_steer_reply reply = told_of(s, at, next_number(g, at));
+    m.status = protocol_steer_accepted(&m.event, &reply);
     tell(at->c, &m);
 }
 

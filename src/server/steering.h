@@ -18,7 +18,7 @@ typedef struct {
     uint32_t n, n_leaving;   /* the first of them are in a request that is not begun */
     size_t n_bytes;
     char of[SERVER_ID_BYTES]; /* pending: the response whose calls have to be answered; or "" */
-    uint64_t sequence;       /* of what is told when no response runs */
+    uint64_t sequence;       /* of what is sent when no response runs */
 } steering;
 
 /* Where a lane's steers are sent. */
@@ -42,7 +42,7 @@ void steering_fail(steering *g, const steering_lane *at, bool leaving, const cha
                    const char *why);
 /* The response ended with calls of the client. */
 void steering_wait(steering *g, const steering_lane *at);
-/* Nobody is told. */
+/* Nothing is sent. */
 void steering_close(steering *g);
 
 #endif

@@ -57,7 +57,7 @@ void workers_submit_always(workers *w, job *j);
  * wakes again. */
 bool workers_poll(workers *w);
 
-/* Nothing waits, runs, or is done and not told, but for models that are loaded or fetched. */
+/* Nothing waits, runs, or is done and not reported, but for models that are loaded or fetched. */
 bool workers_are_idle(workers *w);
 
 /* A submitted job: true when it only waited, and is the caller's again; else done() will come,

@@ -463,10 +463,10 @@ void live_add(live *l, const live_record *record)
     *to = *record;
     to->sequence = end;
     to->check = check_of(l, to);
-    journal *told = own_journal(l);
-    told->records[end & (LIVE_JOURNAL_MAX - 1)] = *to;
+    journal *written = own_journal(l);
+    written->records[end & (LIVE_JOURNAL_MAX - 1)] = *to;
     atomic_store_explicit(&j->end, end + 1, memory_order_release);
-    atomic_store_explicit(&told->end, end + 1, memory_order_release);
+    atomic_store_explicit(&written->end, end + 1, memory_order_release);
 }
 
 int64_t live_journal(const live *l, int slot)
@@ -550,16 +550,16 @@ void live_release(live *l, int slot)
  * like it, we publish a record before its number, and repeat until no record came in between. */
 static void tell_again(live *l)
 {
-    journal *told = own_journal(l);
+    journal *written = own_journal(l);
     uint64_t end;
     do {
         end = atomic_load(&l->own->end);
         uint64_t begin = atomic_load(&l->own->begin);
         for (uint64_t at = begin; at < end; at++)
-            told->records[at & (LIVE_JOURNAL_MAX - 1)] =
+            written->records[at & (LIVE_JOURNAL_MAX - 1)] =
                 l->own->records[at & (LIVE_JOURNAL_MAX - 1)];
-        atomic_store(&told->begin, begin);
-        atomic_store(&told->end, end);
+        atomic_store(&written->begin, begin);
+        atomic_store(&written->end, end);
     } while (end != atomic_load(&l->own->end));
     for (size_t i = 0; i < LIVE_TENANTS_MAX; i++) {
         uint32_t n;

@@ -238,7 +238,7 @@ static bool stands_at(jinja_value v, jinja_value part, bool end)
 }
 
 /* One string, or a tuple of them. */
-static jinja_value stands(jinja_run *r, jinja_value v, const jinja_args *args, bool end)
+static jinja_value affixed(jinja_run *r, jinja_value v, const jinja_args *args, bool end)
 {
     jinja_value what = jinja_arg(args, 0, NULL, nothing());
     if (!jinja_is(what, KIND_TUPLE))
@@ -252,12 +252,12 @@ static jinja_value stands(jinja_run *r, jinja_value v, const jinja_args *args, b
 
 static jinja_value str_startswith(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    return stands(r, v, args, false);
+    return affixed(r, v, args, false);
 }
 
 static jinja_value str_endswith(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    return stands(r, v, args, true);
+    return affixed(r, v, args, true);
 }
 
 static jinja_value str_removeprefix(jinja_run *r, jinja_value v, const jinja_args *args)

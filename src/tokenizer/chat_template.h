@@ -53,7 +53,7 @@ typedef struct {
 enum { CHAT_MARK_ANY = '\1' };
 
 /* How calls with a tag for each argument are written; false where they are not so, or where it
- * cannot be told. */
+ * cannot be known. */
 bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);
 /* The same of calls whose arguments are a JSON object after a name. */
 bool chat_find_json_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);

@@ -31,7 +31,7 @@ int draft_energy(draft_joules *out, const draft_plan *d, const plan_result *plan
     RETURN_IF(step_joules(&verify, &head, plan, r, tokens));
     RETURN_IF(step_joules(&one, &head_one, &d->plan, &d->request, 1));
     RETURN_IF(step_joules(&two, &head_two, &d->plan, &d->request, 2));
-    const uint64_t sent = tokens > 1 ? 2 + (tokens - 1) : 0; /* told, and offered */
+    const uint64_t sent = tokens > 1 ? 2 + (tokens - 1) : 0; /* heard, and offered */
     const wafer_events messages = {
         .hops = sent ? 2ull * d->tell_hops + (tokens - 1ull) * d->offer_hops : 0,
         .ramps = 2 * sent};

@@ -27,9 +27,9 @@ static double drafting_begun(const draft_us *t, uint32_t tokens)
 double draft_overlapped_us(const draft_us *t, double p, uint32_t tokens)
 {
     if (tokens == 1) return t->verify;
-    const double told = t->verify + t->tell;
-    const double ready = fmax(told, tokens * t->step); /* with the token that follows */
-    const double anew = fmax(told, drafting_begun(t, tokens) * t->step) + (tokens - 1) * t->step;
+    const double heard = t->verify + t->tell;
+    const double ready = fmax(heard, tokens * t->step); /* with the token that follows */
+    const double anew = fmax(heard, drafting_begun(t, tokens) * t->step) + (tokens - 1) * t->step;
     const double hit = pow(p, tokens); /* all guesses, and that token */
     return hit * ready + (1 - hit) * anew + t->offer;
 }

@@ -57,7 +57,7 @@ static double guess_all(const drafted *t, uint32_t n_guesses, const draft_us *us
 }
 
 /* Steps while a pass is verified: the token that follows, and the next guesses.  None is begun when
- * it has been told, nor after its context.  Returns when the last of them ends. */
+ * it has heard, nor after its context.  Returns when the last of them ends. */
 static double mesh_draft_go_on(const drafted *t, uint32_t n_max, double told_us, double step_us)
 {
     mesh_draft *d = t->d;

@@ -4,7 +4,7 @@
  * In turns, guesses and verification follow each other.  Overlapped, the smaller model goes on
  * while a pass is verified, as though all its guesses were right and its own next one were what the
  * pass yields: where that comes true the next pass is ready, else what it made is forgotten.  How
- * far it comes before it is told follows from the time of both, drafting.h. */
+ * far it comes before it hears follows from the time of both, drafting.h. */
 #ifndef WAFER_MESH_DRAFT_H
 #define WAFER_MESH_DRAFT_H
 

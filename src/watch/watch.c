@@ -107,7 +107,8 @@ static bool must_hold(const watch *w, const guard_finding *f)
     return f->name ? holds_name(w, f) : watch_policy_action(&w->policy, f) == WATCH_BLOCK;
 }
 
-/* The first finding of a call that must not be released, warnings before it told; NULL: none. */
+/* The first finding of a call that must not be released; warnings before it are reported.  NULL:
+ * none. */
 static const guard_finding *first_blocked(watch *w, const guard_result *r)
 {
     const guard_finding *first = NULL;
@@ -120,23 +121,23 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
         const guard_finding *f = &r->findings[i];
         bool warns = watch_policy_action(&w->policy, f) == WATCH_WARN;
         if (first && f->line_begin >= first->line_begin) continue;
-        cerium_finding told = describe(w, f);
+        cerium_finding found = describe(w, f);
         if (warns && f->name) watch_names_told(w->names, f->name);
-        if (warns) watch_add(w, &told, CERIUM_FINDING_WARNED);
-        else if (f->known && is_first_known(w, f)) watch_add(w, &told, CERIUM_FINDING_KNOWN);
+        if (warns) watch_add(w, &found, CERIUM_FINDING_WARNED);
+        else if (f->known && is_first_known(w, f)) watch_add(w, &found, CERIUM_FINDING_KNOWN);
     }
     return first;
 }
 
 /* The answer ends before the line.  What cannot be cut is not released. */
-static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding *told)
+static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding *found)
 {
     if (!watch_cut(w, at)) {
         w->safe = w->released;
         watch_drop(w, w->released);
     }
     w->over = true;
-    watch_add(w, told, CERIUM_FINDING_BLOCKED);
+    watch_add(w, found, CERIUM_FINDING_BLOCKED);
     return CERIUM_WATCH_END;
 }
 
@@ -158,36 +159,36 @@ static bool has_tries(const watch *w)
 
 static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
 
-static void note_discarded(watch *w, cerium_finding *told, uint32_t before)
+static void note_discarded(watch *w, cerium_finding *found, uint32_t before)
 {
-    told->n_tokens = before > n_logged(w) ? before - n_logged(w) : 0;
-    w->stats.n_discarded += told->n_tokens;
+    found->n_tokens = before > n_logged(w) ? before - n_logged(w) : 0;
+    w->stats.n_discarded += found->n_tokens;
 }
 
 /* No more tries: another line is put in the weak one's place, or the answer ends before it. */
-static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_finding *told)
+static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_finding *found)
 {
     uint32_t before = n_logged(w);
     uint64_t at = f->line_begin > w->released ? f->line_begin : w->released;
     bool whole = at == f->line_begin && !w->lost && at >= w->base_at;
-    if (!whole || !keep_behind(w, f) || !watch_cut(w, at)) return end_before(w, at, told);
-    note_discarded(w, told, before);
-    if (!w->n_tries) watch_add(w, told, CERIUM_FINDING_RETRACTED);
-    w->wrong = *told;
-    return watch_splice(w) ? CERIUM_WATCH_RETRY : end_before(w, at, told);
+    if (!whole || !keep_behind(w, f) || !watch_cut(w, at)) return end_before(w, at, found);
+    note_discarded(w, found, before);
+    if (!w->n_tries) watch_add(w, found, CERIUM_FINDING_RETRACTED);
+    w->wrong = *found;
+    return watch_splice(w) ? CERIUM_WATCH_RETRY : end_before(w, at, found);
 }
 
 /* Take the line back. */
 static cerium_watch_order halt(watch *w, const guard_finding *f)
 {
-    cerium_finding told = describe(w, f);
+    cerium_finding found = describe(w, f);
     uint32_t before = n_logged(w);
     bool escaped = f->escaped, added = f->added;
     uint32_t indent = 0;
     while (indent < f->held.len && strchr(" \t", f->held.ptr[indent])) indent++;
     watch_note_repairs(w, f, w->n_tries == 0 || f->line_begin != w->verified_until);
     w->wrong_name = f->name;
-    if (!has_tries(w) || !watch_rollback(w, f)) return settle(w, f, &told);
+    if (!has_tries(w) || !watch_rollback(w, f)) return settle(w, f, &found);
     w->n_tries++;
     w->n_asked++;
     w->n_replies = 0;
@@ -197,10 +198,10 @@ static cerium_watch_order halt(watch *w, const guard_finding *f)
     w->escaped = escaped;
     w->added = added;
     if (w->n_tries == 1) w->indent = indent;
-    told.n_tries = w->n_tries;
-    note_discarded(w, &told, before);
-    w->wrong = told;
-    watch_add(w, &told, CERIUM_FINDING_RETRACTED);
+    found.n_tries = w->n_tries;
+    note_discarded(w, &found, before);
+    w->wrong = found;
+    watch_add(w, &found, CERIUM_FINDING_RETRACTED);
     return CERIUM_WATCH_RETRY;
 }
 
