@@ -297,7 +297,10 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     config_put_u32(&k, "block_count", c->n_layers);
     config_put_u32(&k, "context_length", c->context);
     config_put_u32(&k, "embedding_length", c->n_embd);
-    convert_layered_write(&k, c);
+    if (c->n_latent)
+        convert_latents_write(&k, c);
+    else
+        convert_layered_write(&k, c);
     if (c->arch == CONVERT_LLAMA || c->n_latent || c->n_rot != c->head_dim)
         config_put_u32(&k, "rope.dimension_count", c->n_rot);
     config_put_u32(&k, "vocab_size", c->n_vocab);

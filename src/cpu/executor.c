@@ -223,7 +223,8 @@ static void take_all(cpu_executor *ex, carve *c)
     uint32_t entries = s->n_experts ? m * s->n_experts_used : 0;
     uint32_t block_rows = PASS_HEAD_PANELS * KERNEL_PANEL_ROWS / 2;
     block_rows = greater(block_rows, (uint32_t)size_round_up(need.qkv_rows, KERNEL_PANEL_ROWS));
-    ex->attend_tokens = PASS_ATTEND_ROWS / greater(need.heads_of_one, 1);
+    const uint32_t walk_rows = need.latent_width ? PASS_LATENT_ROWS : PASS_ATTEND_ROWS;
+    ex->attend_tokens = walk_rows / greater(need.heads_of_one, 1);
     ex->attend_tokens = greater(ex->attend_tokens, 1);
     ex->attend_rows = ex->attend_tokens * need.heads_of_one;
     ex->x = take(c, (size_t)m * s->n_embd, sizeof(float));

@@ -19,6 +19,7 @@ enum {
     PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
     PASS_SEARCH_REST_MAX = 512, /* and passes that search until the whole head is timed again */
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
+    PASS_LATENT_ROWS = 128,  /* the same where values are made of keys on the way */
     PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of this many positions */
     PASS_CHUNK_PAGES = PASS_CHUNK_TOKENS / KERNEL_PAGE,
 };

@@ -49,6 +49,8 @@ static void scale_of(builder *b, uint32_t query)
     if (less != 0 && factor != 1 && view_equal(type, VIEW("yarn"))) {
         s->ropes[0].scale = build_f32_or(b, "rope.scaling.attn_factor", 1);
         by = (double)s->ropes[0].scale * (1 + less * log(factor)); /* the key has a tenth of it */
+        if (!b->status && !(s->ropes[0].scale > 0 && by > 0 && by < 1e6))
+            build_fail(b, "YaRN's factors are out of range");
     }
     b->attention_scale = (float)(by * by / sqrt((double)query));
 }

@@ -4,6 +4,8 @@ Of kv_b, each head's rows for keys and for values are two tensors, the former tu
 files have it whole, and keys that speak of heads alone.
 """
 import gguf
+from gguf import GGMLQuantizationType as Q
+from gguf import LlamaFileType as F
 from transformers import (
     DeepseekV2Config, DeepseekV2ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM,
     Glm4MoeLiteConfig, Glm4MoeLiteForCausalLM)
@@ -92,7 +94,11 @@ def fixtures(family):
 
     def deepseek(name, options, seed, **more):
         return family(name, "deepseek2", DeepseekV3Config, DeepseekV3ForCausalLM,
-                      {**small, **dense, **options}, seed, old=True, **more)
+                      {**small, **dense, **options}, seed, **more)
+
+    # K multiples of 32
+    wide = dict(hidden_size=64, kv_lora_rank=64, qk_nope_head_dim=32, qk_rope_head_dim=16,
+                v_head_dim=32, rope_parameters=PLAIN)
 
     return [
         family("deepseek2", "deepseek2", Glm4MoeLiteConfig, Glm4MoeLiteForCausalLM,
@@ -100,7 +106,7 @@ def fixtures(family):
                     mlp_layer_types=["dense", "sparse", "sparse"], routed_scaling_factor=1.8,
                     n_group=4, topk_group=2, rope_parameters=rope("default", 1000000.0)), 90,
                long=560, lengths=LENGTHS, without={"groups": dict(topk_group=4)}),
-        deepseek("deepseek2-yarn", {}, 91, long=2100, lengths=(*LENGTHS, 160, 560),
+        deepseek("deepseek2-yarn", {}, 91, old=True, long=2100, lengths=(*LENGTHS, 160, 560),
                  without={"rope scaling": dict(rope_parameters=PLAIN),
                           "scale of products": dict(rope_parameters={
                               **YARN, "mscale": None, "mscale_all_dim": None,
@@ -110,4 +116,8 @@ def fixtures(family):
                     n_shared_experts=2, routed_scaling_factor=1.3, n_group=4, topk_group=1,
                     topk_method="group_limited_greedy", rope_parameters=PLAIN), 92,
                lengths=LENGTHS, without={"groups": dict(topk_method="greedy")}),
+        deepseek("deepseek2-q4_0", {**wide, "q_lora_rank": 96}, 93, qtype=Q.Q4_0,
+                 file_type=F.MOSTLY_Q4_0, lengths=LENGTHS),
+        deepseek("deepseek2-old-q8_0", wide, 94, old=True, qtype=Q.Q8_0,
+                 file_type=F.MOSTLY_Q8_0, lengths=LENGTHS),
     ]
