@@ -4,7 +4,8 @@
  * A block is the place of KERNEL_PAGE consecutive tokens in every layer.  Layers that see the same
  * span form a group, and a page holds a block's tokens for all layers of a group:
  *   [layer in group][kv head]{ keys, values }
- * each kernel_kv_bytes() of the layout's type and the layer's width (kernels.h).  Where layers see
+ * each kernel_kv_bytes() of the layout's type and the layer's width (kernels.h); of a layer whose
+ * values are its keys, the keys alone.  Where layers see
  * everything, the page has the block's number; where they have a window, pages are fewer than
  * blocks, and a block has one only as long as somebody may look at it.
  *
@@ -44,6 +45,7 @@ enum { KV_GROUPS_MAX = 4 };
 /* What a layer keeps of a token: keys and values of n_heads heads, each of this width. */
 typedef struct {
     uint32_t n_heads, width;
+    bool is_latent; /* keys alone, which are the values, too */
 } kv_heads;
 
 typedef struct {
@@ -187,7 +189,7 @@ uint32_t kv_sequence_length(kv_sequence *seq);
 uint32_t kv_sequence_blocks(kv_sequence *seq);
 
 typedef struct {
-    void *keys, *values; /* as kernel_kv_page, of the layout's type */
+    void *keys, *values; /* as kernel_kv_page, of the layout's type; latent: no values, NULL */
 } kv_page;
 
 kernel_kv_type kv_sequence_type(const kv_sequence *seq);

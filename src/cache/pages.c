@@ -27,11 +27,12 @@ static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *er
                 pool->groups[g].oldest[i] = pool->groups[g].newest[i] = KV_NONE;
             pool->n_groups++;
         }
-        const kv_heads heads = layout->heads ? layout->heads[layer]
-                                             : (kv_heads){layout->n_kv_heads, layout->head_dim};
+        const kv_heads same = {layout->n_kv_heads, layout->head_dim, false};
+        const kv_heads heads = layout->heads ? layout->heads[layer] : same;
         size_t keys = kernel_kv_bytes(layout->type, heads.width), all_heads;
-        pool->layers[layer] = (kv_layer){g, heads.n_heads, pool->groups[g].page_bytes, keys};
-        if (!size_mul(2 * keys, heads.n_heads, &all_heads) ||
+        const size_t head = heads.is_latent ? keys : 2 * keys;
+        pool->layers[layer] = (kv_layer){g, heads.n_heads, pool->groups[g].page_bytes, keys, head};
+        if (!size_mul(head, heads.n_heads, &all_heads) ||
             !size_add(pool->groups[g].page_bytes, all_heads, &pool->groups[g].page_bytes))
             return CERIUM_ERR_MEMORY;
     }

@@ -62,7 +62,8 @@ typedef struct {
 typedef struct {
     uint32_t group, n_heads;
     size_t at;             /* of its first head, in a page of the group */
-    size_t keys_bytes;     /* of a page of one head; its values take as many */
+    size_t keys_bytes;     /* of a page of one head; its values take as many, if there are any: */
+    size_t head_bytes;     /* of both */
 } kv_layer;
 
 /* Who keeps what the memory has: it hears, and the memory knows nothing of it (as

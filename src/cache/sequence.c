@@ -627,8 +627,9 @@ kv_page kv_sequence_page(const kv_sequence *seq, uint32_t layer, uint32_t kv_hea
     const kv_layer *place = &pool->layers[layer];
     const kv_group *group = &pool->groups[place->group];
     uint8_t *keys = kv_group_page(group, seq->blocks[page]) + place->at +
-                    kv_head * 2 * place->keys_bytes;
-    return (kv_page){keys, keys + place->keys_bytes};
+                    kv_head * place->head_bytes;
+    const bool has_values = place->head_bytes > place->keys_bytes;
+    return (kv_page){keys, has_values ? keys + place->keys_bytes : NULL};
 }
 
 kernel_kv_type kv_sequence_type(const kv_sequence *seq) { return seq->pool->type; }

@@ -36,6 +36,7 @@ typedef enum {
     CONVERT_QWEN3NEXT = 17,
     CONVERT_GEMMA4 = 18,
     CONVERT_LAGUNA = 19,
+    CONVERT_DEEPSEEK2 = 20,
 } convert_arch;
 
 typedef enum {
@@ -61,6 +62,9 @@ typedef struct {
     bool is_double_wide;                     /* the feed-forward of layers that share */
     double turning;                          /* ROPE_PROPORTIONAL: part of a head that turns */
     uint32_t n_rot;                          /* channels of a head that turn */
+    uint32_t n_plain, n_value;               /* of latents: those that do not, values */
+    uint32_t n_latent, n_low;                /* of the latent; of what queries are made from; 0 */
+    bool has_sigmoid;                        /* experts are chosen by it, and by a bias */
     bool is_windowed[CONVERT_LAYERS_MAX];    /* where layers differ in it */
     double rope_base_windowed;               /* of those; 0: as the others */
     bool is_recurrent[CONVERT_LAYERS_MAX];   /* layers with a state; and of those: */
@@ -119,7 +123,8 @@ typedef enum {
     ROWS_PERMUTED = 1, /* llama's Q and K: halves of a head become pairs */
     ROWS_EXPERTS = 2,  /* a source for each expert */
     ROWS_STRIDED = 3,  /* value c of a row is c * step + offset of the source's */
-    ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix */
+    ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix, or of its first
+                          rows, if it has n_rows */
     ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
     ROWS_HEADS = 8,    /* heads of a state, in another order: convert_states.h */
@@ -135,7 +140,7 @@ typedef struct {
     uint64_t dims[4];         /* GGUF's: fastest first */
     const safetensor *from;   /* or of the first expert */
     const safetensor *scales; /* MXFP4 */
-    uint32_t n_heads, step, offset;
+    uint32_t n_heads, step, offset, n_rows;
     char expert_format[96];   /* EXPERTS: takes the number */
     float more;               /* added to each value */
     bool is_decay;            /* x becomes -e^x */

@@ -17,6 +17,7 @@ static const struct {
     {"Qwen3_5ForCausalLM", "qwen35"},    {"Qwen3_5MoeForCausalLM", "qwen35moe"},
     {"Qwen3NextForCausalLM", "qwen3next"},
     {"Gemma4ForCausalLM", "gemma4"},     {"LagunaForCausalLM", "laguna"},
+    {"DeepseekV3ForCausalLM", "deepseek2"},
 };
 
 /* Other names for the same. */
@@ -25,6 +26,8 @@ static const struct {
 } aliases[] = {
     {"MistralForCausalLM", "LlamaForCausalLM"},
     {"GraniteMoeSharedForCausalLM", "GraniteMoeForCausalLM"},
+    {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"}, /* its configuration says what differs */
+    {"Glm4MoeLiteForCausalLM", "DeepseekV3ForCausalLM"},
     {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"}, /* beside a model of pictures */
     {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
@@ -58,7 +61,8 @@ static void read_arch(config_reader *r, convert_config *c)
                               "config.json: architecture %.60s is not supported; there are Llama, "
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
                               "SmolLM3, SeedOss, Granite, GraniteMoe, Gemma3, Mellum, Glm4Moe, "
-                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, Gemma4 and Laguna",
+                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, Gemma4, Laguna, "
+                              "DeepseekV2, DeepseekV3 and Glm4MoeLite",
                               name);
 }
 
@@ -293,8 +297,11 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     config_put_u32(&k, "block_count", c->n_layers);
     config_put_u32(&k, "context_length", c->context);
     config_put_u32(&k, "embedding_length", c->n_embd);
-    convert_layered_write(&k, c);
-    if (c->arch == CONVERT_LLAMA || c->n_rot != c->head_dim)
+    if (c->n_latent)
+        convert_latents_write(&k, c);
+    else
+        convert_layered_write(&k, c);
+    if (c->arch == CONVERT_LLAMA || c->n_latent || c->n_rot != c->head_dim)
         config_put_u32(&k, "rope.dimension_count", c->n_rot);
     config_put_u32(&k, "vocab_size", c->n_vocab);
     put_rope(&k, c);

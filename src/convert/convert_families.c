@@ -178,6 +178,7 @@ static void read_mistral3(config_reader *r, convert_config *c)
 void convert_families_read(config_reader *r, convert_config *c)
 {
     if (r->status) return;
+    convert_latents_read(r, c);
     read_part(r, c);
     read_layers(r, c);
     check_no_rope(r, c);

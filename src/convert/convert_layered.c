@@ -61,8 +61,7 @@ static void read_gemma4(config_reader *r, convert_config *c)
     c->n_ff_expert = config_u32(r, "moe_intermediate_size", CONFIG_WIDTH_MAX);
 }
 
-/* The first layers are dense. */
-static void read_dense(config_reader *r, convert_config *c)
+void convert_dense_read(config_reader *r, convert_config *c)
 {
     const json_t *types = config_get(r->root, "mlp_layer_types"), *one;
     size_t i;
@@ -96,7 +95,7 @@ static void read_laguna(config_reader *r, convert_config *c)
     c->n_gates = is_per_head ? 1 : c->head_dim;
     if (!is_per_head && !(gate && !strcmp(gate, "per-element")))
         config_refuse(r, "is neither per-head nor per-element", "gating");
-    read_dense(r, c);
+    convert_dense_read(r, c);
     c->weights_sum_to_one = true;
     c->n_experts = config_u32(r, "num_experts", 1024);
     c->n_experts_used = config_u32(r, "num_experts_per_tok", c->n_experts);

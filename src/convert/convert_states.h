@@ -11,7 +11,12 @@ bool convert_has_states(const convert_config *c);
 bool convert_lists_windows(const convert_config *c);
 /* convert_layered.c: heads and widths, by layer where they differ. */
 void convert_layered_read(config_reader *r, convert_config *c);
+/* How many of the first layers are dense, where a list says it; else 1. */
+void convert_dense_read(config_reader *r, convert_config *c);
 void convert_layered_write(const config_writer *k, const convert_config *c);
+/* convert_latents.c: attention by latents, and the experts beside it. */
+void convert_latents_read(config_reader *r, convert_config *c);
+void convert_latents_write(const config_writer *k, const convert_config *c);
 void convert_states_read(config_reader *r, convert_config *c);
 void convert_states_write(const config_writer *k, const convert_config *c);
 /* Channels of q, k and v. */

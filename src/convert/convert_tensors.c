@@ -171,6 +171,39 @@ static void plan_attention(planner *p, uint32_t i)
     plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
 }
 
+/* Attention by latents.  Of each head kv_b has rows for keys, which become columns, as they are
+ * applied to queries instead, and rows for values. */
+static void plan_latents(planner *p, uint32_t i)
+{
+    static const char both[] = "self_attn.kv_b_proj.weight";
+    const convert_config *c = p->c;
+    const uint32_t e = c->n_embd, n = c->n_heads, low = c->n_low, latent = c->n_latent;
+    const uint32_t q = n * (c->n_plain + c->n_rot), of_head = c->n_plain + c->n_value;
+    if (low) {
+        plain(p, i, "self_attn.q_a_proj.weight", "attn_q_a.weight", low, e, false);
+        plain(p, i, "self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight", low, 0, false);
+        plain(p, i, "self_attn.q_b_proj.weight", "attn_q_b.weight", q, low, false);
+    } else {
+        plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q, e, false);
+    }
+    plain(p, i, "self_attn.kv_a_proj_with_mqa.weight", "attn_kv_a_mqa.weight",
+          latent + c->n_rot, e, false);
+    plain(p, i, "self_attn.kv_a_layernorm.weight", "attn_kv_a_norm.weight", latent, 0, false);
+    convert_tensor keys = {.rows = ROWS_COLUMNS, .step = 1, .n_rows = of_head, .n_dims = 3,
+                           .dims = {c->n_plain, latent, n, 1}, .from = find(p, i, both)};
+    convert_tensor values = {.rows = ROWS_PART, .step = of_head, .offset = c->n_plain, .n_dims = 3,
+                             .dims = {latent, c->n_value, n, 1}, .from = keys.from};
+    if (!keys.from) missing(p, i, both);
+    if (!keys.from) return;
+    check_shape(p, keys.from, (uint64_t)n * of_head, latent, 0);
+    set_name(&keys, i, "attn_k_b.weight");
+    add(p, &keys);
+    set_name(&values, i, "attn_v_b.weight");
+    add(p, &values);
+    plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", e, (uint64_t)n * c->n_value,
+          false);
+}
+
 static void plan_ffn(planner *p, uint32_t i)
 {
     static const char *const gated[3][3] = {
@@ -270,8 +303,8 @@ static void plan_gpt_oss(planner *p, uint32_t i)
     plan_fused(p, i, "down_proj", "down", 1, 0, c->n_embd, c->n_ff_expert);
 }
 
-/* GLM and Laguna: dense layers first, then experts and those that every row takes: gate, up and
- * down of these. */
+/* GLM, DeepSeek and Laguna: dense layers first, then experts and those that every row takes: gate,
+ * up and down of these. */
 static void plan_dense_first(planner *p, uint32_t i, const char *const names[3],
                              const char *const shared[3])
 {
@@ -284,7 +317,8 @@ static void plan_dense_first(planner *p, uint32_t i, const char *const names[3],
     plan_experts(p, i, "mlp", names);
     const char *bias = "mlp.experts.e_score_correction_bias"; /* of Laguna */
     if (!find(p, i, bias)) bias = "mlp.gate.e_score_correction_bias";
-    plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
+    if (c->arch != CONVERT_DEEPSEEK2 || c->has_sigmoid)
+        plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
     if (!n_ff) return;
     plain(p, i, shared[0], "ffn_gate_shexp.weight", n_ff, e, false);
     plain(p, i, shared[1], "ffn_up_shexp.weight", n_ff, e, false);
@@ -452,6 +486,7 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_GPT_OSS: plan_gpt_oss(p, i); break;
     case CONVERT_GEMMA4: plan_gemma4(p, i); break;
     case CONVERT_LAGUNA: plan_dense_first(p, i, projections, expert); break;
+    case CONVERT_DEEPSEEK2:
     case CONVERT_GLM4MOE: plan_dense_first(p, i, projections, experts); break;
     case CONVERT_GRANITEMOE: plan_granite(p, i); break;
     case CONVERT_MINIMAX_M2:
@@ -494,6 +529,8 @@ static void plan_layer(planner *p, uint32_t i)
     }
     if (c->is_recurrent[i])
         plan_recurrent(p, i);
+    else if (c->n_latent)
+        plan_latents(p, i);
     else
         plan_attention(p, i);
     plan_feed_forward(p, i);
@@ -669,7 +706,10 @@ static int float_row(const convert_tensor *t, const convert_config *c, const saf
         return CERIUM_OK;
     case ROWS_COLUMNS: {
         const uint64_t width = t->dims[1] * t->step, expert = row / t->dims[1];
-        safetensor_values(t->from, expert * n * width + row % t->dims[1] * t->step + t->offset,
+        const uint64_t n_rows = t->n_rows ? t->n_rows : n;
+        if (t->from->type == SAFE_F8_E4M3)
+            return bad_tensor(t->from, "is in FP8: not supported where rows become columns", err);
+        safetensor_values(t->from, expert * n_rows * width + row % t->dims[1] * t->step + t->offset,
                           width, out, n);
         return CERIUM_OK;
     }

@@ -39,6 +39,24 @@ uint32_t pass_attend_units(const cpu_executor *ex, const step_op *op)
     return ex->n_groups * op->n_kv_heads * (ex->split ? ex->n_chunks : 1);
 }
 
+/* Pages whose values are their keys, one after the other: of each the values are made once for all
+ * rows, beside the keys in a cache. */
+static void attend_latents(cpu_executor *ex, const step_op *op, const void *queries,
+                           const kernel_kv_page *pages, uint32_t n_pages, kernel_kv_type type,
+                           uint32_t n_q, pass_scratch *scratch)
+{
+    for (uint32_t p = 0; p < n_pages; p++) {
+        const kernel_kv_page page = {pages[p].keys, scratch->values};
+        ex->k->kv_values[type](scratch->values, page.keys, op->head_dim);
+        ex->k->attend[type](scratch->state[0], scratch->out[0], queries, &page, 1, scratch->first,
+                            scratch->end, n_q, op->head_dim);
+        for (uint32_t i = 0; i < n_q; i++) {
+            scratch->first[i] -= smaller(scratch->first[i], KERNEL_PAGE);
+            scratch->end[i] -= smaller(scratch->end[i], KERNEL_PAGE);
+        }
+    }
+}
+
 /* Softmax over one chunk, from nothing: the pages of it that some row of the group sees. */
 static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group *g,
                          uint32_t kv_head, uint32_t chunk, pass_scratch *scratch)
@@ -67,9 +85,13 @@ static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group
         kv_page p = kv_sequence_page(sequence, op->layer, kv_head, page);
         pages[n_pages++] = (kernel_kv_page){p.keys, p.values};
     }
-    ex->k->attend[kv_sequence_type(sequence)](
-        scratch->state[0], scratch->out[0], pass_query(ex, op, g->row, kv_head * heads), pages,
-        n_pages, scratch->first, scratch->end, n_q, op->head_dim);
+    const kernel_kv_type type = kv_sequence_type(sequence);
+    const void *queries = pass_query(ex, op, g->row, kv_head * heads);
+    if (op->n_latent)
+        attend_latents(ex, op, queries, pages, n_pages, type, n_q, scratch);
+    else
+        ex->k->attend[type](scratch->state[0], scratch->out[0], queries, pages, n_pages,
+                            scratch->first, scratch->end, n_q, op->head_dim);
 }
 
 /* a [head_dim] times the softplus of its gate or gates. */
@@ -88,8 +110,10 @@ static void open_gates(const cpu_executor *ex, const step_op *op, float *a, uint
 static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_state state,
                    const float *sum, uint32_t row, uint32_t head)
 {
+    float latent[KERNEL_HEAD_MAX];
     float *to = ex->attended.f + ((size_t)row * op->n_heads + head) * op->head_dim;
     float scale = 1, total = state.sum;
+    if (op->n_latent) to = latent;
     if (op->sinks) {
         float sink = op->sinks[head], max = state.max > sink ? state.max : sink;
         scale = kernel_exp_ref(state.max - max);
@@ -100,6 +124,7 @@ static void finish(const cpu_executor *ex, const step_op *op, kernel_softmax_sta
     kernel_attend_result_fn *result =
         ex->k->attend_result[kv_sequence_type(ex->rows[row].sequence)];
     if (result) result(to, op->head_dim);
+    if (op->n_latent) pass_latent_attended(ex, op, to, row, head);
     if (op->n_gates) open_gates(ex, op, to, row, head);
     if (!op->is_gated) return;
     float *gate = ex->gates + ((size_t)row * op->n_heads + head) * op->head_dim;
@@ -156,8 +181,7 @@ void pass_attend_join(cpu_executor *ex, const step_op *op, uint32_t row, uint32_
     uint32_t first, end;
     visible(ex, op, row, &first, &end);
     kernel_softmax_state state = {-INFINITY, 0};
-    float sum[512] = {0};
-    CHECK(op->head_dim <= ARRAY_LEN(sum));
+    float sum[KERNEL_HEAD_MAX] = {0};
     for (uint32_t c = first / PASS_CHUNK_TOKENS; c * PASS_CHUNK_TOKENS < end; c++) {
         size_t at = ((size_t)row * ex->n_chunks + c) * op->n_heads + head;
         if (ex->part_state[at].sum > 0)

@@ -15,7 +15,8 @@ void cpu_kv_heads(const step_program *program, kv_heads *heads)
 {
     for (uint32_t i = 0; i < program->n_ops; i++) {
         const step_op *op = &program->ops[i];
-        if (step_writes_kv(op)) heads[op->layer] = (kv_heads){op->n_kv_heads, op->head_dim};
+        if (step_writes_kv(op))
+            heads[op->layer] = (kv_heads){op->n_kv_heads, op->head_dim, op->n_latent > 0};
     }
 }
 
@@ -46,7 +47,10 @@ typedef struct {
     uint32_t hidden_q, experts_q, normed_q, attended_q;
     size_t hidden_values, hidden_groups; /* of all rows or entries, of the widest step */
     bool branch, waiting, whole, gates;
-    uint32_t heads_of_one, qkv_rows; /* at most: of a KV head; of a unit of QKV */
+    uint32_t heads_of_one, qkv_rows; /* at most: of a KV head; of a unit of QKV or LATENT_Q */
+    uint32_t attended_width;         /* of what OUT reads */
+    size_t latent_width;             /* of what LATENT makes; 0: nobody does */
+    uint32_t low_width, low_q, of_heads_width, of_heads_q; /* of what steps after it read */
 } needs;
 
 static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -76,9 +80,29 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             n.experts_f |= !kernel_takes_acts(op->w[0]->type) || !kernel_takes_acts(op->w[1]->type);
             n.normed_q |= acts;
             break;
-        case STEP_OUT: n.attended_q |= acts; break;
+        case STEP_OUT:
+            n.attended_q |= acts;
+            n.attended_width = greater(n.attended_width, op->w[0]->cols);
+            break;
+        case STEP_ATTEND: n.heads_of_one = greater(n.heads_of_one, pass_heads_of_one(op)); break;
+        case STEP_LATENT_QUERY: /* a head's whole query is a unit; rows of two blocks fit */
+            n.qkv_rows = greater(n.qkv_rows, op->w[0]->n_panels * KERNEL_PANEL_ROWS / 2);
+            /* fall through */
+        case STEP_LATENT_VALUE:
+            n.of_heads_q |= acts;
+            n.of_heads_width = greater(n.of_heads_width, op->w[0]->cols);
+            break;
+        case STEP_LATENT_Q:
+            n.qkv_rows = greater(n.qkv_rows, pass_latent_heads(op) * op->w[0]->rows / op->n_heads);
+            if (op->norm) n.normed_q |= acts;
+            else n.low_q |= acts;
+            if (!op->norm) n.low_width = greater(n.low_width, op->w[0]->cols);
+            break;
+        case STEP_LATENT:
+            n.latent_width = larger(n.latent_width, pass_latent_width(op));
+            n.normed_q |= acts;
+            break;
         case STEP_QKV:
-            n.heads_of_one = greater(n.heads_of_one, pass_heads_of_one(op));
             n.qkv_rows = greater(n.qkv_rows, pass_qkv_heads(op) * op->head_dim); /* fall through */
         case STEP_LINEAR_IN:
         case STEP_LAYER_INPUTS:
@@ -88,8 +112,7 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
         case STEP_HEAD: n.normed_q |= acts; break;
         case STEP_EMBED:
         case STEP_CONV:
-        case STEP_DELTA:
-        case STEP_ATTEND: break;
+        case STEP_DELTA: break;
         }
     }
     return n;
@@ -117,8 +140,17 @@ static pass_rows take_hidden(carve *c, const needs *need)
     return r;
 }
 
-static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t block_rows,
-                         uint32_t input_width)
+/* Values of a page that has but keys. */
+static size_t values_bytes(const step_shape *s)
+{
+    size_t most = 0;
+    for (int type = 0; type < KERNEL_KV_TYPE_END; type++)
+        most = larger(most, kernel_kv_bytes((kernel_kv_type)type, s->head_dim));
+    return most;
+}
+
+static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, const needs *need,
+                         uint32_t block_rows, uint32_t input_width)
 {
     uint32_t rows = ex->attend_rows, d = ex->program->shape.head_dim;
     pass_scratch s = {0};
@@ -135,6 +167,7 @@ static void take_scratch(cpu_executor *ex, carve *c, pass_scratch *w, uint32_t b
     s.end = take(c, rows, sizeof *s.end);
     const step_recurrence *linear = &ex->program->shape.linear;
     if (linear->n_layers) s.slice = take(c, pass_slice_floats(linear), sizeof(float));
+    if (need->latent_width) s.values = take(c, values_bytes(&ex->program->shape), 1);
     if (c->base) *w = s;
 }
 
@@ -170,17 +203,28 @@ static void take_recurrent(cpu_executor *ex, carve *c)
     ex->draft_of = take(c, m, sizeof *ex->draft_of);
 }
 
+static void take_latents(cpu_executor *ex, carve *c, const needs *n)
+{
+    const step_shape *s = &ex->program->shape;
+    const uint32_t m = ex->rows_max;
+    if (!n->latent_width) return;
+    ex->latents = take(c, m * n->latent_width, sizeof(float));
+    ex->low = take_rows(c, m, n->low_width, true, n->low_q, 1);
+    ex->of_heads = take_rows(c, m * s->n_heads, n->of_heads_width, true, n->of_heads_q, 1);
+    ex->turning = take(c, (size_t)m * s->n_heads * s->ropes[0].n_rot, sizeof(float));
+}
+
 static void take_all(cpu_executor *ex, carve *c)
 {
     const step_shape *s = &ex->program->shape;
     needs need = find_needs(ex->program, ex->rows_max);
     uint32_t m = ex->rows_max, n_q = s->n_heads * s->head_dim;
-    const uint32_t n_values = s->linear.n_value_heads * s->linear.value_dim;
-    const uint32_t n_attended = n_q > n_values ? n_q : n_values;
+    const uint32_t n_attended = need.attended_width;
     uint32_t entries = s->n_experts ? m * s->n_experts_used : 0;
     uint32_t block_rows = PASS_HEAD_PANELS * KERNEL_PANEL_ROWS / 2;
     block_rows = greater(block_rows, (uint32_t)size_round_up(need.qkv_rows, KERNEL_PANEL_ROWS));
-    ex->attend_tokens = PASS_ATTEND_ROWS / greater(need.heads_of_one, 1);
+    const uint32_t walk_rows = need.latent_width ? PASS_LATENT_ROWS : PASS_ATTEND_ROWS;
+    ex->attend_tokens = walk_rows / greater(need.heads_of_one, 1);
     ex->attend_tokens = greater(ex->attend_tokens, 1);
     ex->attend_rows = ex->attend_tokens * need.heads_of_one;
     ex->x = take(c, (size_t)m * s->n_embd, sizeof(float));
@@ -206,6 +250,7 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->head_rows = take(c, m, sizeof *ex->head_rows);
     take_routes(ex, c);
     take_recurrent(ex, c);
+    take_latents(ex, c, &need);
     const model_matrix *screen = ex->program->ops[ex->program->n_ops - 1].screen;
     if (screen) {
         size_t bounds = (size_t)smaller(m, PASS_SEARCH_ROWS) * screen->n_panels;
@@ -217,7 +262,7 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->scratch = take(c, ex->n_workers, sizeof *ex->scratch);
     uint32_t input_width = n_attended > s->n_embd ? n_attended : s->n_embd;
     for (uint32_t w = 0; w < ex->n_workers; w++)
-        take_scratch(ex, c, c->base ? &ex->scratch[w] : NULL, block_rows, input_width);
+        take_scratch(ex, c, c->base ? &ex->scratch[w] : NULL, &need, block_rows, input_width);
 }
 
 int cpu_executor_open(cpu_executor **out, const step_program *program, const kernel_table *table,
@@ -295,6 +340,16 @@ static void plan_head(cpu_executor *ex, uint32_t *n, uint32_t i)
     add_phase(ex, n, i, STAGE_MAIN, head_units(ex, op));
 }
 
+/* What LATENT_Q reads was prepared for LATENT, or by it. */
+static void plan_latents(cpu_executor *ex, uint32_t *n, uint32_t i)
+{
+    const step_op *op = &ex->program->ops[i];
+    const bool is_first = op->kind == STEP_LATENT;
+    if (is_first && ex->n_rows > 1) add_phase(ex, n, i, STAGE_PREPARE, ex->n_rows);
+    add_phase(ex, n, i, STAGE_MAIN, pass_latent_units(ex, op));
+    if (is_first) add_phase(ex, n, i, STAGE_FINISH, ex->n_rows);
+}
+
 /* One row is prepared by each worker for itself, which is cheaper than a phase; more rows are
  * shared out in a phase of their own. */
 static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
@@ -340,6 +395,10 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         if (m > 1) add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, pass_linear_units(ex, op));
         break;
+    case STEP_LATENT:
+    case STEP_LATENT_Q:
+    case STEP_LATENT_QUERY:
+    case STEP_LATENT_VALUE: plan_latents(ex, n, i); break;
     case STEP_CONV: add_phase(ex, n, i, STAGE_MAIN, m * s->linear.n_key_heads); break;
     case STEP_DELTA:
         add_phase(ex, n, i, STAGE_MAIN, pass_delta_units(ex));
@@ -397,6 +456,7 @@ static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_
 static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass_scratch *scratch)
 {
     if (op->kind == STEP_FFN_DOWN) return pass_rows_of(&ex->hidden, op->w[0]->cols);
+    if (op->kind == STEP_LATENT_Q && !op->norm) return pass_rows_of(&ex->low, op->w[0]->cols);
     uint32_t n = op->kind == STEP_HEAD ? ex->n_head_rows : ex->n_rows;
     if (op->kind == STEP_OUT && (n > 1 || !step_acts(op)))
         return pass_rows_of(&ex->attended, op->w[0]->cols);
@@ -419,13 +479,18 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
     const bool is_linear = op->kind == STEP_QKV || op->kind == STEP_OUT ||
                            op->kind == STEP_FFN_UP || op->kind == STEP_FFN_DOWN ||
                            op->kind == STEP_LINEAR_IN || op->kind == STEP_HEAD ||
-                           op->kind == STEP_LAYER_INPUTS || op->kind == STEP_LAYER_GATE;
+                           op->kind == STEP_LAYER_INPUTS || op->kind == STEP_LAYER_GATE ||
+                           op->kind == STEP_LATENT || op->kind == STEP_LATENT_Q;
     const pass_rows in = is_linear ? input(ex, op, phase, scratch) : (pass_rows){0};
     switch (op->kind) {
     case STEP_EMBED: pass_embed(ex, op, unit, unit + 1); break;
     case STEP_QKV: pass_qkv(ex, op, &in, unit, scratch); break;
     case STEP_ATTEND: pass_attend(ex, op, unit, scratch); break;
     case STEP_LINEAR_IN: pass_linear_in(ex, op, &in, unit); break;
+    case STEP_LATENT: pass_latent(ex, op, &in, unit); break;
+    case STEP_LATENT_Q: pass_latent_q(ex, op, &in, unit, scratch); break;
+    case STEP_LATENT_QUERY: pass_latent_query(ex, op, unit, scratch); break;
+    case STEP_LATENT_VALUE: pass_latent_value(ex, op, unit, scratch); break;
     case STEP_CONV: pass_conv(ex, op, unit / n_parts, unit % n_parts); break;
     case STEP_DELTA: pass_delta(ex, op, unit, scratch); break;
     case STEP_OUT:
@@ -468,6 +533,8 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
                 pass_delta_finish(ex, op, u);
             else if (op->kind == STEP_LAYER_INPUTS)
                 pass_layer_inputs_finish(ex, op, u);
+            else if (op->kind == STEP_LATENT)
+                pass_latent_finish(ex, op, u);
             else
                 pass_qkv_finish(ex, op, u);
         break;

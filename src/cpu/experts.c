@@ -66,14 +66,15 @@ static void take_top(const float *values, uint32_t n, uint32_t k, uint32_t *chos
     }
 }
 
-/* Experts outside the best groups count as the worst; a group is as good as its two best. */
+/* Experts outside the best groups count as the worst; a group is as good as its two best, of
+ * softmax as its best. */
 static void leave_groups(const step_shape *s, float *scores)
 {
-    enum { GROUP_BEST = 2 };
+    const uint32_t group_best = s->routing == STEP_ROUTE_SOFTMAX_TOP ? 1 : 2;
     float of_group[EXPERTS_MAX], best[EXPERTS_MAX];
     uint32_t which[EXPERTS_MAX], per_group = s->n_experts / s->n_expert_groups;
     bool is_best[EXPERTS_MAX] = {0};
-    const uint32_t n_best = per_group < GROUP_BEST ? per_group : GROUP_BEST;
+    const uint32_t n_best = smaller(per_group, group_best);
     for (uint32_t g = 0; g < s->n_expert_groups; g++) {
         take_top(scores + g * per_group, per_group, n_best, which, best);
         of_group[g] = n_best > 1 ? best[0] + best[1] : best[0];

@@ -3,10 +3,12 @@
 
 #include <math.h>
 
-/* The shared expert and the experts after a router read the same rows: it prepares them for all. */
+/* The shared expert and the experts after a router read the same rows: it prepares them for all;
+ * and so does LATENT for queries that are made of the same. */
 static uint32_t acts_of(const step_op *op)
 {
     uint32_t acts = step_acts(op);
+    if (op->kind == STEP_LATENT && op[1].norm) return acts | step_acts(op + 1);
     if (op->kind != STEP_ROUTE) return acts;
     do {
         op++;
@@ -100,20 +102,26 @@ void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t en
     }
 }
 
-/* Norm, then turn, one head of q or k. */
-static void finish_head(const cpu_executor *ex, const step_op *op, const float *head_norm,
-                        float *head, uint32_t row)
+void pass_turn(const cpu_executor *ex, const step_op *op, float *x, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
-    if (head_norm) ex->k->rms_norm(head, head, head_norm, op->head_dim, s->norm_eps);
     if (op->rope == STEP_NO_ROPE) return;
     const uint32_t half = s->ropes[op->rope].n_rot / 2;
     const float *cosine = ex->cosine[op->rope] + (size_t)row * half;
     const float *sine = ex->sine[op->rope] + (size_t)row * half;
     if (s->rope == STEP_ROPE_SPLIT)
-        ex->k->rope_split(head, cosine, sine, half);
+        ex->k->rope_split(x, cosine, sine, half);
     else
-        ex->k->rope_adjacent(head, cosine, sine, half);
+        ex->k->rope_adjacent(x, cosine, sine, half);
+}
+
+/* Norm, then turn, one head of q or k. */
+static void finish_head(const cpu_executor *ex, const step_op *op, const float *head_norm,
+                        float *head, uint32_t row)
+{
+    const float eps = ex->program->shape.norm_eps;
+    if (head_norm) ex->k->rms_norm(head, head, head_norm, op->head_dim, eps);
+    pass_turn(ex, op, head, row);
 }
 
 /* Units of a tile: of keys with values, of queries, and of gates. */
@@ -135,8 +143,7 @@ uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op)
     return (n.n_kv + n.n_q + n.n_gate) * divide_up(ex->n_rows, PASS_TILE);
 }
 
-/* What a row's q is multiplied by: the scale of attention, and its growth with the position. */
-static float query_scale(const cpu_executor *ex, const step_op *op, uint32_t row)
+float pass_query_scale(const cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
     if (s->query_growth == 0) return op->attention_scale;
@@ -149,7 +156,7 @@ static void finish_queries(const cpu_executor *ex, const step_op *op, const floa
                            float *q, uint32_t head, uint32_t n_heads, uint32_t row)
 {
     const uint32_t d = op->head_dim, n = n_heads * d;
-    const float scale = query_scale(ex, op, row);
+    const float scale = pass_query_scale(ex, op, row);
     kernel_kv_type type = kv_sequence_type(ex->rows[row].sequence);
     for (uint32_t h = 0; h < n_heads; h++) finish_head(ex, op, head_norm, q + h * d, row);
     for (uint32_t i = 0; i < n; i++) q[i] *= scale;

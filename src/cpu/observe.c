@@ -23,6 +23,8 @@ static void show_acts(const cpu_executor *ex, cerium_observation seen, const ker
 void pass_observe(const cpu_executor *ex, const model_matrix *w, uint32_t matrix,
                   const pass_rows *x, uint32_t row, uint32_t n_rows)
 {
+    if (w->is_transposed) return; /* the tensor's columns are other ones */
+    if (w->source->dims[2] == 1) matrix = 0; /* heads of one tensor */
     cerium_observation seen = {.tensor = w->source->name.ptr,
                                .tensor_len = w->source->name.len,
                                .matrix = matrix,

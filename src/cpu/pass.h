@@ -19,6 +19,7 @@ enum {
     PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
     PASS_SEARCH_REST_MAX = 512, /* and passes that search until the whole head is timed again */
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
+    PASS_LATENT_ROWS = 128,  /* the same where values are made of keys on the way */
     PASS_CHUNK_TOKENS = 512, /* attention is summed in chunks of this many positions */
     PASS_CHUNK_PAGES = PASS_CHUNK_TOKENS / KERNEL_PAGE,
 };
@@ -45,7 +46,8 @@ typedef enum {
     STAGE_SCREEN = 5,  /* HEAD: bounds of all logits; MAIN is left out then */
     STAGE_MARK = 6,    /* HEAD: what a logit must reach */
     STAGE_SEARCH = 7,  /* HEAD: the logits that may reach it */
-    STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them; DELTA: norm and gate */
+    STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them; DELTA: norm and gate;
+                          LATENT: norms, rope, KV write */
     STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm after, and the sum */
 } pass_stage;
 
@@ -71,6 +73,7 @@ typedef struct {
     kernel_softmax_state *state[2]; /* [attend rows] */
     uint32_t *first, *end;     /* [attend rows] */
     float *slice;              /* of a state: pass_slice_floats() */
+    void *values;              /* a page's values where they are its keys; or NULL */
 } pass_scratch;
 
 /* Rows sorted by the expert that they go to. */
@@ -151,6 +154,10 @@ struct cpu_executor {
     float *mixed;              /* [M][step_channels()] q, k and v after CONV */
     float *rates;              /* [M][2 n_value_heads] decay, beta */
     float *no_inputs;          /* [step_channels()] zeros */
+    float *latents;            /* [M][pass_latent_width()] what LATENT makes */
+    pass_rows low;             /* [M] of it, what LATENT_Q reads */
+    pass_rows of_heads;        /* [n_heads][M] what LATENT_QUERY reads, then LATENT_VALUE */
+    float *turning;            /* [M][n_heads][n_rot] the part of queries that turns */
     float *drafts;             /* [CPU_DRAFTS_MAX][layers][pass_draft_floats()] */
     attend_group *spans;       /* [n_spans] rows of a sequence; at most M */
     uint32_t n_spans;
@@ -239,12 +246,18 @@ static inline uint32_t pass_query_rows(const step_op *op)
     return op->head_dim * (op->is_gated ? 2 : 1);
 }
 
-/* Heads in a unit of QKV: their rows fill whole panels, and are 64 at least. */
-static inline uint32_t pass_qkv_heads(const step_op *op)
+/* Heads of so many rows that fill whole panels together, and have 64 rows at least. */
+static inline uint32_t pass_heads_of_panels(uint32_t rows)
 {
     uint32_t heads = 1;
-    while (heads * op->head_dim % KERNEL_PANEL_ROWS) heads++;
-    return heads * divide_up(64, heads * op->head_dim);
+    while (heads * rows % KERNEL_PANEL_ROWS) heads++;
+    return heads * divide_up(64, heads * rows);
+}
+
+/* Heads in a unit of QKV. */
+static inline uint32_t pass_qkv_heads(const step_op *op)
+{
+    return pass_heads_of_panels(op->head_dim);
 }
 
 /* Heads that share a KV head. */
@@ -287,6 +300,10 @@ pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const mode
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch);
 uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op);
+/* The channels of a head that turn, by their row's position and the op's table; x: the first. */
+void pass_turn(const cpu_executor *ex, const step_op *op, float *x, uint32_t row);
+/* What a row's q is multiplied by: the scale of attention, and its growth with the position. */
+float pass_query_scale(const cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n);
@@ -330,6 +347,20 @@ void pass_conv(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part)
 uint32_t pass_delta_units(const cpu_executor *ex);
 void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row);
+
+/* latent.c */
+size_t pass_latent_width(const step_op *op); /* of LATENT */
+uint32_t pass_latent_heads(const step_op *op); /* in a unit of LATENT_Q */
+uint32_t pass_latent_units(const cpu_executor *ex, const step_op *op); /* of any of the four */
+void pass_latent(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit);
+void pass_latent_finish(cpu_executor *ex, const step_op *op, uint32_t row);
+void pass_latent_q(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+                   pass_scratch *scratch);
+void pass_latent_query(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
+/* a [n_latent]: what ATTEND gives for a head. */
+void pass_latent_attended(const cpu_executor *ex, const step_op *op, const float *a, uint32_t row,
+                          uint32_t head);
+void pass_latent_value(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 
 /* experts.c */
 uint32_t pass_route_units(const cpu_executor *ex, const step_op *op);

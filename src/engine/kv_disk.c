@@ -20,7 +20,7 @@ static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
         for (uint32_t head = 0; head < op->n_kv_heads; head++) {
             kv_page page = kv_sequence_page(seq, op->layer, head, 0);
             hash = hash_bytes(page.keys, size, hash);
-            hash = hash_bytes(page.values, size, hash);
+            if (page.values) hash = hash_bytes(page.values, size, hash);
         }
     }
     return hash;

@@ -24,6 +24,18 @@ static void kv_write_i8(void *restrict keys, void *restrict values, uint32_t slo
     kv_i8_write(keys, values, slot, k, v, head_dim, quantize);
 }
 
+static void kv_values_i8(void *restrict values, const void *restrict keys, uint32_t head_dim)
+{
+    const kv_i8_page *from = keys;
+    kv_i8_page *to = values;
+    const uint32_t channels = kv_i8_channels(head_dim);
+    memcpy(to->scale, from->scale, sizeof to->scale);
+    for (uint32_t d = 0; d < channels; d++)
+        for (uint32_t j = 0; j < KERNEL_PAGE; j++)
+            to->bytes[kv_i8_value_at(d, j, channels)] =
+                from->bytes[kv_i8_key_at(d, j)] ^ KV_I8_OFFSET;
+}
+
 static void attend_query_i8(void *restrict out, const float *restrict q, uint32_t head_dim)
 {
     kv_i8_take_query(out, q, head_dim, quantize);
@@ -97,6 +109,7 @@ static void attend_result_i8(float *out, uint32_t head_dim)
 void kernel_attention_i8_init_ref(kernel_table *table)
 {
     table->kv_write[KERNEL_KV_I8] = kv_write_i8;
+    table->kv_values[KERNEL_KV_I8] = kv_values_i8;
     table->attend_query[KERNEL_KV_I8] = attend_query_i8;
     table->attend[KERNEL_KV_I8] = attend_i8;
     table->attend_result[KERNEL_KV_I8] = attend_result_i8;

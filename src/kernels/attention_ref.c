@@ -49,20 +49,32 @@ static void kv_write_f16(void *restrict keys, void *restrict values, uint32_t sl
                          const float *restrict k, const float *restrict v, uint32_t head_dim)
 {
     uint16_t *key = keys, *value = values;
-    for (uint32_t d = 0; d < head_dim; d++) {
-        key[d * KERNEL_PAGE + slot] = f32_to_f16(k[d]);
-        value[slot * head_dim + d] = f32_to_f16(v[d]);
-    }
+    for (uint32_t d = 0; d < head_dim; d++) key[d * KERNEL_PAGE + slot] = f32_to_f16(k[d]);
+    for (uint32_t d = 0; value && d < head_dim; d++) value[slot * head_dim + d] = f32_to_f16(v[d]);
 }
 
 static void kv_write_f32(void *restrict keys, void *restrict values, uint32_t slot,
                          const float *restrict k, const float *restrict v, uint32_t head_dim)
 {
     float *key = keys, *value = values;
-    for (uint32_t d = 0; d < head_dim; d++) {
-        key[d * KERNEL_PAGE + slot] = k[d];
-        value[slot * head_dim + d] = v[d];
-    }
+    for (uint32_t d = 0; d < head_dim; d++) key[d * KERNEL_PAGE + slot] = k[d];
+    if (value) memcpy(value + (size_t)slot * head_dim, v, head_dim * sizeof *v);
+}
+
+static void kv_values_f16(void *restrict values, const void *restrict keys, uint32_t head_dim)
+{
+    uint16_t *value = values;
+    const uint16_t *key = keys;
+    for (uint32_t j = 0; j < KERNEL_PAGE; j++)
+        for (uint32_t d = 0; d < head_dim; d++) value[j * head_dim + d] = key[d * KERNEL_PAGE + j];
+}
+
+static void kv_values_f32(void *restrict values, const void *restrict keys, uint32_t head_dim)
+{
+    float *value = values;
+    const float *key = keys;
+    for (uint32_t j = 0; j < KERNEL_PAGE; j++)
+        for (uint32_t d = 0; d < head_dim; d++) value[j * head_dim + d] = key[d * KERNEL_PAGE + j];
 }
 
 /* Number i of those at from: the only thing in which the types differ. */
@@ -153,6 +165,8 @@ void kernel_attention_init_ref(kernel_table *table)
 {
     table->kv_write[KERNEL_KV_F16] = kv_write_f16;
     table->kv_write[KERNEL_KV_F32] = kv_write_f32;
+    table->kv_values[KERNEL_KV_F16] = kv_values_f16;
+    table->kv_values[KERNEL_KV_F32] = kv_values_f32;
     table->attend_query[KERNEL_KV_F16] = attend_query;
     table->attend_query[KERNEL_KV_F32] = attend_query;
     table->attend[KERNEL_KV_F16] = attend_f16;

@@ -22,6 +22,7 @@ enum {
     KERNEL_GROUP = 128,     /* activations in a kernel_act */
     KERNEL_BLOCK = 32,      /* and in a block of it */
     KERNEL_PAGE = 64,       /* tokens in a KV page */
+    KERNEL_HEAD_MAX = 576,  /* channels of a head, at most */
 };
 
 /* 128 activations in 8 bits: x[i] ~= scale[i / 32] * q[i], q in [-127, 127], round to nearest even.
@@ -204,10 +205,16 @@ typedef struct {
     const void *keys, *values;
 } kernel_kv_page;
 
-/* Write token slot of a page: k, v are [head_dim] floats.  Touches nothing of other slots. */
+/* Write token slot of a page: k, v are [head_dim] floats.  Touches nothing of other slots.
+ * values NULL: the keys alone; v is not read. */
 typedef void kernel_kv_write_fn(void *restrict keys, void *restrict values, uint32_t slot,
                                 const float *restrict k, const float *restrict v,
                                 uint32_t head_dim);
+
+/* values = those of a page whose values are its keys, the same bits as if they had been written as
+ * values: whole pages, aligned as pages are; what no token wrote may be anything. */
+typedef void kernel_kv_values_fn(void *restrict values, const void *restrict keys,
+                                 uint32_t head_dim);
 
 /* Running softmax of one query row: out = sum of weights * values, relative to max. */
 typedef struct {
@@ -287,6 +294,7 @@ typedef struct {
     kernel_delta_fn *delta;
     kernel_delta_again_fn *delta_again;
     kernel_kv_write_fn *kv_write[KERNEL_KV_TYPE_END]; /* by kernel_kv_type */
+    kernel_kv_values_fn *kv_values[KERNEL_KV_TYPE_END];
     kernel_attend_query_fn *attend_query[KERNEL_KV_TYPE_END];
     kernel_attend_fn *attend[KERNEL_KV_TYPE_END];
     kernel_attend_join_fn *attend_join;

@@ -22,7 +22,7 @@ enum {
     KV_I8_MAX = 127,         /* largest magnitude of a key or value */
     KV_I8_QUERY_MAX = 127,   /* largest |q[2i]| + |q[2i + 1]| before they are rounded */
     KV_I8_WEIGHT_MAX = 254,  /* largest u[2j] + u[2j + 1] of weights before they are rounded */
-    KV_I8_CHANNELS_MAX = 512 /* padded channels of a head, at most */
+    KV_I8_CHANNELS_MAX = KERNEL_HEAD_MAX /* padded channels of a head, at most */
 };
 /* The sum of two neighbours is at most one more once they are rounded, so that the 8-bit product of
  * AVX2, which adds two neighbours in 16 bits, never saturates. */
@@ -124,6 +124,7 @@ static inline void kv_i8_write(kv_i8_page *keys, kv_i8_page *values, uint32_t sl
     int8_t q[KV_I8_CHANNELS_MAX];
     const float key_scale = quantize(q, k, head_dim, false);
     kv_i8_keep_key(keys, slot, q, key_scale, head_dim);
+    if (!values) return;
     const float value_scale = quantize(q, v, head_dim, false);
     kv_i8_keep_value(values, slot, q, value_scale, head_dim);
 }

@@ -172,6 +172,35 @@ static int check_dims(builder *b, const gguf_tensor *t, const char *name, uint64
                       (unsigned long long)d0, (unsigned long long)d1, (unsigned long long)d2);
 }
 
+/* A matrix of n_matrices as `wanted` says it, of its source's type or of the nearest that can be
+ * made of it. */
+static const model_matrix *take_matrix(builder *b, const char *name, const model_matrix *wanted)
+{
+    const gguf_tensor *t = wanted->source;
+    const uint32_t cols = wanted->cols;
+    block_type type = t->type;
+    /* What is turned over loses its blocks: as halves it loses nothing that matters. */
+    if (wanted->is_transposed && kernel_takes_acts(type)) type = BLOCK_F16;
+    size_t panel_bytes = kernel_panel_bytes(type, cols);
+    if (panel_bytes && b->options->exact) panel_bytes = kernel_panel_bytes(type = BLOCK_F32, cols);
+    if (!panel_bytes) {
+        build_fail(b, "tensor %s: no kernel for %s rows of %u values", name, block_name(t->type),
+                   cols);
+        return NULL;
+    }
+    /* A tied matrix is used twice and packed once. */
+    for (uint32_t i = 0; i < b->n_matrices; i++)
+        if (b->matrices[i].source == t && b->matrices[i].source_row == wanted->source_row)
+            return &b->matrices[i];
+    CHECK(b->n_matrices < b->matrices_cap);
+    model_matrix *m = &b->matrices[b->n_matrices++];
+    *m = *wanted;
+    m->type = type;
+    m->n_panels = (m->rows + KERNEL_PANEL_ROWS - 1) / KERNEL_PANEL_ROWS;
+    m->panel_bytes = panel_bytes;
+    return m;
+}
+
 const model_matrix *build_experts(builder *b, const char *format, uint32_t layer,
                                   uint32_t n_matrices, uint32_t rows, uint32_t cols, uint32_t row,
                                   uint32_t source_rows)
@@ -184,30 +213,24 @@ const model_matrix *build_experts(builder *b, const char *format, uint32_t layer
         return NULL;
     }
     if (check_dims(b, t, name, cols, source_rows, n_matrices)) return NULL;
-    const block_type type = b->options->exact ? BLOCK_F32 : t->type;
-    size_t panel_bytes = kernel_panel_bytes(t->type, cols) ? kernel_panel_bytes(type, cols) : 0;
-    if (!panel_bytes) {
-        build_fail(b, "tensor %s: no kernel for %s rows of %u values", name, block_name(t->type),
-                   cols);
-        return NULL;
-    }
-    /* A tied matrix is used twice and packed once. */
-    for (uint32_t i = 0; i < b->n_matrices; i++)
-        if (b->matrices[i].source == t && b->matrices[i].source_row == row) return &b->matrices[i];
-    CHECK(b->n_matrices < b->matrices_cap);
-    model_matrix *m = &b->matrices[b->n_matrices++];
-    *m = (model_matrix){
-        .source = t,
-        .type = type,
-        .rows = rows,
-        .cols = cols,
-        .n_matrices = n_matrices,
-        .source_row = row,
-        .source_rows = source_rows,
-        .n_panels = (rows + KERNEL_PANEL_ROWS - 1) / KERNEL_PANEL_ROWS,
-        .panel_bytes = panel_bytes,
-    };
-    return m;
+    const model_matrix m = {.source = t, .rows = rows, .cols = cols, .n_matrices = n_matrices,
+                            .source_row = row, .source_rows = source_rows};
+    return take_matrix(b, name, &m);
+}
+
+const model_matrix *build_heads_of(builder *b, const char *format, uint32_t layer,
+                                   uint32_t n_heads, const model_matrix *of_head)
+{
+    char name[128];
+    if (b->status) return NULL;
+    const gguf_tensor *t = find_tensor(b, format, layer, name, sizeof name);
+    const uint32_t cols = of_head->is_transposed ? of_head->rows : of_head->cols;
+    CHECK(t);
+    if (check_dims(b, t, name, cols, (uint64_t)n_heads * of_head->source_rows, 1)) return NULL;
+    model_matrix m = *of_head;
+    m.source = t;
+    m.n_matrices = n_heads;
+    return take_matrix(b, name, &m);
 }
 
 const model_matrix *build_matrix(builder *b, const char *name, uint32_t layer, uint32_t rows,

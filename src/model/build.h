@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "model/program.h"
 
-enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 10, MODEL_LAYER_MATRICES_MAX = 13 };
+enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 11, MODEL_LAYER_MATRICES_MAX = 13 };
 
 typedef struct {
     const gguf_file *file;
@@ -25,6 +25,7 @@ typedef struct {
                                the family's file */
     const gguf_tensor *table; /* whose rows are read from the file; or NULL */
     float attention_scale;
+    bool is_latent;         /* keys and values are made of one row, and may differ in width */
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
@@ -56,6 +57,10 @@ const model_matrix *build_matrix(builder *b, const char *name, uint32_t layer, u
 const model_matrix *build_experts(builder *b, const char *name, uint32_t layer,
                                   uint32_t n_matrices, uint32_t rows, uint32_t cols,
                                   uint32_t row, uint32_t source_rows);
+/* A matrix for each of n_heads, whose parts follow each other in a tensor of two dimensions: of
+ * of_head its shape, source_row, source_rows and is_transposed are read. */
+const model_matrix *build_heads_of(builder *b, const char *name, uint32_t layer, uint32_t n_heads,
+                                   const model_matrix *of_head);
 /* Floats [n]; the second returns NULL when the file has no such tensor. */
 const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t n);
 const float *build_vector_optional(builder *b, const char *name, uint32_t layer, uint64_t n);
@@ -95,6 +100,11 @@ step_op *build_attention_gated(builder *b, uint32_t layer);
 void build_recurrence(builder *b);
 void build_recurrent(builder *b, uint32_t layer);
 
+/* mla.c: the keys of attention by latents; then LATENT, LATENT_Q, LATENT_QUERY, ATTEND,
+ * LATENT_VALUE and OUT. */
+void build_latents(builder *b);
+void build_attention_latent(builder *b, uint32_t layer);
+
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
 /* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
@@ -112,6 +122,10 @@ void build_head(builder *b);
 void build_head_options(builder *b, step_op *op, bool is_tied);
 CERIUM_CHECKED int model_derive_panels(const model_matrix *w, const uint8_t *rows,
                                        uint32_t matrix, uint32_t first, uint32_t end);
+/* Panels of a matrix that is_transposed, from its first row's blocks in the source.
+ * CERIUM_ERR_FORMAT where a weight is not a number. */
+CERIUM_CHECKED int model_transpose_panels(const model_matrix *w, const uint8_t *rows,
+                                          uint32_t matrix, uint32_t first, uint32_t end);
 CERIUM_CHECKED int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first,
                                      uint32_t end);
 
@@ -134,5 +148,6 @@ void build_maple(builder *b);
 void build_glm4moe(builder *b);
 void build_minimax_m2(builder *b);
 void build_qwen35(builder *b);
+void build_deepseek2(builder *b);
 
 #endif

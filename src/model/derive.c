@@ -1,10 +1,11 @@
 /* derive.c - matrices made from what the file holds: an output head in a narrower type or with a
- * screen, and all of them as floats.
+ * screen, all of them as floats, and some whose columns are the file's rows.
  *
  * A screen is a coarse copy of the head and, for each row, how far its product can be from the true
  * one: |w x - s x| <= |w - s| |x| (Cauchy and Schwarz).  A token whose screened logit lies further
  * below the best than both errors cannot win, so its true logit need not be computed, and its
  * weights not be read (src/cpu/head.c; docs/decisions/0007-head-and-formats.md). */
+#include "gguf/finite.h"
 #include "kernels/kernels.h"
 #include "model/build.h"
 
@@ -167,4 +168,39 @@ int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t mat
     memory_free(values);
     memory_free(blocks);
     return has_memory ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
+/* Rows of the matrix are columns of the source, which has w->cols rows of w->rows values. */
+int model_transpose_panels(const model_matrix *w, const uint8_t *rows, uint32_t matrix,
+                           uint32_t first, uint32_t end)
+{
+    const block_type from = w->source->type;
+    uint8_t *panels = w->panels + (size_t)matrix * w->n_panels * w->panel_bytes;
+    size_t from_bytes = 0, to_bytes = 0;
+    CHECK(block_row_bytes(from, w->rows, &from_bytes) &&
+          block_row_bytes(w->type, w->cols, &to_bytes));
+    float *values = memory_zalloc(w->cols, w->rows * sizeof *values);
+    float *line = memory_zalloc(w->cols, sizeof *line);
+    uint8_t *blocks = memory_alloc(KERNEL_PANEL_ROWS * to_bytes);
+    int status = values && line && blocks ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    for (uint32_t i = 0; i < w->cols && !status; i++) {
+        const uint8_t *row = rows + i * from_bytes;
+        if (!block_is_finite(from, row, w->rows)) status = CERIUM_ERR_FORMAT;
+        else block_decode(from, values + (size_t)i * w->rows, row, w->rows);
+    }
+    for (uint32_t p = first; p < end && !status; p++) {
+        const uint32_t row = p * KERNEL_PANEL_ROWS, left = w->rows - row;
+        const uint32_t n = left < KERNEL_PANEL_ROWS ? left : KERNEL_PANEL_ROWS;
+        for (uint32_t r = 0; r < n && !status; r++) {
+            uint8_t *to = blocks + r * to_bytes;
+            for (uint32_t i = 0; i < w->cols; i++) line[i] = values[(size_t)i * w->rows + row + r];
+            block_encode(w->type, to, line, w->cols);
+            if (!block_is_finite(w->type, to, w->cols)) status = CERIUM_ERR_FORMAT;
+        }
+        if (!status) kernel_repack(w->type, panels + p * w->panel_bytes, blocks, n, w->cols);
+    }
+    memory_free(values);
+    memory_free(line);
+    memory_free(blocks);
+    return status;
 }

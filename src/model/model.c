@@ -28,6 +28,7 @@ static const struct {
     {"maple", build_maple},       {"laguna", build_laguna},   {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
+    {"deepseek2", build_deepseek2},
 };
 
 enum { REPACK_ITEM_BYTES = 1 << 19 }; /* small enough to share out, large enough to stream */
@@ -171,7 +172,7 @@ static uint64_t layout_of(const model *m)
         const model_matrix *w = &m->b.matrices[i];
         const uint64_t facts[] = {w->type, w->rows, w->cols, w->n_matrices, w->source_row,
                                   w->source_rows, w->n_panels, w->panel_bytes, w->is_screen,
-                                  w->has_norms};
+                                  w->has_norms, w->is_transposed};
         hash = hash_bytes(w->source->name.ptr, w->source->name.len, hash);
         hash = hash_bytes(facts, sizeof facts, hash);
         if (!seen[w->type]) hash = hash_of_layout(w->type, hash);
@@ -259,6 +260,7 @@ static void number_layers(builder *b)
         step_op *op = &b->ops[i];
         switch (op->kind) {
         case STEP_QKV:
+        case STEP_LATENT:
             if (step_writes_kv(op)) op->layer = s->n_kv_layers++;
             kv_layer = op->layer;
             break;
@@ -335,7 +337,7 @@ uint64_t model_step_bytes(const model *m)
             if (op->kind == STEP_EMBED) /* one row */
                 total += w->panel_bytes / KERNEL_PANEL_ROWS;
             else
-                total += w->n_matrices > 1 ? one * p->shape.n_experts_used : one;
+                total += step_chooses(op) ? one * p->shape.n_experts_used : one * w->n_matrices;
         }
     }
     return total;
@@ -364,6 +366,7 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
                        (w->source->dims[1] * w->source->dims[2] * w->source->dims[3]);
     const uint8_t *source = (const uint8_t *)w->source->data +
                             ((size_t)matrix * w->source_rows + w->source_row) * row_bytes;
+    if (w->is_transposed) return model_transpose_panels(w, source, matrix, first, end);
     for (uint32_t r = first * KERNEL_PANEL_ROWS;
          r < w->rows && r < end * KERNEL_PANEL_ROWS && !status; r++)
         if (!block_is_finite(w->source->type, source + (size_t)r * row_bytes, w->cols))

@@ -13,14 +13,15 @@
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 
-/* One weight matrix, or n_matrices of one shape (experts). */
+/* One weight matrix, or n_matrices of one shape (experts, heads of latents). */
 typedef struct {
     const gguf_tensor *source;
     block_type type;       /* of the panels; where it is not the source's, it is made from that */
     uint32_t rows, cols;   /* y[rows] = W x[cols] */
-    uint32_t n_matrices;   /* experts; 1 otherwise */
+    uint32_t n_matrices;   /* experts or heads; 1 otherwise */
     uint32_t source_row;   /* first row in each expert's part of the source */
     uint32_t source_rows;  /* rows of each expert in the source */
+    bool is_transposed;    /* cols are rows of the source, those of an expert from source_row on */
     uint32_t n_panels;     /* of one matrix: rows / 16, rounded up */
     size_t panel_bytes;
     uint8_t *panels;       /* [n_matrices][n_panels][panel_bytes]; owned by the model */
@@ -66,6 +67,13 @@ typedef enum {
     STEP_LAYER_INPUTS = 13, /* of every layer: p = (norm(w[0] x / sqrt(n_embd)) +
                               sqrt(n_layer_input) table[token]) / sqrt(2) */
     STEP_LAYER_GATE = 14,  /* h = activation(w[0] x, p of the layer); FFN_DOWN follows */
+    STEP_LATENT = 15,      /* n = norm(x); [c k] = w[0] n, c = head_norm[0](c), rope of k: KV write
+                              of both as one key, which is the value, too.  With w[1] also
+                              low = head_norm[1](w[1] n) */
+    STEP_LATENT_Q = 16,    /* q = w[0] low, or, with a norm, w[0] norm(x); of each head
+                              [n_plain | n_rot], of which the latter turn */
+    STEP_LATENT_QUERY = 17, /* of each head, q = [w[0]_head q | q]: as wide as a key */
+    STEP_LATENT_VALUE = 18, /* of each head, a = w[0]_head a, from as wide as c; OUT follows */
 } step_kind;
 /* An expert that every row takes is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that
  * of ROUTE, so it has no norm. */
@@ -117,13 +125,15 @@ enum { STEP_MATRICES_MAX = 4 };
 
 typedef struct {
     step_kind kind;
-    uint32_t layer;               /* of those with KV: QKV and ATTEND, which read what an earlier
-                                     one wrote where QKV has no w[1]; of those with a state: CONV
-                                     and DELTA; of all: LAYER_GATE */
-    uint32_t n_heads, n_kv_heads, head_dim; /* QKV, ATTEND: at most the shape's */
+    uint32_t layer;               /* of those with KV: QKV, LATENT and ATTEND, which read what an
+                                     earlier one wrote where QKV has no w[1]; of those with a
+                                     state: CONV and DELTA; of all: LAYER_GATE */
+    uint32_t n_heads, n_kv_heads, head_dim; /* QKV, LATENT*, ATTEND: at most the shape's */
+    uint32_t n_latent;            /* LATENT*, ATTEND: channels of a key that are the value; 0: they
+                                     are apart */
     uint32_t window;              /* ATTEND: tokens seen, the own one included; 0 = all */
     uint32_t rope;                /* QKV: which of the shape's tables, or STEP_NO_ROPE */
-    float attention_scale;        /* QKV: of q k */
+    float attention_scale;        /* QKV, LATENT_QUERY: of q k */
     bool is_row_norm;             /* QKV: head_norm is of all heads of a row together */
     bool is_gated;                /* QKV: w[0] has after each head of q as many rows of a gate;
                                      ATTEND: a *= its sigmoid.  FFN_DOWN: what is added is times
@@ -156,8 +166,17 @@ typedef struct {
                                      part x, |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
 
-/* Whether a step makes keys and values; in w[1], which may be both. */
-static inline bool step_writes_kv(const step_op *op) { return op->kind == STEP_QKV && op->w[1]; }
+/* Whether a step makes keys and values. */
+static inline bool step_writes_kv(const step_op *op)
+{
+    return op->kind == STEP_LATENT || (op->kind == STEP_QKV && op->w[1]);
+}
+
+/* Whether of a step's matrices a token reads but some. */
+static inline bool step_chooses(const step_op *op)
+{
+    return op->kind == STEP_EXPERTS_UP || op->kind == STEP_EXPERTS_DOWN;
+}
 
 /* What activations the matrices of an op take in 8 bits: a bit for each kernel_acts. */
 static inline uint32_t step_acts(const step_op *op)
@@ -192,7 +211,8 @@ typedef struct {
     float norm_eps;
     step_activation activation;
     step_routing routing;
-    uint32_t n_expert_groups, n_groups_used; /* experts are chosen from the best groups; 0 = all */
+    uint32_t n_expert_groups, n_groups_used; /* experts are of the best groups: by two of each, of
+                                                softmax by the best; 0 = all */
     bool weights_sum_to_one;                 /* of the chosen experts */
     float routing_scale;                     /* times each expert's weight */
     step_rope rope;

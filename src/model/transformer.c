@@ -3,7 +3,12 @@
 
 #include "model/build.h"
 
-enum { WIDTH_MAX = 1 << 20, CONTEXT_MAX = 1 << 24, HEADS_MAX = 4096, HEAD_DIM_MAX = 512 };
+enum {
+    WIDTH_MAX = 1 << 20,
+    CONTEXT_MAX = 1 << 24,
+    HEADS_MAX = 4096,
+    HEAD_DIM_MAX = KERNEL_HEAD_MAX,
+};
 
 void build_shape(builder *b, step_norm_kind norm)
 {
@@ -21,7 +26,7 @@ void build_shape(builder *b, step_norm_kind norm)
     if (s->head_dim < 2 || s->head_dim > HEAD_DIM_MAX || s->head_dim % 2)
         build_fail(b, "a head of %u channels is not supported; even, 2 to %u", s->head_dim,
                    HEAD_DIM_MAX);
-    if (value_dim != s->head_dim)
+    if (value_dim != s->head_dim && !b->is_latent)
         build_fail(b, "keys of %u and values of %u channels: they must be equal", s->head_dim,
                    value_dim);
     s->norm_kind = norm;

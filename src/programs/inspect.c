@@ -372,6 +372,26 @@ static void print_windows(const facts *f)
     printf("\n");
 }
 
+/* Of attention that keeps of each token one short row in place of keys and values of its heads. */
+static void print_latents(const facts *f)
+{
+    const uint64_t n = arch_number(f, "attention.kv_lora_rank");
+    const uint64_t n_rot = arch_number(f, "rope.dimension_count");
+    uint64_t key = arch_number(f, "attention.key_length_mla");
+    uint64_t value = arch_number(f, "attention.value_length_mla");
+    if (!n) return;
+    if (!key) { /* older files */
+        key = arch_number(f, "attention.key_length");
+        value = arch_number(f, "attention.value_length");
+    }
+    print_label("latents");
+    printf("%" PRIu64 " + %" PRIu64 " values of a token in each layer are keys and values of all "
+           "heads (MLA)\n", n, n_rot);
+    print_label("head width");
+    printf("%" PRIu64 " of queries, of which %" PRIu64 " turn, %" PRIu64 " of values%s\n", key,
+           n_rot, value, has_tensor(f, ".attn_kv_b.") ? "; an older file" : "");
+}
+
 /* Of layers that read what others keep, and of what every layer gets beside the embedding. */
 static void print_shared(const facts *f)
 {
@@ -442,6 +462,7 @@ static void print_summary(const facts *f)
                has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
     }
     print_windows(f);
+    print_latents(f);
     print_shared(f);
     print_states(f);
     const uint64_t n_ahead = arch_number(f, "nextn_predict_layers");

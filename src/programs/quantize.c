@@ -158,6 +158,15 @@ static bool is_matrix(const gguf_tensor *t)
     return t->n_dims >= 2 && ends_with(t->name, VIEW(".weight"));
 }
 
+/* What goes through a latent twice, and is small. */
+static bool is_of_latent(const gguf_tensor *t)
+{
+    static const char *const names[] = {"attn_k_b.weight", "attn_v_b.weight", "attn_kv_b.weight"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (ends_with(t->name, view_of(names[i]))) return true;
+    return false;
+}
+
 static block_type type_of(const quantize *q, const gguf_tensor *t)
 {
     bool is_head = view_equal(t->name, VIEW("output.weight")) ||
@@ -169,6 +178,7 @@ static block_type type_of(const quantize *q, const gguf_tensor *t)
         type = q->head;
     else if (is_head && is_wider(BLOCK_Q6_K, type))
         type = BLOCK_Q6_K;
+    if (is_of_latent(t) && is_wider(BLOCK_Q8_0, type)) type = BLOCK_Q8_0;
     while (t->dims[0] % block_values(type) != 0) type = with_smaller_blocks(type);
     return is_wider(t->type, type) ? type : t->type;
 }

@@ -80,6 +80,11 @@ residency_model residency_of(const gguf_file *file)
     m.n_layers = (uint32_t)number(file, "block_count");
     m.kv_vectors = 2 * (kv_heads ? kv_heads : heads) % UINT32_MAX;
     m.kv_values = m.kv_vectors * dim;
+    const uint64_t latent = number(file, "attention.kv_lora_rank");
+    if (latent) { /* one row of a token is key and value of all heads */
+        m.kv_vectors = 1;
+        m.kv_values = latent + number(file, "rope.dimension_count");
+    }
     m.context_tokens = number(file, "context_length");
     if (view_equal(arch, VIEW("gpt-oss"))) { /* every other layer, from the first */
         const uint64_t window = number(file, "attention.sliding_window");

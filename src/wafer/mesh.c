@@ -45,6 +45,10 @@ static void mesh_cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
     case STEP_LINEAR_IN: /* not modelled */
     case STEP_LAYER_INPUTS:
     case STEP_LAYER_GATE:
+    case STEP_LATENT:
+    case STEP_LATENT_Q:
+    case STEP_LATENT_QUERY:
+    case STEP_LATENT_VALUE:
     case STEP_CONV:
     case STEP_DELTA:
     case STEP_EMBED:

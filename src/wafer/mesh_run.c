@@ -190,6 +190,10 @@ static void mesh_run_walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t p
         case STEP_LINEAR_IN: /* not modelled */
         case STEP_LAYER_INPUTS:
         case STEP_LAYER_GATE:
+        case STEP_LATENT:
+        case STEP_LATENT_Q:
+        case STEP_LATENT_QUERY:
+        case STEP_LATENT_VALUE:
         case STEP_CONV:
         case STEP_DELTA: break;
         case STEP_HEAD:

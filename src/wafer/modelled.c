@@ -11,6 +11,7 @@ static const char *beyond_mesh(const step_op *op, const step_shape *s)
     if (op->kind == STEP_QKV && (!op->w[1] || !op->w[2] || op->head_norm[2]))
         return "layers that share keys and values, or norms of values";
     if (op->kind == STEP_LAYER_INPUTS) return "inputs of every layer";
+    if (op->kind == STEP_LATENT) return "attention by latents";
     if (op->is_row_norm) return "norms over all heads of a row";
     if (op->kind == STEP_LINEAR_IN) return "layers with a recurrent state";
     if (op->is_gated || op->n_gates) return "gates on attention or experts";

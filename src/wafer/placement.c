@@ -113,6 +113,10 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
     case STEP_LINEAR_IN: /* not modelled */
     case STEP_LAYER_INPUTS:
     case STEP_LAYER_GATE:
+    case STEP_LATENT:
+    case STEP_LATENT_Q:
+    case STEP_LATENT_QUERY:
+    case STEP_LATENT_VALUE:
     case STEP_CONV:
     case STEP_DELTA:
     case STEP_EMBED:

@@ -59,6 +59,10 @@ static double prompt_room_live(const pass *p, const step_op *op)
     case STEP_LINEAR_IN: /* not modelled */
     case STEP_LAYER_INPUTS:
     case STEP_LAYER_GATE:
+    case STEP_LATENT:
+    case STEP_LATENT_Q:
+    case STEP_LATENT_QUERY:
+    case STEP_LATENT_VALUE:
     case STEP_CONV:
     case STEP_DELTA:
     case STEP_EMBED:

@@ -399,6 +399,10 @@ static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uin
         case STEP_LINEAR_IN: /* not modelled */
         case STEP_LAYER_INPUTS:
         case STEP_LAYER_GATE:
+        case STEP_LATENT:
+        case STEP_LATENT_Q:
+        case STEP_LATENT_QUERY:
+        case STEP_LATENT_VALUE:
         case STEP_CONV:
         case STEP_DELTA:
             break;

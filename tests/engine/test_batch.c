@@ -34,16 +34,19 @@ static void repack(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint
 static int open_machine(machine *x, const char *path, kernel_kv_type kv_type, cerium_error *err)
 {
     uint32_t windows[512] = {0};
+    kv_heads heads[ARRAY_LEN(windows)];
     kernel_table_init(&x->kernels, kernel_cpu_detect());
     RETURN_IF(gguf_open(&x->file, path, err));
     RETURN_IF(model_open(&x->m, x->file, NULL, err));
     RETURN_IF(team_open(&x->workers, 2, err));
     const step_program *program = model_program(x->m);
     cpu_kv_windows(program, windows);
+    cpu_kv_heads(program, heads);
     kv_layout layout = {.type = kv_type,
                         .n_layers = program->shape.n_kv_layers,
                         .n_kv_heads = program->shape.n_kv_heads,
                         .head_dim = program->shape.head_dim,
+                        .heads = heads,
                         .windows = windows,
                         .context_tokens = 128,
                         .batch_tokens = SEQUENCES * TOKENS,
@@ -162,6 +165,9 @@ int main(void)
     check("granitemoe", KERNEL_KV_I8);
     check("glm4moe", KERNEL_KV_I8);
     check("minimax-m2", KERNEL_KV_I8);
+    check("deepseek2", KERNEL_KV_I8);
+    check("deepseek2", KERNEL_KV_F16);
+    check("deepseek2-yarn", KERNEL_KV_F32);
     printf("batch: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

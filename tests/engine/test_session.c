@@ -328,5 +328,6 @@ int main(void)
 {
     test_model("tests/golden/fixtures/gpt-oss.gguf");
     test_model("tests/golden/fixtures/qwen35moe.gguf"); /* states beside pages */
+    test_model("tests/golden/fixtures/deepseek2.gguf"); /* latents */
     return unit_report("session");
 }

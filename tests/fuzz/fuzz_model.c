@@ -50,6 +50,7 @@ static int run(const model *m, kv_pool *pool, cpu_executor *executor, cerium_err
 static void run_model(model *m)
 {
     uint32_t windows[512] = {0};
+    kv_heads heads[ARRAY_LEN(windows)];
     kv_pool *pool = NULL;
     cpu_executor *executor = NULL;
     cerium_error err = {0};
@@ -58,10 +59,12 @@ static void run_model(model *m)
     if (!panels) return;
     model_set_panels(m, panels);
     cpu_kv_windows(program, windows);
+    cpu_kv_heads(program, heads);
     const kv_layout layout = {.type = KERNEL_KV_I8,
                               .n_layers = program->shape.n_kv_layers,
                               .n_kv_heads = program->shape.n_kv_heads,
                               .head_dim = program->shape.head_dim,
+                              .heads = heads,
                               .windows = windows,
                               .context_tokens = 64,
                               .batch_tokens = ROWS,

@@ -12,6 +12,7 @@ from transformers import (
     Ministral3ForCausalLM, SeedOssConfig, SeedOssForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 import hybrids
+import latents
 import layered
 
 
@@ -91,6 +92,8 @@ def experts(make, block, prefix):
 
 def n_chosen(config):
     """Experts of a token, or None."""
+    if getattr(config, "first_k_dense_replace", 0) >= config.num_hidden_layers:
+        return None
     return getattr(config, "num_experts_per_tok", None) or getattr(config, "top_k_experts", None)
 
 
@@ -111,6 +114,9 @@ def choice_scores(router, logits, args):
 def add_keys(w, arch, c):
     if arch in layered.ARCHS:
         layered.add_keys(w, arch, c)
+        return
+    if arch in latents.ARCHS:
+        latents.add_keys(w, c)
         return
     full = c.rope_parameters.get("full_attention", c.rope_parameters)
     if "sliding_attention" in c.rope_parameters:
@@ -242,6 +248,7 @@ def fixtures(entry, longest):
                without={"half of each head": dict(rope_parameters=rope("default", 1000000.0))}),
         *hybrids.fixtures(family),
         *layered.fixtures(family),
+        *latents.fixtures(family),
     ]
 
 

@@ -183,6 +183,9 @@ MODELS = [
     change("gemma4", "gemma4-inputs", {"vocab_size": 0}, "sentencepiece"),
     change("laguna", "laguna", {"vocab_size": mf.N_VOCAB, "num_experts": 4,
                                 "gating": "per-element"}, "qwen2", seed=91),
+    change("deepseek2", "deepseek2", {"vocab_size": mf.N_VOCAB}, "llama3"),
+    change("deepseek2-yarn", "deepseek2-yarn", {"vocab_size": mf.N_VOCAB}, "qwen2"),
+    change("deepseek2-softmax", "deepseek2-softmax", {"vocab_size": mf.N_VOCAB}, "qwen2"),
     change("qwen3next", "qwen3next", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
 ]
 

@@ -32,6 +32,7 @@ from transformers import (
 
 import families
 import hybrids
+import latents
 import layered
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -207,8 +208,8 @@ def ffn_tensors(block, arch, prefix):
     return out
 
 
-def tensors_of(model, arch):
-    """Every tensor of the GGUF file, as views into the model."""
+def tensors_of(model, arch, is_old=False):
+    """Every tensor of the GGUF file, as views into the model; is_old: as older files have them."""
     config = model.config
     out = [Tensor("token_embd.weight", model.model.embed_tokens.weight.data)]
     out += layered.model_tensors(Tensor, model)
@@ -227,6 +228,8 @@ def tensors_of(model, arch):
                 out.append(Tensor(f"{prefix}{short}.bias", mod.bias.data))
         if hybrids.is_recurrent(block):
             out += hybrids.tensors(Tensor, block, arch, config, prefix)
+        elif arch in latents.ARCHS:
+            out += latents.attention_tensors(Tensor, block, config, prefix, is_old)
         else:
             out += attention_tensors(block, arch, config, prefix)
         out += ffn_tensors(block, arch, prefix)
@@ -360,6 +363,8 @@ def add_keys(w, arch, c, fixture):
     by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # some converters do so
     if arch in layered.ARCHS:
         layered.head_keys(w, c, arch)
+    elif arch in latents.ARCHS:
+        latents.head_keys(w, c, fixture.get("old"))
     else:
         w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
         w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
@@ -502,7 +507,8 @@ def in_groups(scores, config):
     if n == used:
         return scores, torch.full(scores.shape[:-1], math.inf)
     groups = scores.reshape(*scores.shape[:-1], n, -1)
-    sums = torch.topk(groups, 2, -1).values.sum(-1)
+    n_best = 1 if config.model_type == "deepseek_v2" else 2
+    sums = torch.topk(groups, n_best, -1).values.sum(-1)
     best = torch.topk(sums, used + 1, -1)
     mask = torch.zeros_like(sums).scatter(-1, best.indices[..., :used], 1.0)
     masked = groups.masked_fill(mask[..., None] == 0, -math.inf).reshape(scores.shape)
@@ -629,7 +635,7 @@ def make(fixture):
     model = make_model(fixture)
     arch = fixture["arch"]
     randomise(model, rng)
-    tensors = tensors_of(model, arch)
+    tensors = tensors_of(model, arch, fixture.get("old"))
     data = quantize_model(tensors, fixture, rng)
     name = fixture["name"]
     if fixture.get("fused"):
@@ -653,7 +659,7 @@ def make(fixture):
     exact = float64_error(model, sequences, rows, reference)
     flips = 0.0 if quantized else float64_error(model, sequences, rows, half, True)
     assert flips < TIES * FLOAT_BOUND, f"{name}: keys or values too near a tie ({flips:.1e})"
-    tensors = tensors_of(model, arch)  # float() made new storage
+    tensors = tensors_of(model, arch, fixture.get("old"))  # float() made new storage
     expected = (sequences, rows, reference, (bound, kl_bound))
     least, which = ablate(model, tensors, *expected)
     assert least > ABLATION_LEAST, (name, which, least, bound)

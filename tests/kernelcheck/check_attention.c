@@ -4,7 +4,8 @@
 #include "kernelcheck.h"
 #include "kernels/kv_i8.h"
 
-static const uint32_t head_dims[] = {2, 6, 8, 16, 20, 32, 64, 80, 112, 128, 256, 512};
+static const uint32_t head_dims[] = {2,  6,   8,   16,  20,  32, 64,
+                                     80, 112, 128, 256, 512, KERNEL_HEAD_MAX};
 static const uint32_t row_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 64};
 enum { ROWS_MAX = 64, PAGES = 3 };
 
@@ -396,6 +397,12 @@ static void check_kv_write(const kernel_table *ref, const kernel_table *level, k
             level->kv_write[type](keys, values, slot, k, v, n);
             if (memcmp(want_keys, keys, bytes) != 0) kc_fail("keys, head_dim %u", n);
             if (memcmp(want_values, values, bytes) != 0) kc_fail("values, head_dim %u", n);
+            memcpy(keys, want_keys, bytes);
+            for (uint32_t d = 0; d < n; d++) k[d] = random_finite();
+            if (type == KERNEL_KV_I8) random_head(k, n);
+            want_write(ref, type, want_keys, want_values, slot, k, v, n);
+            level->kv_write[type](keys, NULL, slot, k, k, n);
+            if (memcmp(want_keys, keys, bytes) != 0) kc_fail("keys alone, head_dim %u", n);
             kc_release();
         }
     if (kc_benching()) {
@@ -404,6 +411,49 @@ static void check_kv_write(const kernel_table *ref, const kernel_table *level, k
         float k[128];
         for (int d = 0; d < 128; d++) k[d] = kc_rand_float();
         KC_BENCH("128", 256, "Gvalue/s", level->kv_write[type](keys, values, 5, k, k, 128));
+    }
+    kc_end();
+}
+
+/* One value of a page. */
+static float value_at(kernel_kv_type type, const void *values, uint32_t slot, uint32_t d,
+                      uint32_t n)
+{
+    const kv_i8_page *page = values;
+    if (type == KERNEL_KV_F16) return f16_to_f32(((const uint16_t *)values)[slot * n + d]);
+    if (type == KERNEL_KV_F32) return ((const float *)values)[slot * n + d];
+    return page->scale[slot] *
+           (float)(int8_t)page->bytes[kv_i8_value_at(d, slot, kv_i8_channels(n))];
+}
+
+/* Values that are made of keys are those that are written, whatever is in slots that are not. */
+static void check_kv_values(const kernel_table *ref, const kernel_table *level, kernel_kv_type type)
+{
+    if (!begin((kc_fn)level->kv_values[type], "kv_values", type)) return;
+    for (size_t h = 0; h < ARRAY_LEN(head_dims); h++) {
+        const uint32_t n = head_dims[h], n_written = 1 + kc_rand_below(KERNEL_PAGE);
+        const size_t bytes = kernel_kv_bytes(type, n), align = aligned_to(type);
+        void *keys = kc_buffer(bytes, align), *want = kc_buffer(bytes, align);
+        void *got = kc_buffer(bytes, align);
+        float *k = kc_buffer(n * sizeof *k, 4);
+        for (uint32_t slot = 0; slot < n_written; slot++) {
+            random_head(k, n);
+            ref->kv_write[type](keys, want, slot, k, k, n);
+        }
+        level->kv_values[type](got, keys, n);
+        for (uint32_t slot = 0; slot < n_written; slot++)
+            for (uint32_t d = 0; d < n; d++) {
+                const float a = value_at(type, want, slot, d, n);
+                const float b = value_at(type, got, slot, d, n);
+                if (memcmp(&a, &b, sizeof a) != 0) kc_fail("head_dim %u, slot %u", n, slot);
+            }
+        kc_release();
+    }
+    if (kc_benching()) {
+        void *keys = kc_buffer(kernel_kv_bytes(type, KERNEL_HEAD_MAX), 64);
+        void *values = kc_buffer(kernel_kv_bytes(type, KERNEL_HEAD_MAX), 64);
+        KC_BENCH("576", KERNEL_PAGE * KERNEL_HEAD_MAX, "Gvalue/s",
+                 level->kv_values[type](values, keys, KERNEL_HEAD_MAX));
     }
     kc_end();
 }
@@ -450,6 +500,7 @@ void kc_check_attention(const kernel_table *ref, const kernel_table *level)
     for (int i = 0; i < KERNEL_KV_TYPE_END; i++) {
         const kernel_kv_type type = (kernel_kv_type)i;
         check_kv_write(ref, level, type);
+        check_kv_values(ref, level, type);
         check_attend_query(ref, level, type);
         check_attend(ref, level, type);
         check_attend_result(ref, level, type);

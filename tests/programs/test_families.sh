@@ -47,6 +47,23 @@ check "part of a pair" names rope.dimension_count minimax-m2 minimax-m2.rope.dim
 check "another width of experts" names ffn_gate_exps.weight \
     minimax-m2 minimax-m2.expert_feed_forward_length I 16
 
+check "latents wider than kernels" names "latents of 2000 and 8 channels" \
+    deepseek2 deepseek2.attention.kv_lora_rank I 2000
+check "latents that are odd" names "latents of 23 and 8" \
+    deepseek2 deepseek2.attention.kv_lora_rank I 23
+check "another latent" names attn_kv_a_mqa.weight deepseek2 deepseek2.attention.kv_lora_rank I 26
+check "no latent" names deepseek2.attention.kv_lora_rank \
+    deepseek2 deepseek2.attention.kv_lora_rank I 0
+check "all of a head turns" names "of which 8 turn" deepseek2 deepseek2.attention.key_length_mla I 8
+check "other heads" names attn_q_b.weight deepseek2 deepseek2.attention.key_length_mla I 30
+check "other values" names attn_v_b.weight deepseek2 deepseek2.attention.value_length_mla I 14
+check "queries of another rank" names attn_q_a.weight deepseek2 deepseek2.attention.q_lora_rank I 30
+check "queries of none" names attn_q.weight deepseek2 deepseek2.attention.q_lora_rank I 0
+check "products that are scaled by nothing" names YaRN \
+    deepseek2-yarn deepseek2.rope.scaling.yarn_log_multiplier f -0.3
+check "older heads" names attn_kv_b.weight \
+    deepseek2-yarn deepseek2.attention.value_length I 14
+
 # ---- beside a model of pictures, and blocks for tokens further on ----
 
 # rename FOLDER FROM TO: tensors of other names, whose bytes stay.
@@ -110,7 +127,25 @@ patch maple maple.attention.head_count item 2
 differs() { ./cerium inspect "$work/x.gguf" | grep -q "heads  *4 in some layers, fewer in others"; }
 check "that differ" differs
 check "an expert that all take" inspect glm4moe "2 of 8 for each token, beside one that all take"
-for model in mistral3 smollm3 granite granitemoe gemma3 mellum maple glm4moe minimax-m2; do
+latent_stays() {
+    ./cerium quantize "$fixtures/deepseek2-old-q8_0.gguf" "$work/q.gguf" Q4_0 2>"$work/told" &&
+        ./cerium inspect --tensors "$work/q.gguf" >"$work/list" &&
+        grep -q "blk.1.attn_kv_b.weight  *Q8_0" "$work/list" &&
+        grep -q "blk.1.attn_q.weight  *Q4_0" "$work/list"
+}
+check "what makes keys and values of latents keeps 8 bits" latent_stays
+importance() { # MODEL TENSOR: what it has of that one, and of no other matrix of heads
+    ./cerium imatrix -m "$fixtures/$1.gguf" tests/programs/odd_inputs.txt "$work/i.gguf" \
+        2>"$work/told" && ./cerium inspect --tensors "$work/i.gguf" >"$work/list" &&
+        grep -q "blk.1.$2.weight.in_sum2" "$work/list"
+}
+check "importance of heads' matrices" importance deepseek2 attn_k_b
+check "and of older ones" importance deepseek2-yarn attn_kv_b
+check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
+check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
+check "of older files" inspect deepseek2-yarn "12 of values; an older file"
+for model in mistral3 smollm3 granite granitemoe gemma3 mellum maple glm4moe minimax-m2 deepseek2 \
+    deepseek2-yarn deepseek2-softmax; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
         ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
 done

@@ -378,6 +378,29 @@ static void test_memory_ahead(void)
     windows = some_windows;
 }
 
+/* Layers whose values are their keys keep half, and their neighbours lie where they did. */
+static void test_latents(void)
+{
+    const kv_heads both[LAYERS] = {{1, DIM, true}, {HEADS, DIM, false}, {1, 2 * DIM, true}};
+    kv_layout layout = {.type = type, .n_layers = LAYERS, .heads = both, .windows = no_windows,
+                        .context_tokens = CONTEXT, .batch_tokens = BATCH, .sequences_max = 1};
+    const size_t one = kernel_kv_bytes(type, DIM);
+    kv_pool *pool = NULL;
+    cerium_error err;
+    TEST_CHECK(kv_pool_open(&pool, &layout, &err) == 0);
+    TEST_CHECK(kv_token_bytes(pool) == (1 + 2 * HEADS + 2) * one / KERNEL_PAGE);
+    kv_sequence *seq = open_sequence(pool, 1);
+    TEST_CHECK(kv_sequence_reserve(seq, 1) == 0);
+    const kv_page first = kv_sequence_page(seq, 0, 0, 0), last = kv_sequence_page(seq, 2, 0, 0);
+    const kv_page beside = kv_sequence_page(seq, 1, 0, 0);
+    TEST_CHECK(first.keys && !first.values && !last.values);
+    TEST_CHECK((uint8_t *)beside.keys == (uint8_t *)first.keys + one);
+    TEST_CHECK((uint8_t *)beside.values == (uint8_t *)beside.keys + one);
+    TEST_CHECK((uint8_t *)last.keys == (uint8_t *)beside.keys + 2 * HEADS * one);
+    kv_sequence_close(&seq);
+    kv_pool_close(&pool);
+}
+
 int main(void)
 {
     TEST_RUN(test_two_sequences);
@@ -392,5 +415,6 @@ int main(void)
     TEST_RUN(test_random);
     TEST_RUN(test_nothing_leaks);
     TEST_RUN(test_memory_ahead);
+    TEST_RUN(test_latents);
     return unit_report("kv");
 }

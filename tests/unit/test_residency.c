@@ -102,6 +102,10 @@ static void test_of_files(void)
     m = residency_of(file);
     TEST_CHECK(m.n_windowed == 0 && m.held[ROLE_FFN] && m.held[ROLE_ATTENTION] && m.kv_values);
     gguf_close(&file);
+    CHECK(gguf_open(&file, "tests/golden/fixtures/deepseek2-yarn.gguf", &err) == 0);
+    m = residency_of(file);
+    TEST_CHECK(m.kv_vectors == 1 && m.kv_values == 24 + 8); /* a latent, whatever heads it is for */
+    gguf_close(&file);
 }
 
 static const char wanted[] =

@@ -81,17 +81,18 @@ static inline void store_halves(uint16_t *out, vf x)
 static void kv_write(void *restrict keys, void *restrict values, uint32_t slot,
                      const float *restrict k, const float *restrict v, uint32_t head_dim)
 {
-    uint16_t *key = (uint16_t *)keys + slot, *value = (uint16_t *)values + (size_t)slot * head_dim;
+    uint16_t *key = (uint16_t *)keys + slot;
+    uint16_t *value = values ? (uint16_t *)values + (size_t)slot * head_dim : NULL;
     uint32_t d = 0;
     for (; d + 4 <= head_dim; d += 4) {
         uint16_t column[4];
-        store_halves(value + d, vld1q_f32(v + d));
+        if (value) store_halves(value + d, vld1q_f32(v + d));
         store_halves(column, vld1q_f32(k + d));
         for (uint32_t i = 0; i < 4; i++) key[(d + i) * KERNEL_PAGE] = column[i];
     }
     for (; d < head_dim; d++) {
         key[d * KERNEL_PAGE] = f32_to_f16(k[d]);
-        value[d] = f32_to_f16(v[d]);
+        if (value) value[d] = f32_to_f16(v[d]);
     }
 }
 

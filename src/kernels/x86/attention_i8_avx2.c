@@ -264,6 +264,24 @@ static void kv_write_i8(void *restrict keys, void *restrict values, uint32_t slo
     kv_i8_write(keys, values, slot, k, v, head_dim, quantize);
 }
 
+/* Four channels of four tokens are 16 bytes in both, turned over. */
+static void kv_values_i8(void *restrict values, const void *restrict keys, uint32_t head_dim)
+{
+    const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m128i offset = _mm_set1_epi8((char)KV_I8_OFFSET);
+    const kv_i8_page *from = keys;
+    kv_i8_page *to = values;
+    const uint32_t channels = kv_i8_channels(head_dim);
+    memcpy(to->scale, from->scale, sizeof to->scale);
+    for (uint32_t j = 0; j < KERNEL_PAGE; j += 4)
+        for (uint32_t d = 0; d < channels; d += 4) {
+            const void *four = from->bytes + kv_i8_key_at(d, j);
+            __m128i x = _mm_xor_si128(_mm_loadu_si128((const __m128i *)four), offset);
+            _mm_storeu_si128((__m128i *)(void *)(to->bytes + kv_i8_value_at(d, j, channels)),
+                             _mm_shuffle_epi8(x, order));
+        }
+}
+
 static void attend_query_i8(void *restrict out, const float *restrict q, uint32_t head_dim)
 {
     kv_i8_take_query(out, q, head_dim, quantize);
@@ -279,6 +297,7 @@ static void attend_result_i8(float *out, uint32_t head_dim)
 void kernel_attention_i8_init_avx2(kernel_table *table)
 {
     table->kv_write[KERNEL_KV_I8] = kv_write_i8;
+    table->kv_values[KERNEL_KV_I8] = kv_values_i8;
     table->attend_query[KERNEL_KV_I8] = attend_query_i8;
     table->attend[KERNEL_KV_I8] = attend_i8;
     table->attend_result[KERNEL_KV_I8] = attend_result_i8;
