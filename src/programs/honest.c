@@ -24,9 +24,9 @@ static const char *const tier_names[HONEST_TIERS] = {"fast", "deep"};
 typedef struct {
     bool is_done;
     uint32_t n_tries;
-    uint64_t n_tokens, n_timed; /* n_timed: after the first of each answer */
-    uint64_t timed_ns, ns;      /* from the first to the last of each; until it was done, or not */
-    char why[SOLVE_WHY_BYTES];  /* what the last try failed with */
+    uint64_t n_tokens;
+    uint64_t answer_ns, ns;    /* of the answers; with their tests, until it was done, or not */
+    char why[SOLVE_WHY_BYTES]; /* what the last try failed with */
 } outcome;
 
 typedef struct {
@@ -194,9 +194,7 @@ static void count(outcome *o, const honest_answer *a)
 {
     o->n_tries++;
     o->n_tokens += a->n_tokens;
-    if (a->n_tokens < 2 || !a->first_ns) return;
-    o->n_timed += a->n_tokens - 1;
-    o->timed_ns += a->last_ns - a->first_ns;
+    o->answer_ns += a->ns;
 }
 
 static int test_answer(run *r, const honest_task *t, bool chats, outcome *o, cerium_error *err)
@@ -309,14 +307,14 @@ static int do_all(run *r, view text, cerium_error *err)
 
 typedef struct {
     uint32_t n_done, n_tries;
-    uint64_t n_tokens, n_timed, timed_ns, ns, both_ns; /* both: tasks that both do */
+    uint64_t n_tokens, answer_ns, ns, both_ns; /* both: tasks that both do */
 } sums;
 
 static double seconds(uint64_t ns) { return (double)ns / 1e9; }
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 static double tokens_per_s(const sums *s)
 {
-    return ratio((double)s->n_timed, seconds(s->timed_ns));
+    return ratio((double)s->n_tokens, seconds(s->answer_ns));
 }
 
 static bool is_both(const row *one) { return one->by[0].is_done && one->by[1].is_done; }
@@ -329,8 +327,7 @@ static sums sum_of(const run *r, int tier)
         s.n_done += o->is_done;
         s.n_tries += o->n_tries;
         s.n_tokens += o->n_tokens;
-        s.n_timed += o->n_timed;
-        s.timed_ns += o->timed_ns;
+        s.answer_ns += o->answer_ns;
         s.ns += o->ns;
         if (is_both(&r->rows[i])) s.both_ns += o->ns;
     }
@@ -375,7 +372,7 @@ static void print_text(const run *r)
         printf("\n");
     }
     printf("\n%-32s %10s %10s\n", "", tier_names[0], tier_names[1]);
-    printf("%-32s %10.1f %10.1f\n", "tokens/s, after the first", tokens_per_s(&s[0]),
+    printf("%-32s %10.1f %10.1f\n", "tokens/s of the answers", tokens_per_s(&s[0]),
            tokens_per_s(&s[1]));
     printf("%-23s of %5u %10u %10u\n", "tasks done", r->n, s[0].n_done, s[1].n_done);
     printf("%-32s %10u %10u\n", "tries", s[0].n_tries, s[1].n_tries);
@@ -384,10 +381,14 @@ static void print_text(const run *r)
     printf("%-32s %10.2f %10.2f\n", "seconds", seconds(s[0].ns), seconds(s[1].ns));
     printf("%-23s %8u %10.2f %10.2f\n", "seconds, of those both", n_both(r), seconds(s[0].both_ns),
            seconds(s[1].both_ns));
-    printf("\nthe fast model says %.2f tokens for one of the deep one, and is %.2f times as fast "
-           "where both are done\n",
-           ratio(tokens_per_s(&s[0]), tokens_per_s(&s[1])),
-           ratio(seconds(s[1].both_ns), seconds(s[0].both_ns)));
+    printf("\n");
+    if (n_both(r))
+        printf("the fast model says %.2f tokens for one of the deep one, and is %.2f times as fast "
+               "at what both do\n",
+               ratio(tokens_per_s(&s[0]), tokens_per_s(&s[1])),
+               ratio(seconds(s[1].both_ns), seconds(s[0].both_ns)));
+    else
+        printf("no task is done by both: their times say nothing of each other\n");
     printf("the fast one, then the deep one for the rest: %u of %u in %.2f s\n", turns.n_done, r->n,
            seconds(turns.ns));
 }

@@ -43,10 +43,10 @@ void honest_task_free(honest_task *t);
 /* One answer, as it came. */
 typedef struct {
     bytes text;
-    uint64_t n_tokens;                  /* as the server counts */
-    uint64_t first_ns, last_ns, end_ns; /* since it was asked for; first: 0, none came */
-    bool was_cut;                       /* it had no room for more */
-    char why[400];                      /* it was refused, and why; "": it was not */
+    uint64_t n_tokens; /* as the server counts */
+    uint64_t ns;       /* until it was whole, since it was asked for */
+    bool was_cut;      /* it had no room for more */
+    char why[400];     /* it was refused, and why; "": it was not */
 } honest_answer;
 
 typedef struct honest_server honest_server;

@@ -19,7 +19,6 @@ struct honest_server {
     char url[1024];
     bytes line;                  /* of the stream, not yet whole; or what is no stream */
     honest_answer *answer;       /* that is read */
-    uint64_t begin_ns;
 };
 
 static void add_header(honest_server *s, const char *line)
@@ -69,10 +68,10 @@ void honest_server_close(honest_server **server)
 
 /* ---- what comes ---- */
 
-/* Text of a chat, its thoughts, or of a completion. */
+/* Text of a chat, or of a completion. */
 static void take_text(honest_server *s, const json_t *choice)
 {
-    static const char *const names[] = {"content", "reasoning_content", "text"};
+    static const char *const names[] = {"content", "text"};
     honest_answer *a = s->answer;
     const json_t *delta = json_object_get(choice, "delta");
     const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
@@ -80,10 +79,7 @@ static void take_text(honest_server *s, const json_t *choice)
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const json_t *text = json_object_get(delta ? delta : choice, names[i]);
         const size_t n = json_string_length(text);
-        if (!n) continue;
-        a->last_ns = clock_ns() - s->begin_ns;
-        if (!a->first_ns) a->first_ns = a->last_ns;
-        if (i != 1 && bytes_append(&a->text, json_string_value(text), n)) a->was_cut = true;
+        if (n && bytes_append(&a->text, json_string_value(text), n)) a->was_cut = true;
     }
 }
 
@@ -170,9 +166,9 @@ int honest_server_ask(honest_server *s, const char *route, const json_t *body, h
     bytes_free(&out->text);
     *out = (honest_answer){.text = {.max = ANSWER_BYTES_MAX}};
     s->answer = out;
-    s->begin_ns = clock_ns();
+    const uint64_t begin_ns = clock_ns();
     int status = perform(s, route, text, &code, err);
-    out->end_ns = clock_ns() - s->begin_ns;
+    out->ns = clock_ns() - begin_ns;
     if (!status && code != 200) take_refusal(s, code);
     s->answer = NULL;
     memory_release(text);
