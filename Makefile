@@ -199,8 +199,9 @@ $O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 # What it reads is of a program.
-$O/replay_solve $O/fuzz_solve $O/replay_mcp $O/fuzz_mcp: $(filter-out %/main.o,$(PROG_OBJ))
-$O/replay_solve $O/fuzz_solve $O/replay_mcp $O/fuzz_mcp: SERVER_LIBS += $(LIBEDIT)
+PROG_FUZZ := $(foreach t,honest mcp solve,$O/replay_$t $O/fuzz_$t)
+$(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
+$(PROG_FUZZ): SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)

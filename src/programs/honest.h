@@ -34,11 +34,13 @@ typedef struct {
     size_t begin, end;   /* of source: what is wrong, or where something is missing */
 } honest_task;
 
-/* A line of a set of tasks.  CERIUM_ERR_FORMAT: what of it is not as it should be. */
+/* A line of a set of tasks.  CERIUM_ERR_FORMAT: what of it is not as it should be.  Fuzzed. */
 CERIUM_CHECKED int honest_task_read(honest_task *out, view line, cerium_error *err);
 void honest_task_free(honest_task *t);
 
-/* ---- honest_ask.c ---- */
+/* ---- honest_stream.c ---- */
+
+enum { HONEST_ANSWER_BYTES_MAX = 4 << 20 }; /* of text, and of a line */
 
 /* One answer, as it came. */
 typedef struct {
@@ -48,6 +50,16 @@ typedef struct {
     bool was_cut;      /* it had no room for more */
     char why[400];     /* it was refused, and why; "": it was not */
 } honest_answer;
+
+typedef struct {
+    honest_answer *answer; /* that is read, borrowed; NULL: what comes is kept as it is */
+    bytes line;            /* not yet whole; or what is no stream */
+} honest_stream;
+
+/* Any bytes, cut anywhere.  Fuzzed.  CERIUM_ERR_CAPACITY, CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int honest_stream_feed(honest_stream *s, view data);
+
+/* ---- honest_ask.c ---- */
 
 typedef struct honest_server honest_server;
 

@@ -1,4 +1,4 @@
-/* honest_ask.c - one answer of a server at a time, read as it is streamed. */
+/* honest_ask.c - one answer of a server at a time. */
 #include "programs/honest.h"
 
 #include <curl/curl.h>
@@ -9,16 +9,14 @@
 enum {
     URL_BYTES = 1100,
     CONNECT_MS = 10000,
-    SILENT_S = 900,              /* a deep model may read a prompt for minutes */
-    ANSWER_BYTES_MAX = 4 << 20,  /* of text, and of a line */
+    SILENT_S = 900, /* a deep model may read a prompt for minutes */
 };
 
 struct honest_server {
     CURL *easy;
     struct curl_slist *headers;
     char url[1024];
-    bytes line;                  /* of the stream, not yet whole; or what is no stream */
-    honest_answer *answer;       /* that is read */
+    honest_stream in;
 };
 
 static void add_header(honest_server *s, const char *line)
@@ -46,7 +44,7 @@ int honest_server_open(honest_server **out, const char *url, cerium_error *err)
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
     }
     memcpy(s->url, url, n);
-    s->line.max = ANSWER_BYTES_MAX;
+    s->in.line.max = HONEST_ANSWER_BYTES_MAX;
     snprintf(line, sizeof line, "Authorization: Bearer %s", key ? key : "");
     add_header(s, "Content-Type: application/json");
     add_header(s, "Expect:");
@@ -61,58 +59,15 @@ void honest_server_close(honest_server **server)
     if (!s) return;
     curl_easy_cleanup(s->easy);
     curl_slist_free_all(s->headers);
-    bytes_free(&s->line);
+    bytes_free(&s->in.line);
     memory_free(s);
     *server = NULL;
-}
-
-/* ---- what comes ---- */
-
-/* Text of a chat, or of a completion. */
-static void take_text(honest_server *s, const json_t *choice)
-{
-    static const char *const names[] = {"content", "text"};
-    honest_answer *a = s->answer;
-    const json_t *delta = json_object_get(choice, "delta");
-    const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
-    if (reason && !strcmp(reason, "length")) a->was_cut = true;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const json_t *text = json_object_get(delta ? delta : choice, names[i]);
-        const size_t n = json_string_length(text);
-        if (n && bytes_append(&a->text, json_string_value(text), n)) a->was_cut = true;
-    }
-}
-
-static void take_line(honest_server *s, view line)
-{
-    if (!view_starts(line, VIEW("data:"))) return;
-    json_t *event = json_read((view){line.ptr + 5, line.len - 5}, JSON_ALLOW_NUL, NULL);
-    const json_t *usage = json_object_get(event, "usage");
-    const json_t *n = json_object_get(usage, "completion_tokens");
-    const char *why = json_string_value(
-        json_object_get(json_object_get(event, "error"), "message"));
-    if (n) s->answer->n_tokens = (uint64_t)json_integer_value(n);
-    if (why) snprintf(s->answer->why, sizeof s->answer->why, "%s", why);
-    take_text(s, json_array_get(json_object_get(event, "choices"), 0));
-    json_decref(event);
 }
 
 static size_t on_data(char *data, size_t size, size_t n, void *user)
 {
     honest_server *s = user;
-    size_t at = 0;
-    if (bytes_append(&s->line, data, size * n)) return 0;
-    for (const char *end; s->answer && at < s->line.len &&
-                          (end = memchr(s->line.ptr + at, '\n', s->line.len - at));) {
-        const size_t len = (size_t)(end - (s->line.ptr + at));
-        take_line(s, (view){s->line.ptr + at, len});
-        /* What is no stream says why there is none: it is kept. */
-        if (!view_starts((view){s->line.ptr + at, len}, VIEW("{"))) at += len + 1;
-        else break;
-    }
-    if (at) memmove(s->line.ptr, s->line.ptr + at, s->line.len - at);
-    s->line.len -= at;
-    return size * n;
+    return honest_stream_feed(&s->in, (view){data, size * n}) ? 0 : size * n;
 }
 
 /* ---- asking ---- */
@@ -123,7 +78,7 @@ static int perform(honest_server *s, const char *route, const char *body, long *
     char url[URL_BYTES], said[CURL_ERROR_SIZE] = "";
     CURL *e = s->easy;
     snprintf(url, sizeof url, "%s%s", s->url, route);
-    s->line.len = 0;
+    s->in.line.len = 0;
     curl_easy_reset(e); /* its connection stays */
     curl_easy_setopt(e, CURLOPT_URL, url);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -148,8 +103,8 @@ static int perform(honest_server *s, const char *route, const char *body, long *
 /* Why there is no stream: in the words of the server where it has some. */
 static void take_refusal(honest_server *s, long code)
 {
-    honest_answer *a = s->answer;
-    json_t *all = json_read((view){s->line.ptr, s->line.len}, JSON_ALLOW_NUL, NULL);
+    honest_answer *a = s->in.answer;
+    json_t *all = json_read((view){s->in.line.ptr, s->in.line.len}, JSON_ALLOW_NUL, NULL);
     const char *why = json_string_value(
         json_object_get(json_object_get(all, "error"), "message"));
     if (why) snprintf(a->why, sizeof a->why, "%s", why);
@@ -164,13 +119,13 @@ int honest_server_ask(honest_server *s, const char *route, const json_t *body, h
     char *text = json_dumps(body, JSON_COMPACT);
     if (!text) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a request");
     bytes_free(&out->text);
-    *out = (honest_answer){.text = {.max = ANSWER_BYTES_MAX}};
-    s->answer = out;
+    *out = (honest_answer){.text = {.max = HONEST_ANSWER_BYTES_MAX}};
+    s->in.answer = out;
     const uint64_t begin_ns = clock_ns();
     int status = perform(s, route, text, &code, err);
     out->ns = clock_ns() - begin_ns;
     if (!status && code != 200) take_refusal(s, code);
-    s->answer = NULL;
+    s->in.answer = NULL;
     memory_release(text);
     return status;
 }
@@ -196,7 +151,7 @@ int honest_server_model(honest_server *s, const char *model, bool *chats, cerium
 {
     long code = 0;
     RETURN_IF(perform(s, "/v1/models", NULL, &code, err));
-    json_t *all = json_read((view){s->line.ptr, s->line.len}, JSON_ALLOW_NUL, NULL);
+    json_t *all = json_read((view){s->in.line.ptr, s->in.line.len}, JSON_ALLOW_NUL, NULL);
     int status = code == 200 && all
                      ? find_model(json_object_get(all, "data"), model, chats, err)
                      : error_set(err, CERIUM_ERR_IO, "%.300s: no list of models: HTTP %ld%s",
