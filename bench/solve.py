@@ -149,4 +149,5 @@ def main():
         print("median: %.0f tests/s" % rate)
 
 
-main()
+if __name__ == "__main__":
+    main()

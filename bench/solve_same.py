@@ -16,8 +16,8 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SUFFIX = {"python": ".py", "javascript": ".js", "c": ".c"}
+import solve
+
 WAYS = [(("--threads", str(threads), "--slots", str(slots)) + more, busy)
         for busy in (0, 1) for threads, slots, more in
         ((1, 1, ()), (2, 1, ()), (1, 2, ()), (2, 4, ()), (2, 2, ("--no-speculation",)))]
@@ -38,26 +38,16 @@ def busy_loops(n):
 
 
 def run(args, task, folder, options):
-    path = os.path.join(folder, task["file"])
-    tests = os.path.join(folder, "tests_of" + SUFFIX[task["language"]])
-    with open(path, "w") as f:
-        f.write(task["source"])
-    with open(tests, "w") as f:
-        f.write(task["tests"])
-    place = "%s:%d" % (path, task["line"])
-    if task["kind"] == "fill":
-        place += ":%d" % task["column"]
-    done = subprocess.run([args.cerium, "solve", place, "--test-file", tests, "-N", str(args.n),
-                           "--json", *options], capture_output=True, text=True)
-    end = json.loads((done.stdout.splitlines() or ["{}"])[-1])
-    if end.get("event") != "end":
-        raise SystemExit("%s: %s" % (task["id"], done.stderr.strip()[-300:]))
+    end = solve.solve(argparse.Namespace(cerium=args.cerium, n=args.n, options=options), task,
+                      folder)
+    if end["status"] == "error":
+        raise SystemExit("%s: %s" % (task["id"], end["why"]))
     return end["status"], end.get("index"), end.get("diff")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("set", nargs="?", default=os.path.join(HERE, "solve", "tasks.jsonl"))
+    parser.add_argument("set", nargs="?", default=solve.SET)
     parser.add_argument("--tasks", type=int, default=20)
     parser.add_argument("-N", dest="n", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=330)
