@@ -7,6 +7,7 @@
 #include "programs/options.h"
 #include "programs/output.h"
 #include "programs/solve_judge.h"
+#include "programs/solve_model.h"
 #include "programs/terminal.h"
 #include "protocol/edit_answer.h"
 
@@ -161,8 +162,9 @@ static json_t *fill_body(const char *model, const honest_task *t, uint32_t try)
         json_text(before), "suffix", json_text(after), "max_tokens", FILL_TOKENS, "temperature",
         try ? RETRY_TEMPERATURE : 0.0, "seed", (int)try, "stream", 1, "stream_options",
         "include_usage", 1, "min_confidence", 0.0);
-    if (body && after.len && *after.ptr != '\n') json_object_set_new(body, "stop",
-                                                                     json_string("\n"));
+    const solve_span at = {t->begin, t->end};
+    if (body && maker_is_one_line(t->source, at, FILL_TOKENS))
+        json_object_set_new(body, "stop", json_string("\n"));
     return body;
 }
 

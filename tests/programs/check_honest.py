@@ -16,7 +16,7 @@ ADD = "def add(a, b):\n    return a - b\n"
 TWICE = 'def twice(text):\n    return ""\n'
 TASKS = [
     {"id": "add", "language": "python", "file": "add.py", "kind": "repair", "source": ADD,
-     "at": [28, 29], "tests": "assert add(2, 3) == 5\nassert add(0, 7) == 7\n"},
+     "at": [26, 31], "tests": "assert add(2, 3) == 5\nassert add(0, 7) == 7\n"},
     {"id": "twice", "language": "python", "file": "twice.py", "kind": "fill", "source": TWICE,
      "at": [28, 30], "tests": 'assert twice("ab") == "abab", "not twice"\n'},
 ]
@@ -26,10 +26,11 @@ def fenced(text):
     return "Here it is.\n\n```python\n%s```\n" % text
 
 
-# The fast model fills the place; the deep one says the file anew, and is told why that failed.
+# The fast model fills the place, which ends where its line does.  The deep one says the file anew,
+# and is told why that failed.
 SCRIPT = [
-    line("*", model="fast", last="def add", nth=1),
-    line("+", model="fast", last="def add", nth=2),
+    line("a * b\n    rubbish(", model="fast", last="def add", nth=1),
+    line("a + b\n    rubbish(", model="fast", last="def add", nth=2),
     line("text", model="fast", last="def twice", repeat=True),
     line(fenced(ADD.replace("-", "+")), model="deep", last="This is the file add.py"),
     line("I cannot say.", model="deep", last="This is the file twice.py"),
