@@ -68,6 +68,8 @@ static const option_spec own[] = {
     {"tokenizer", "MODEL",
      "tokenize with this model's vocabulary, for random weights (default: -m)",
      TAKES_ANY(bench, replay.tokenizer)},
+    {"no-prediction", NULL, "the old text is in the prompt and not given as a prediction",
+     TAKES_FLAG(bench, replay.no_prediction)},
     {"honest", "TASKS",
      "instead: tasks with tests, JSON lines as in bench/solve/tasks.jsonl, done by two models of a "
      "running server: tokens a second, tries, and the time until the tests pass",
@@ -78,8 +80,6 @@ static const option_spec own[] = {
     {"deep", "NAME", "the model of --honest that knows more", TAKES_TEXT(bench, honest.models[1])},
     {"tries", "N", "of --honest: ask for a task at most N times (default 4)",
      TAKES_U32(bench, honest.n_tries, 1, HONEST_TRIES_MAX)},
-    {"no-prediction", NULL, "the old text is in the prompt and not given as a prediction",
-     TAKES_FLAG(bench, replay.no_prediction)},
 };
 /* clang-format on */
 const command_table bench_command = {
