@@ -17,6 +17,7 @@
 # make fuzz       fuzz each parser for FUZZ_SECONDS (60), with clang
 # make grammars   fetch those of the watchdog's grammars that are missing (every make does)
 # make bench-solve  a thousand variants of a line, a test, lines solved (LINES_OF=HumanEval-SingleLineInfilling.jsonl.gz)
+# make bench-agent  tasks for an agent by Harbor and the real Codex, recorded answers (AGENT="-m MODEL": with a model)
 # make bench-exists names that are not there: found, raised wrongly, and the cost (EXISTS_DATA=dir EXISTS_ROOT=dir)
 # make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
 # make vscode     the VS Code extension, build/cerium-vscode.vsix (npm fetches its language client)
@@ -198,8 +199,9 @@ $O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 # What it reads is of a program.
-$O/replay_solve $O/fuzz_solve $O/replay_mcp $O/fuzz_mcp: $(filter-out %/main.o,$(PROG_OBJ))
-$O/replay_solve $O/fuzz_solve $O/replay_mcp $O/fuzz_mcp: SERVER_LIBS += $(LIBEDIT)
+PROG_FUZZ := $(foreach t,honest mcp solve,$O/replay_$t $O/fuzz_$t)
+$(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
+$(PROG_FUZZ): SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
@@ -258,6 +260,9 @@ $O/bench_exists: $O/bench/exists.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_L
 bench-solve: all $O/unit_sandbox
 	@SHOW=1 TEST=many TIMES=10000 $O/unit_sandbox
 	@python3 bench/solve_speed.py $(if $(LINES_OF),--lines $(LINES_OF))
+bench-agent: all
+	@bench/agent/install.sh build/harbor
+	@bench/agent/bench.py $(AGENT)
 bench-exists: all $O/bench_exists
 	@test -n "$(EXISTS_DATA)" -a -n "$(EXISTS_ROOT)" || { echo "EXISTS_DATA=the sets' folder EXISTS_ROOT=their environment"; exit 2; }
 	@./cerium scan --exists $(EXISTS_ROOT) --batch $(EXISTS_DATA)/dev.jsonl > $O/exists.jsonl; test $$? -le 1
@@ -318,5 +323,5 @@ FORCE:
 .SECONDARY:
 .PHONY: all help lib run test tested test-clients bench bench-conversation bench-drafts bench-latency bench-peers bench-proxy bench-recited bench-server \
         soak fuzz fuzzed install clean unit golden replay kernelcheck kernelcheck-arm64 arm64-built man man-check FORCE \
-        install-program install-files package vscode grammars documents bench-guard bench-solve bench-exists bench-quant hostile
+        install-program install-files package vscode grammars documents bench-agent bench-guard bench-solve bench-exists bench-quant hostile
 -include $(LIB_OBJ:.o=.d) $(SERVER_SRC:%.c=$O/%.d) $(PROG_OBJ:.o=.d) $(wildcard $O/tests/*/*.d $O/tools/*.d $O/examples/*.d)

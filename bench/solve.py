@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """solve.py - how many of a set of tasks `cerium solve` solves, and what that costs.
 
-    bench/solve.py [TASKS.jsonl] [--cerium ./cerium] [-N 1000] [--only REGEX] [-- OPTIONS of solve]
+    bench/solve.py [TASKS.jsonl] [--cerium ./cerium] [-N 1000] [--only REGEX] [--svg FILE]
+                   [-- OPTIONS of solve]
 
 A task of the set is a line of JSON: the language, the name of a file and its source, the bytes
 `at` which something is missing (`fill`) or wrong (`repair`), and tests that run behind it.
 `hidden`, where a task has it, are tests that the program is not shown.  A repair knows the line, a
-fill the column."""
+fill the column.  --svg draws how many are solved by so many variants."""
 
 import argparse
 import json
+import math
 import os
 import re
 import statistics
@@ -54,6 +56,49 @@ def passes_hidden(args, task, end, folder):
     return "pass already" in done.stderr
 
 
+def by_variants(rows, n):
+    """{kind: [(variants, tasks that one of so many solves)]}; variants: powers of two."""
+    steps = [2 ** i for i in range(n.bit_length()) if 2 ** i < n] + [n]
+    curves = {}
+    for kind in ("repair", "fill"):
+        found = [end["index"] for task, end, _ in rows
+                 if task["kind"] == kind and end["status"] == "found"]
+        if found:
+            curves[kind] = [(k, sum(index < k for index in found)) for k in steps]
+    return curves
+
+
+def draw(path, curves, n):
+    """Lines over a logarithmic axis, in a picture that needs no program."""
+    most = max(solved for curve in curves.values() for _, solved in curve)
+    width, height, left, top = 560, 300, 50, 20
+
+    def at(k, solved):
+        return "%.1f,%.1f" % (left + width * math.log2(k) / math.log2(n),
+                              top + height * (1 - solved / most))
+
+    parts = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 370" font-size="13"'
+             ' font-family="sans-serif">', '<rect width="700" height="370" fill="white"/>']
+    for color, (kind, curve) in zip(("#1f6feb", "#bf4b00"), curves.items()):
+        parts.append('<polyline fill="none" stroke="%s" stroke-width="2" points="%s"/>'
+                     % (color, " ".join(at(*point) for point in curve)))
+        x, y = at(*curve[-1]).split(",")
+        parts.append('<text x="%s" y="%s" fill="%s"> %s: %d</text>' % (x, y, color, kind,
+                                                                       curve[-1][1]))
+    for k, _ in next(iter(curves.values())):
+        x = at(k, 0).split(",")[0]
+        parts.append('<text x="%s" y="%d" text-anchor="middle">%d</text>' % (x, top + height + 18,
+                                                                             k))
+    for solved in range(0, most + 1, max(1, most // 5)):
+        y = at(1, solved).split(",")[1]
+        parts.append('<text x="%d" y="%s" text-anchor="end">%d</text>' % (left - 8, y, solved))
+        parts.append('<path stroke="#ddd" d="M%d %sh%d"/>' % (left, y, width))
+    parts.append('<text x="%d" y="%d" text-anchor="middle">variants at most</text></svg>'
+                 % (left + width // 2, top + height + 40))
+    with open(path, "w") as f:
+        f.write("\n".join(parts) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("tasks", nargs="?", default=SET)
@@ -61,6 +106,7 @@ def main():
     parser.add_argument("-N", dest="n", type=int, default=1000)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--svg")
     given, options = sys.argv[1:], []
     if "--" in given:
         given, options = given[:given.index("--")], given[given.index("--") + 1:]
@@ -91,10 +137,17 @@ def main():
                     kind, language or "in all", len(good), len(of),
                     "; %d of %d right by hidden tests" % (sum(hidden), len(hidden))
                     if hidden else ""))
+    curves = by_variants(rows, args.n)
+    for kind, curve in curves.items():
+        print("%s: solved by so many variants: %s" % (
+            kind, ", ".join("%d: %d" % point for point in curve)))
+    if args.svg and curves:
+        draw(args.svg, curves, args.n)
     ended = [r[1] for r in rows if "seconds" in r[1]]
     if ended:
         rate = statistics.median(e["tested"] / max(e["seconds"], 1e-9) for e in ended)
         print("median: %.0f tests/s" % rate)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 """solve_speed.py - what `cerium solve` takes, and how many lines of HumanEval it solves.
 
     bench/solve_speed.py [--cerium ./cerium] [--model FILE] [--lines FILE.jsonl.gz] [--tasks 60]
-                         [--variants 1000] [--seconds 280]
+                         [--variants 1000] [--seconds 280] [--lines-only]
 
 1,000 variants of one line of a file of 40 lines, none of which passes: made, deduplicated, judged;
 five times, by the model alone and by edits and the model.  Then lines of HumanEval-Infilling (one
@@ -83,12 +83,14 @@ def main():
     parser.add_argument("--cerium", default="./cerium")
     parser.add_argument("--model", default="models/cerium-line.gguf")
     parser.add_argument("--lines")
+    parser.add_argument("--lines-only", action="store_true")
     parser.add_argument("--tasks", type=int, default=60)
     parser.add_argument("--variants", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=280)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        speed(args, folder)
+        if not args.lines_only:
+            speed(args, folder)
         if args.lines:
             lines(args, folder)
 

@@ -6,6 +6,7 @@
 
 #include "programs/bandwidth.h"
 #include "programs/bench_parallel.h"
+#include "programs/honest.h"
 #include "programs/options.h"
 #include "programs/output.h"
 #include "programs/quality.h"
@@ -21,6 +22,7 @@ typedef struct {
     replay_edits replay;
     const char *quality_path; /* a text, or NULL */
     quality quality;
+    honest honest;
     cerium_engine *engine;
     cerium_session *session;
     cerium_engine_info info;
@@ -68,6 +70,16 @@ static const option_spec own[] = {
      TAKES_ANY(bench, replay.tokenizer)},
     {"no-prediction", NULL, "the old text is in the prompt and not given as a prediction",
      TAKES_FLAG(bench, replay.no_prediction)},
+    {"honest", "TASKS",
+     "instead: tasks with tests, JSON lines as in bench/solve/tasks.jsonl, done by two models of a "
+     "running server: tokens a second, tries, and the time until the tests pass",
+     TAKES_TEXT(bench, honest.path)},
+    {"server", "URL", "of --honest (default " HONEST_URL "); CERIUM_API_KEY is its key",
+     TAKES_TEXT(bench, honest.server)},
+    {"fast", "NAME", "the model of --honest that is quick", TAKES_TEXT(bench, honest.models[0])},
+    {"deep", "NAME", "the model of --honest that knows more", TAKES_TEXT(bench, honest.models[1])},
+    {"tries", "N", "of --honest: ask for a task at most N times (default 4)",
+     TAKES_U32(bench, honest.n_tries, 1, HONEST_TRIES_MAX)},
 };
 /* clang-format on */
 const command_table bench_command = {
@@ -80,7 +92,8 @@ const command_table bench_command = {
     .own = own,
     .n_own = ARRAY_LEN(own),
     .examples = "cerium bench -m qwen2.5-coder-0.5b-q4_0.gguf --json\n"
-                "cerium bench --replay bench/edits/edits.jsonl",
+                "cerium bench --replay bench/edits/edits.jsonl\n"
+                "cerium bench --honest bench/solve/tasks.jsonl --fast small --deep large",
 };
 
 static double since(uint64_t start) { return (double)(clock_ns() - start) / 1e9; }
@@ -349,14 +362,26 @@ static int replay(bench *b)
     return status ? failed(&err) : 0;
 }
 
+/* Another program has the models. */
+static int be_honest(bench *b)
+{
+    cerium_error err;
+    b->honest.json = b->o.json;
+    if (!b->honest.models[0] || !b->honest.models[1])
+        return usage_error("bench", "--honest needs --fast and --deep, two models of the server");
+    return honest_run(&b->honest, &err) ? failed(&err) : 0;
+}
+
 int program_bench(int argc, char **argv)
 {
-    bench b = {.prefill = 512, .decode = 128, .depth = 4096, .runs = 5, .replay = {.n_plain = 48}};
+    bench b = {.prefill = 512, .decode = 128, .depth = 4096, .runs = 5, .replay = {.n_plain = 48},
+               .honest = {.server = HONEST_URL, .n_tries = 4}};
     cerium_error err;
     RETURN_IF(command_parse(&bench_command, &b, argc, argv));
     if (optind < argc) return usage_error("bench", "'%s' is not an option", argv[optind]);
-    if (b.replay.path && b.quality_path)
-        return usage_error("bench", "--replay and --quality exclude each other");
+    if ((b.replay.path != NULL) + (b.quality_path != NULL) + (b.honest.path != NULL) > 1)
+        return usage_error("bench", "--replay, --quality and --honest exclude each other");
+    if (b.honest.path) return be_honest(&b);
     if (b.replay.path) return replay(&b);
     int status = b.quality_path ? quality_measure(&b.o, b.quality_path, &b.quality, &err) : 0;
     if (!status) status = measure(&b, &err);

@@ -584,4 +584,5 @@ def main():
     report.end()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 # test_clients.sh - real clients against `cerium serve`: installs them, runs each, adds up.
 #
 #   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_tools, sdk_others,
-#       claude_code, sdk_node, sdk_node_others, agents, curl, raw, page
+#       claude_code, sdk_node, sdk_node_others, agents, agent_tasks, curl, raw, page
 #
 # What cannot be installed here is skipped by name.
 here=$(dirname "$0")
@@ -60,6 +60,7 @@ suite sdk_node python3 "$here/node.py" sdk_node.mjs openai-node
 suite sdk_node_others python3 "$here/node.py" sdk_node_others.mjs others-node
 suite page python3 "$here/node.py" page.mjs playwright
 suite agents python3 "$here/agents.py"
+suite agent_tasks python3 "$here/agent_tasks.py"
 suite clients_page python3 "$here/clients_page.py"
 echo "clients: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,10 +1,12 @@
 /* fuzz_request.c - any body for any API: it is refused with a named reason, or it becomes a
  * request whose every string is whole; reading it with known tools gives the same.  The first
- * byte chooses the API; its high bits, what the model can do. */
+ * byte chooses the API; its high bits, what the model can do.  The body of POST /v1/solve becomes
+ * the words of a command. */
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
+#include "server/solve_order.h"
 
-enum { EDITS_FROM = 121 }; /* of the first byte: edits, in one of their forms */
+enum { SOLVE = 120, EDITS_FROM = 121 }; /* of the first byte: edits, in one of their forms */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,6 +51,52 @@ static bool same(const protocol_request *a, const protocol_request *b)
     return json_equal(a->root, b->root);
 }
 
+/* ---- POST /v1/solve ---- */
+
+/* Nothing that a client says is an option, a folder, or a second place. */
+static void check_words(const solve_order *o, const solve_words *w)
+{
+    CHECK(w->n >= 4 && w->n < SOLVE_WORDS_MAX && !w->all[w->n]);
+    for (size_t i = 0; i < w->n; i++) CHECK(w->all[i] && utf8_valid(view_of(w->all[i])));
+    CHECK(!strcmp(w->all[w->n - 2], "--") && w->all[w->n - 1] == w->place);
+    const size_t n = strlen(o->file);
+    CHECK(n && *o->file != '-' && *o->file != '.' && !strchr(o->file, '/') &&
+          !strchr(o->file, ':'));
+    CHECK(!strncmp(w->place, o->file, n) && strspn(w->place + n, ":-0123456789") ==
+                                                strlen(w->place + n));
+    CHECK(strlen(w->place) < sizeof w->place - 1 && strlen(w->makers) < sizeof w->makers - 1);
+    CHECK(!o->function || *o->function != '-');
+    CHECK(o->code && (o->doctest || o->tests || json_object_get(o->root, "examples")));
+    CHECK(o->variants >= 1 && o->seconds > 0 && o->seed >= 0);
+}
+
+static bool same_words(const solve_words *a, const solve_words *b)
+{
+    bool is_same = a->n == b->n;
+    for (size_t i = 0; is_same && i < a->n; i++) is_same = !strcmp(a->all[i], b->all[i]);
+    return is_same;
+}
+
+static void check_solve(view body)
+{
+    protocol_error error = {0}, other = {0};
+    solve_order o, again;
+    solve_words w, others;
+    int status = solve_order_read(&o, body, &error);
+    CHECK(solve_order_read(&again, body, &other) == status);
+    if (status) {
+        CHECK(status == CERIUM_ERR_ARGUMENT && error.http_status >= 400 && *error.message);
+        CHECK(!strcmp(error.message, other.message) && !strcmp(error.param, other.param));
+        return;
+    }
+    solve_order_words(&o, &w);
+    solve_order_words(&again, &others);
+    check_words(&o, &w);
+    CHECK(same_words(&w, &others));
+    solve_order_free(&o);
+    solve_order_free(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
@@ -61,6 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     protocol_error error = {0}, other = {0};
     protocol_request *first = NULL, *again[2] = {NULL, NULL};
     view body = {(const char *)data + 1, size - 1};
+    if (choice == SOLVE) {
+        check_solve(body);
+        return 0;
+    }
     int status = protocol_request_parse(&first, api, body, &defaults, &error);
     CHECK(status == CERIUM_OK || (status == CERIUM_ERR_ARGUMENT && error.http_status >= 400));
     CHECK(!protocol_cache_open(&defaults.cache));

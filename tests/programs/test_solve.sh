@@ -2,7 +2,7 @@
 # test_solve.sh - `cerium solve`: what is found, what is refused, what is written and what not.
 . tests/shell.sh
 
-C=$PWD/cerium
+C=$PWD/cerium tree=$PWD
 export CERIUM_RULES=$PWD/rules CERIUM_CACHE=off
 cd "$work" || exit 2
 run() { eval "$1"; } # the words of a check as the shell reads them
@@ -156,9 +156,8 @@ ln -s add.py link.py
 check "it is written through a link" run \
     'mutate link.py:7 --doctest --apply && [ -L link.py ] && grep -q "a + b" add.py'
 cp unsolved.py add.py
-cat >change.sh <<'END'
-sleep 0.2; echo >>"$1"
-END
+check "a file that changes is kept, one whose writer is killed is whole" \
+    python3 "$tree/tests/programs/check_solve_apply.py" "$C"
 check "nothing is left beside it" test -z "$(find . -name '*.cerium-*')"
 
 # events

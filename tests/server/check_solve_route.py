@@ -28,6 +28,10 @@ MUTATE = {"code": ADD, "file": "add.py", "line": 3, "tests": TESTS, "makers": ["
 SLOW = {**MUTATE, "tests": "import time\ntime.sleep(0.3)\nassert add(2, 3) == 'no'\n",
         "max_seconds": 500, "max_variants": 4000}
 
+# The file as it is fails at once; every variant sleeps until it is killed.
+ASLEEP = {**SLOW, "tests": "import time\nif add(2, 3) != -1:\n    time.sleep(600)\n"
+                           "assert add(2, 3) == 'no'\n"}
+
 
 def solve(server, want=200, body=MUTATE, **fields):
     return server.json("POST", "/v1/solve", {**body, **fields}, want=want, timeout=120)
@@ -46,8 +50,8 @@ def events(server, **fields):
     return found
 
 
-def below(pid):
-    """All processes that came of this one."""
+def parents_below(pid):
+    """All processes that came of this one, and of which each came."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         with contextlib.suppress(OSError), open(path) as f:
@@ -57,7 +61,11 @@ def below(pid):
     while more:
         more = {p for p, (parent, state) in parents.items() if parent in more and state != "Z"}
         found |= more
-    return found
+    return {p: parents[p][0] for p in found}
+
+
+def below(pid):
+    return set(parents_below(pid))
 
 
 def is_clean(server):
@@ -65,9 +73,9 @@ def is_clean(server):
 
 
 @contextlib.contextmanager
-def running(server, key=None, stream=True):
+def running(server, key=None, stream=True, order=SLOW):
     """One that runs, as a client that leaves at the end."""
-    body = json.dumps({**SLOW, "stream": stream}).encode()
+    body = json.dumps({**order, "stream": stream}).encode()
     with socket.create_connection(("127.0.0.1", server.port)) as s:
         s.settimeout(120 * PATIENCE)
         s.sendall(b"POST /v1/solve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n%s\r\n"
@@ -196,6 +204,18 @@ def check_turns(report, server):
         with running(server, stream=False):
             pass
         wait_for(lambda: is_clean(server))
+    with report.check("who leaves ends the try that runs, and no other begins", server):
+        with running(server, order=ASLEEP):
+            before = below(server.process.pid)
+        begun = set()
+
+        def is_over():
+            now = parents_below(server.process.pid)
+            begun.update(p for p, parent in now.items() if p not in before and parent in before)
+            # One may begin while the server is told; a try of these takes seconds.
+            assert len(begun) <= 1, "tries begin after the client has left: %s" % begun
+            return is_clean(server)
+        wait_for(is_over)
     with report.check("one whose process is killed fails, and is gone", server):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             asked = pool.submit(solve, server, want=500, body=SLOW)

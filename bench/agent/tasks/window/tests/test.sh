@@ -1,0 +1,7 @@
+#!/bin/bash
+# The reward is 1 where checks.sh ends well.  It is a program of its own: `set -e` counts for
+# nothing within a condition.
+mkdir -p /logs/verifier
+reward=0
+bash /tests/checks.sh >/logs/verifier/checks.txt 2>&1 && reward=1
+echo "$reward" >/logs/verifier/reward.txt

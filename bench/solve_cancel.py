@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""solve_cancel.py - how long POST /v1/solve goes on after its client has left.
+
+    bench/solve_cancel.py [ROUNDS]
+
+A solve whose variants sleep is left in the middle, again and again: milliseconds until none of its
+processes is there.  At most 50 are wanted, on a machine that does nothing else."""
+
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "server"))
+
+from check_solve_route import ASLEEP, below, running  # noqa: E402
+from harness import Server  # noqa: E402
+
+
+def left_once(server):
+    with running(server, order=ASLEEP):
+        pass
+    begin = time.perf_counter()
+    while below(server.process.pid):
+        pass
+    return (time.perf_counter() - begin) * 1e3
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    with tempfile.TemporaryDirectory(prefix="cerium-cancel-") as folder:
+        os.environ["TMPDIR"] = folder
+        with Server(args=["--solve"]) as server:
+            took = sorted(left_once(server) for _ in range(rounds))
+    print("%d solves left: median %.1f ms, %.1f at the 95th percentile, %.1f at most"
+          % (rounds, statistics.median(took), took[int(0.95 * (rounds - 1))], took[-1]))
+
+
+main()

@@ -1,0 +1,162 @@
+/* honest_ask.c - one answer of a server at a time. */
+#include "programs/honest.h"
+
+#include <curl/curl.h>
+#include <strings.h>
+
+#include "base/json.h"
+
+enum {
+    URL_BYTES = 1100,
+    CONNECT_MS = 10000,
+    SILENT_S = 900, /* a deep model may read a prompt for minutes */
+};
+
+struct honest_server {
+    CURL *easy;
+    struct curl_slist *headers;
+    char url[1024];
+    honest_stream in;
+};
+
+static void add_header(honest_server *s, const char *line)
+{
+    struct curl_slist *more = curl_slist_append(s->headers, line);
+    if (more) s->headers = more;
+}
+
+int honest_server_open(honest_server **out, const char *url, cerium_error *err)
+{
+    const char *key = getenv("CERIUM_API_KEY");
+    char line[4200];
+    size_t n = strlen(url);
+    while (n && url[n - 1] == '/') n--;
+    if ((strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0) ||
+        n >= sizeof((honest_server *)0)->url)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "--server %.100s: give an address, as "
+                         "http://127.0.0.1:8383", url);
+    if (key && (strpbrk(key, "\r\n") || strlen(key) > 4096))
+        return error_set(err, CERIUM_ERR_ARGUMENT, "CERIUM_API_KEY is no key");
+    honest_server *s = memory_zalloc(1, sizeof *s);
+    if (s && !curl_global_init(CURL_GLOBAL_DEFAULT)) s->easy = curl_easy_init();
+    if (!s || !s->easy) {
+        memory_free(s);
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
+    }
+    memcpy(s->url, url, n);
+    s->in.line.max = HONEST_ANSWER_BYTES_MAX;
+    snprintf(line, sizeof line, "Authorization: Bearer %s", key ? key : "");
+    add_header(s, "Content-Type: application/json");
+    add_header(s, "Expect:");
+    if (key && *key) add_header(s, line);
+    *out = s;
+    return CERIUM_OK;
+}
+
+void honest_server_close(honest_server **server)
+{
+    honest_server *s = *server;
+    if (!s) return;
+    curl_easy_cleanup(s->easy);
+    curl_slist_free_all(s->headers);
+    bytes_free(&s->in.line);
+    memory_free(s);
+    *server = NULL;
+}
+
+static size_t on_data(char *data, size_t size, size_t n, void *user)
+{
+    honest_server *s = user;
+    return honest_stream_feed(&s->in, (view){data, size * n}) ? 0 : size * n;
+}
+
+/* ---- asking ---- */
+
+static int perform(honest_server *s, const char *route, const char *body, long *code,
+                   cerium_error *err)
+{
+    char url[URL_BYTES], said[CURL_ERROR_SIZE] = "";
+    CURL *e = s->easy;
+    snprintf(url, sizeof url, "%s%s", s->url, route);
+    s->in.line.len = 0;
+    curl_easy_reset(e); /* its connection stays */
+    curl_easy_setopt(e, CURLOPT_URL, url);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_TCP_NODELAY, 1L);
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)SILENT_S);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, said);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, s->headers);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, s);
+    if (body) curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+    if (body) curl_easy_setopt(e, CURLOPT_POSTFIELDS, body);
+    const CURLcode failed = curl_easy_perform(e);
+    curl_easy_getinfo(e, CURLINFO_RESPONSE_CODE, code);
+    return failed ? error_set(err, CERIUM_ERR_IO, "%.300s: %.400s", s->url,
+                              *said ? said : curl_easy_strerror(failed))
+                  : CERIUM_OK;
+}
+
+/* Why there is no stream: in the words of the server where it has some. */
+static void take_refusal(honest_server *s, long code)
+{
+    honest_answer *a = s->in.answer;
+    json_t *all = json_read((view){s->in.line.ptr, s->in.line.len}, JSON_ALLOW_NUL, NULL);
+    const char *why = json_string_value(
+        json_object_get(json_object_get(all, "error"), "message"));
+    if (why) snprintf(a->why, sizeof a->why, "%s", why);
+    else snprintf(a->why, sizeof a->why, "HTTP %ld", code);
+    json_decref(all);
+}
+
+int honest_server_ask(honest_server *s, const char *route, const json_t *body, honest_answer *out,
+                      cerium_error *err)
+{
+    long code = 0;
+    char *text = json_dumps(body, JSON_COMPACT);
+    if (!text) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a request");
+    bytes_free(&out->text);
+    *out = (honest_answer){.text = {.max = HONEST_ANSWER_BYTES_MAX}};
+    s->in.answer = out;
+    const uint64_t begin_ns = clock_ns();
+    int status = perform(s, route, text, &code, err);
+    out->ns = clock_ns() - begin_ns;
+    if (!status && code != 200) take_refusal(s, code);
+    s->in.answer = NULL;
+    memory_release(text);
+    return status;
+}
+
+static int find_model(const json_t *list, const char *model, bool *chats, cerium_error *err)
+{
+    char names[400] = "";
+    const json_t *one;
+    size_t i, n = 0;
+    json_array_foreach(list, i, one) {
+        const char *id = json_string_value(json_object_get(one, "id"));
+        if (!id) continue;
+        *chats = !json_is_true(json_object_get(one, "completes_only"));
+        if (!strcmp(id, model)) return CERIUM_OK;
+        if (n < sizeof names)
+            n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? ", " : "", id);
+    }
+    return error_set(err, CERIUM_ERR_ARGUMENT, "the server has no model %.100s; it has: %s", model,
+                     names);
+}
+
+int honest_server_model(honest_server *s, const char *model, bool *chats, cerium_error *err)
+{
+    long code = 0;
+    RETURN_IF(perform(s, "/v1/models", NULL, &code, err));
+    json_t *all = json_read((view){s->in.line.ptr, s->in.line.len}, JSON_ALLOW_NUL, NULL);
+    int status = code == 200 && all
+                     ? find_model(json_object_get(all, "data"), model, chats, err)
+                     : error_set(err, CERIUM_ERR_IO, "%.300s: no list of models: HTTP %ld%s",
+                                 s->url, code, code == 401 ? "; put its key into CERIUM_API_KEY"
+                                                           : "");
+    json_decref(all);
+    return status;
+}
