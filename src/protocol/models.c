@@ -50,6 +50,10 @@ static void put_openai(json_out *t, const protocol_model *m, const char *id)
     json_out_literal(t, ",\"fill_in_middle\":");
     json_out_bool(t, m->fills_in);
     if (m->completes_only) json_out_literal(t, ",\"completes_only\":true");
+    if (m->edit_form && *m->edit_form) {
+        json_out_literal(t, ",\"edit_form\":");
+        json_out_string(t, m->edit_form);
+    }
     if (m->chat_form && *m->chat_form) {
         json_out_literal(t, ",\"chat_form\":");
         json_out_string(t, m->chat_form);
