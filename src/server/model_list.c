@@ -96,6 +96,8 @@ static void describe(served_model *m)
                                  .chat_refusal = info->chat_refusal,
                                  .fills_in = info->fill_in_middle,
                                  .completes_only = info->completes_only,
+                                 .confidence_min = m->defaults.confidence_min,
+                                 .pointer = (double)info->pointer,
                                  .edit_form = edit_form_name(m)};
 }
 
