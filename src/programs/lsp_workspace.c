@@ -115,7 +115,7 @@ static void read_folder(lsp_workspace *w, const char *path)
 static void *serve(void *user)
 {
     lsp_workspace *w = user;
-    thread_be_idle();
+    thread_be_nicer(10); /* not idle: beside a build that would be never */
     pthread_mutex_lock(&w->lock);
     while (!w->stops) {
         uint32_t i = 0;
