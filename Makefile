@@ -72,7 +72,7 @@ ALL_SRC  := $(filter-out $(if $(filter arm,$(ARCH)),%_avx2.c),$(wildcard src/*/*
 # Whose folders are whose: those that embed a library have no sockets and simulate nothing, and the
 # watchdog is a library of its own.
 LIB_DIRS    := base gguf kernels template tokenizer sampling model cache cpu speculation reader engine
-SERVER_DIRS := convert exists guard lsp net protocol sandbox server store wafer watch
+SERVER_DIRS := convert exists guard lsp net protocol sandbox server snippets store wafer watch
 in_dirs      = $(sort $(filter $(foreach d,$1,src/$d/%),$(ALL_SRC)))
 LIB_SRC  := $(call in_dirs,$(LIB_DIRS))
 SERVER_SRC := $(call in_dirs,$(SERVER_DIRS))
@@ -199,7 +199,7 @@ $O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 # What it reads is of a program.
-PROG_FUZZ := $(foreach t,honest mcp solve,$O/replay_$t $O/fuzz_$t)
+PROG_FUZZ := $(foreach t,feedback honest mcp solve,$O/replay_$t $O/fuzz_$t)
 $(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
 $(PROG_FUZZ): SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)

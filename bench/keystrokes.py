@@ -2,14 +2,17 @@
 """keystrokes.py - how much typing `cerium lsp` saves: files are typed key by key by somebody who
 knows what they will say, and takes a proposal when it is what comes.
 
-    bench/keystrokes.py [--cerium ./cerium] [--keys N] FILE...
+    bench/keystrokes.py [--cerium ./cerium] [--keys N] [--root DIR] [--settings JSON] FILE...
 
 A proposal is shown after each key.  It is taken when all of it is right and it has at least three
 characters; where only its beginning is right, typing goes on.  Printed: the share of characters
 that were taken, wrong characters that were shown beside right ones, and milliseconds from key to
-answer and of processor time a key (worth something on an idle machine alone)."""
+answer and of processor time a key (worth something on an idle machine alone).  --root: the folder
+that the editor has open, whose files are read before anything is typed; --settings: see
+docs/editors.md, for instance '{"retrieval": false}'."""
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -65,11 +68,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cerium", default="./cerium")
     parser.add_argument("--keys", type=int, default=600, help="characters of each file")
+    parser.add_argument("--root", help="the workspace")
+    parser.add_argument("--settings", type=json.loads, default={}, metavar="JSON")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     c = Client(program=args.cerium)
-    c.initialize(options={"watchdog": False})
+    folders = args.root and [{"uri": "file://" + os.path.abspath(args.root), "name": "root"}]
+    c.initialize(options={"watchdog": False, "feedback": False, **args.settings},
+                 workspaceFolders=folders)
     c.ready()
+    read = None
+    while args.root and read != c.ask("cerium/status", None)["files"]:
+        read = c.ask("cerium/status", None)["files"]
+        time.sleep(10)
+    if args.root:
+        print(f"{read} files are known")
     seen = {"keys": 0, "taken": 0, "saved": 0, "right": 0, "wrong": 0, "shown": 0, "ms": []}
     cpu = c.cpu_ms()
     for path in args.files:

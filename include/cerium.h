@@ -252,6 +252,8 @@ typedef struct {
     uint64_t kv_bytes_min;       /* memory that the KV pages of one whole context take */
     uint64_t fingerprint;        /* of the file: its size, its header and samples of its weights */
     bool exact;                  /* as in cerium_engine_config */
+    const char *edit_format;     /* how the model is asked for the user's next edit, as the file
+                                    names it (docs/formats.md): "sweep", ...; "": it does not */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: sizeof the struct in the caller. */

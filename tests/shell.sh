@@ -10,6 +10,7 @@
 # where the build is, $CC and $TEST_CFLAGS how it was made.
 passed=0 failed=0
 work=$(mktemp -d) || exit 2
+export XDG_STATE_HOME="$work/.state" # what programs remember of their user is the test's
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 

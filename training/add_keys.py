@@ -2,7 +2,8 @@
 
     python add_keys.py IN OUT cerium.confidence=0.1 cerium.completes_only=true
 
-Numbers become float32, true and false booleans.  A key that is there already is an error.
+Numbers become float32, true and false booleans, all else strings.  A key that
+is there already is an error.
 """
 
 import struct
@@ -36,7 +37,11 @@ def encoded(key, text):
     head = struct.pack("<Q", len(name)) + name
     if text in ("true", "false"):
         return head + struct.pack("<IB", BOOL, text == "true")
-    return head + struct.pack("<If", FLOAT32, float(text))
+    try:
+        return head + struct.pack("<If", FLOAT32, float(text))
+    except ValueError:
+        value = text.encode()
+        return head + struct.pack("<IQ", STRING, len(value)) + value
 
 
 def main():

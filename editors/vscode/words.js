@@ -2,7 +2,7 @@
 "use strict";
 
 const KEYS = ["enable", "languages", "exclude", "maxLines", "minConfidence", "delay", "nextEdit",
-  "watchdog"];
+  "retrieval", "feedback", "watchdog"];
 
 /** The settings as the language server reads them; null is left out. */
 function settingsOf(configuration) {

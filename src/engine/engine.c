@@ -219,6 +219,20 @@ static void read_pooling(cerium_engine *e)
         e->text_end = tokenizer_role(e->tokens, TOKEN_EOS);
 }
 
+/* Keys of our own: docs/formats.md. */
+static void read_own_keys(cerium_engine *e)
+{
+    view format;
+    gguf_get_f32(e->file, "cerium.pointer", &e->pointer);
+    if (!(e->pointer > 0 && e->pointer <= 1)) e->pointer = 0; /* and not-a-number */
+    gguf_get_f32(e->file, "cerium.confidence", &e->confidence);
+    if (!(e->confidence > 0 && e->confidence <= 1)) e->confidence = 0;
+    gguf_get_bool(e->file, "cerium.completes_only", &e->completes_only);
+    if (gguf_get_string(e->file, "cerium.edit_format", &format) &&
+        format.len < sizeof e->edit_format) /* a longer one names no format */
+        memcpy(e->edit_format, format.ptr, format.len);
+}
+
 static int read_vocabulary(cerium_engine *e, cerium_error *err)
 {
     RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
@@ -238,11 +252,7 @@ static int read_vocabulary(cerium_engine *e, cerium_error *err)
     RETURN_IF(chat_form_open(&e->chat, e->tokens, e->chat_wanted, err));
     if (chat_end_token(&e->chat) >= 0) tokenizer_end_also(e->tokens, chat_end_token(&e->chat));
     e->infill = infill_detect(e->tokens);
-    gguf_get_f32(e->file, "cerium.pointer", &e->pointer);
-    if (!(e->pointer > 0 && e->pointer <= 1)) e->pointer = 0; /* and not-a-number */
-    gguf_get_f32(e->file, "cerium.confidence", &e->confidence);
-    if (!(e->confidence > 0 && e->confidence <= 1)) e->confidence = 0;
-    gguf_get_bool(e->file, "cerium.completes_only", &e->completes_only);
+    read_own_keys(e);
     read_pooling(e);
     return CERIUM_OK;
 }

@@ -119,6 +119,7 @@ struct cerium_engine {
     pointer_vocabulary *_Atomic words;   /* the same, of pointers */
     float pointer, confidence;   /* what the file asks for, [0, 1] */
     bool completes_only;
+    char edit_format[16];        /* of the file; "": it names none */
     cerium_pooling pooling;
     int32_t text_end;            /* or -1 */
 };

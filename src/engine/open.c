@@ -154,6 +154,7 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .pointer = e->pointer,
         .confidence = e->confidence,
         .completes_only = e->completes_only,
+        .edit_format = e->edit_format,
         .call_form = e->chat.calls ? e->chat.calls : e->chat.name,
         .chat_refusal = e->chat.refusal ? e->chat.refusal : "",
         .threads = e->workers ? team_n_workers(e->workers) : 0,

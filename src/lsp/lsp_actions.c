@@ -183,12 +183,27 @@ static void edit_by_command(lsp_server *s, json_t *id, const json_t *arguments, 
     }
 }
 
+static void next_by_command(lsp_server *s, json_t *id, const json_t *arguments, uint64_t now)
+{
+    const json_t *a = json_array_get(arguments, 0);
+    lsp_document *d = lsp_document_by_uri(s, lsp_read_string(a, "uri"));
+    size_t from, to;
+    if (!d || !lsp_read_range(s, d, json_object_get(a, "range"), &from, &to))
+        lsp_answer_error(s, id, LSP_INVALID_PARAMS, "cerium.server.next takes {uri, range}");
+    else
+        lsp_next_edit_go(s, id, d, from, now);
+}
+
 void lsp_execute_command(lsp_server *s, json_t *id, const json_t *params, uint64_t now)
 {
     view name = lsp_read_string(params, "command");
     const json_t *arguments = json_object_get(params, "arguments");
     if (view_equal(name, VIEW("cerium.server.edit"))) {
         edit_by_command(s, id, arguments, now);
+        return;
+    }
+    if (view_equal(name, VIEW("cerium.server.next"))) {
+        next_by_command(s, id, arguments, now);
         return;
     }
     if (view_equal(name, VIEW("cerium.server.accepted"))) {

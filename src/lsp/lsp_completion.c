@@ -22,10 +22,9 @@ static bool is_silenced(const lsp_server *s, const lsp_document *d, uint64_t now
     return now < s->snoozed_until_ns || !lsp_settings_allow(&s->settings, d);
 }
 
-static double logprob_min(const lsp_server *s)
+static double logprob_min(const lsp_server *s, const lsp_document *d)
 {
-    double least = s->settings.confidence;
-    if (least < 0) least = s->model.confidence;
+    const double least = lsp_feedback_confidence(s, d);
     return least > 0 ? log(least) : -INFINITY;
 }
 
@@ -34,7 +33,7 @@ static double logprob_min(const lsp_server *s)
 /* The text that is sent: its beginning moves in steps, so that the model's cache has it. */
 static size_t cut_before(const lsp_server *s, view text)
 {
-    const size_t most = s->model.before_bytes, step = most / 3 + 1;
+    const size_t most = s->model.before_bytes - lsp_snippets_bytes(s), step = most / 3 + 1;
     if (text.len <= most) return 0;
     size_t from = (text.len - most + step - 1) / step * step;
     const char *line = memchr(text.ptr + from, '\n', text.len - from);
@@ -84,6 +83,14 @@ static void stop_running(lsp_server *s, lsp_document *d)
     d->running = 0;
 }
 
+/* Of what is said; below 0: nobody knows better than the model's server. */
+static double least_confidence(const lsp_server *s, const lsp_document *d)
+{
+    const double least = lsp_feedback_confidence(s, d);
+    if (d->question.id && d->question.invoked) return 0;
+    return least > 0 || s->settings.confidence >= 0 ? least : -1;
+}
+
 /* p: what is to be continued; NULL: a warm-up of the place. */
 static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, size_t behind)
 {
@@ -97,11 +104,13 @@ static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, si
     const view b = {before.ptr ? before.ptr : "", before.len};
     const view a = {d->after.ptr ? d->after.ptr : "", d->after.len}; /* d->stop borrows it */
     if (!status) status = infill_stop_open(&d->stop, b, a, 0, true);
+    if (!status) lsp_snippets_choose(s, d, at, b, a);
     const char *slash = strrchr(d->path, '/');
     const lsp_order order = {.document = d->key, .serial = ++s->last_serial, .before = b,
                              .after = a, .path = slash ? slash + 1 : d->path,
                              .language = d->language, .warm_up = !p,
-                             .confidence = s->settings.confidence};
+                             .files = d->found.files, .n_files = d->found.n,
+                             .confidence = least_confidence(s, d)};
     bool runs = !status && s->host.generate(s->host.user, &order);
     if (!runs) close_stop(d);
     bytes_free(&before);
@@ -239,7 +248,7 @@ static lsp_item item_of(const lsp_server *s, const lsp_document *d, const lsp_pr
     const lsp_question *q = &d->question;
     const lsp_item_limits limits = {
         .lines_max = s->settings.lines_max,
-        .logprob_min = q->invoked ? -INFINITY : logprob_min(s),
+        .logprob_min = q->invoked ? -INFINITY : logprob_min(s, d),
         .takes_lines = now - q->asked_ns >= WAIT_MS * LSP_MS};
     size_t from, to;
     lsp_text_line(&d->text, lsp_text_line_at(&d->text, at), &from, &to);
@@ -273,6 +282,7 @@ static void try_answer(lsp_server *s, lsp_document *d, uint64_t now)
         return;
     }
     p->shown_to = fit.typed + item.len;
+    lsp_feedback_shown(d, p, fit.typed, p->shown_to, now);
     s->counts.answers++;
     s->counts.shown++;
     lsp_answer(s, q->id, item_json(s, d, p, fit, item));

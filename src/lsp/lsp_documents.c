@@ -1,37 +1,9 @@
 /* lsp_documents.c - open documents: what their names say, and every change of their text. */
 #include "lsp/lsp_parts.h"
 
-#include <ctype.h>
-
 enum { URI_BYTES_MAX = 8192, MEASURED_EVERY = 64, ORIGINAL_BYTES_MAX = 1 << 20 };
 
 /* ---- names ---- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "file:///a%20b" is /a b; of others what comes after the scheme.  Returns owned. */
-static char *path_of(view uri, bool *is_file)
-{
-    *is_file = view_starts(uri, VIEW("file://"));
-    if (*is_file) uri = (view){uri.ptr + 7, uri.len - 7};
-    char *out = memory_alloc(uri.len + 1);
-    size_t n = 0;
-    if (!out) return NULL;
-    for (size_t i = 0; i < uri.len; i++) {
-        int high = uri.ptr[i] == '%' && i + 2 < uri.len ? hex_digit(uri.ptr[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(uri.ptr[i + 2]) : -1;
-        char c = uri.ptr[i];
-        if (low >= 0) c = (char)(high << 4 | low), i += 2;
-        if (c) out[n++] = c;
-    }
-    out[n] = 0;
-    return out;
-}
 
 static guard_language language_of(view path, view id)
 {
@@ -45,6 +17,7 @@ static void discard(lsp_server *s, lsp_document *d)
 {
     lsp_completion_drop(s, d);
     lsp_prediction_drop(s, d);
+    snippets_close(&d->found);
     bytes_free(&d->original);
     lsp_diagnostics_close(s, d);
     lsp_proposals_close(&d->proposals);
@@ -96,7 +69,7 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
     d = memory_zalloc(1, sizeof *d);
     if (d) {
         d->uri = memory_copy(uri.ptr, uri.len);
-        d->path = path_of(uri, &d->is_file);
+        d->path = lsp_path_of(uri, &d->is_file);
         d->language_id = memory_copy(id.len ? id.ptr : "", id.len);
     }
     if (!d || !d->uri || !d->path || !d->language_id || lsp_text_set(&d->text, text)) {
@@ -110,6 +83,7 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
     d->has_cr = ends_with_cr(text);
     d->is_minified = lsp_text_is_minified(&d->text);
     d->typed_line = UINT32_MAX;
+    d->kept_version = INT64_MIN;
     d->original.max = ORIGINAL_BYTES_MAX;
     if (bytes_append(&d->original, text.ptr, text.len)) d->original.len = 0;
     s->documents[s->n_documents++] = d;
@@ -119,7 +93,9 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
 void lsp_did_close(lsp_server *s, const json_t *params)
 {
     lsp_document *d = lsp_document_of(s, params);
-    if (d) drop(s, d);
+    if (!d) return;
+    lsp_snippets_leave(s, d);
+    drop(s, d);
 }
 
 /* ---- changes ---- */
@@ -168,11 +144,13 @@ void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
     const json_t *version =
         json_object_get(json_object_get(params, "textDocument"), "version");
     d->version = json_is_integer(version) ? json_integer_value(version) : d->version + 1;
+    lsp_snippets_paused(d, now - d->changed_ns);
     d->changed_ns = now;
     if (++d->n_unmeasured >= MEASURED_EVERY || d->is_minified) {
         d->n_unmeasured = 0;
         d->is_minified = lsp_text_is_minified(&d->text);
     }
     lsp_diagnostics_changed(s, d, now);
+    lsp_feedback_changed(s, d, now);
     lsp_follow(s, d, now);
 }

@@ -1,6 +1,8 @@
 /* lsp_json.c - what values of the protocol say: documents, positions, ranges, strings. */
 #include "lsp/lsp_parts.h"
 
+#include <ctype.h>
+
 json_t *lsp_json_text(view text) { return json_stringn(text.len ? text.ptr : "", text.len); }
 
 static json_t *position_json(const lsp_server *s, const lsp_document *d, size_t offset)
@@ -81,6 +83,31 @@ void lsp_whole_characters(char *text)
 }
 
 /* ---- documents ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+char *lsp_path_of(view uri, bool *is_file)
+{
+    *is_file = view_starts(uri, VIEW("file://"));
+    if (*is_file) uri = (view){uri.ptr + 7, uri.len - 7};
+    char *out = memory_alloc(uri.len + 1);
+    size_t n = 0;
+    if (!out) return NULL;
+    for (size_t i = 0; i < uri.len; i++) {
+        int high = uri.ptr[i] == '%' && i + 2 < uri.len ? hex_digit(uri.ptr[i + 1]) : -1;
+        int low = high >= 0 ? hex_digit(uri.ptr[i + 2]) : -1;
+        char c = uri.ptr[i];
+        if (low >= 0) c = (char)(high << 4 | low), i += 2;
+        if (c) out[n++] = c;
+    }
+    out[n] = 0;
+    return out;
+}
 
 lsp_document *lsp_document_by_uri(lsp_server *s, view uri)
 {

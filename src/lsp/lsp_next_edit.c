@@ -7,7 +7,10 @@
 #include "lsp/edit_rules.h"
 #include "lsp/lsp_parts.h"
 
-enum { SETTLED_MS = 500 };
+enum {
+    SETTLED_MS = 500,
+    NEAR_LINES = 20, /* that a screen shows */
+};
 
 /* What may be done, in the text as it is. */
 typedef struct {
@@ -259,6 +262,41 @@ void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t n
     lsp_answer(s, id, json_pack("{s:o}", "edits", list));
 }
 
+static bool is_far(const lsp_document *d, size_t at, const next_place *p)
+{
+    const uint32_t here = lsp_text_line_at(&d->text, at);
+    const uint32_t there = lsp_text_line_at(&d->text, p->from);
+    return (here > there ? here - there : there - here) > NEAR_LINES;
+}
+
+static void add_go(const lsp_server *s, const lsp_document *d, size_t at, const next_place *p,
+                   json_t *list)
+{
+    char title[64];
+    snprintf(title, sizeof title, "Go to the next of these places: line %u",
+             lsp_text_line_at(&d->text, p->from) + 1);
+    json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s, s:s, s:[{s:s, s:o}]}}", "title",
+                                          title, "kind", "refactor.rewrite", "command", "title",
+                                          title, "command", "cerium.server.next", "arguments",
+                                          "uri", d->uri, "range", lsp_json_range(s, d, at, at)));
+}
+
+void lsp_next_edit_go(lsp_server *s, json_t *id, lsp_document *d, size_t at, uint64_t now)
+{
+    static other_places e;
+    json_t *range = NULL;
+    if (find(s, d, at, true, now, &e)) {
+        const next_place *p = nearest(&e, at);
+        range = lsp_json_range(s, d, p->from, p->to);
+        if (range && s->can.shows)
+            (void)lsp_request(s, "window/showDocument",
+                              json_pack("{s:s, s:b, s:O}", "uri", d->uri, "takeFocus", 1,
+                                        "selection", range));
+    }
+    close_edits(&e);
+    lsp_answer(s, id, range ? range : json_null());
+}
+
 void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t now, json_t *list)
 {
     static other_places e;
@@ -279,6 +317,8 @@ void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t n
         json_array_append_new(list, json_pack("{s:s%, s:s, s:o}", "title", title, strlen(title),
                                               "kind", "refactor.rewrite", "edit",
                                               lsp_workspace_edit(s, d, edits)));
+        const next_place *p = nearest(&e, at);
+        if (s->can.shows && is_far(d, at, p)) add_go(s, d, at, p, list);
     }
     close_edits(&e);
 }

@@ -9,6 +9,7 @@
 #include "lsp/ghost_item.h"
 #include "lsp/lsp_server.h"
 #include "protocol/infill_stop.h"
+#include "snippets/snippet_index.h"
 
 enum {
     LSP_PARSE_ERROR = -32700, LSP_INVALID_REQUEST = -32600, LSP_METHOD_NOT_FOUND = -32601,
@@ -18,9 +19,12 @@ enum {
 
 #define LSP_MS UINT64_C(1000000)
 
+enum { LSP_ROOTS_MAX = 16 };
+
 /* What the user may set: docs/editors.md. */
 typedef struct {
-    bool enable, next_edit, status;
+    bool enable, next_edit, feedback, status;
+    enum { LSP_AUTO = 0, LSP_ON = 1, LSP_OFF = 2 } retrieval; /* AUTO: as the model says */
     json_t *languages; /* {id: bool}, or NULL */
     json_t *exclude;   /* globs, or NULL */
     uint32_t lines_max, delay_ms;
@@ -61,6 +65,14 @@ typedef struct lsp_document {
     uint64_t hot_until_ns, warm_at_ns;
     size_t caret;     /* where it was last, as far as known */
 
+    struct {
+        uint32_t id;         /* of the proposal that an editor shows; 0: none */
+        size_t from, to;     /* bytes of it that were shown */
+        size_t typed, taken; /* bytes of it in the text; of these, those that came at once */
+        uint64_t at_ns;
+        double probability;
+    } seen;
+
     uint64_t changed_ns;
     uint32_t typed_line;   /* is unfinished until then: */
     uint64_t typed_until_ns;
@@ -70,6 +82,11 @@ typedef struct lsp_document {
     uint64_t judge_at_ns;
     json_t *pull;          /* id of a textDocument/diagnostic that waits */
     char *previous;        /* and its previousResultId */
+
+    int64_t kept_version;  /* of the text that snippets are taken of; INT64_MIN: none */
+    snippets found;        /* lines of other files, before the prompts of this one */
+    uint32_t found_line;   /* of the place that they were found for */
+    bool was_found, found_is_old;
 
     edit_history history;
     bytes original;        /* the text as it was opened; empty where it is too large */
@@ -91,6 +108,7 @@ struct lsp_server {
     lsp_encoding encoding;
     struct {
         bool pulls, refreshes, applies, changes, progress, configuration, registers, versions;
+        bool shows; /* a place of a document, when it is told to */
     } can;
     lsp_settings settings;
     lsp_model model;
@@ -102,6 +120,9 @@ struct lsp_server {
     uint64_t snoozed_until_ns;
     uint64_t configuration_id; /* of our own request; 0: none */
     lsp_counts counts;
+    snippet_index files;
+    char *roots[LSP_ROOTS_MAX]; /* [n_roots] owned: of the workspace, without '/' at their ends */
+    uint32_t n_roots;
     tree_memory parser; /* for names and their scopes */
     bool has_parser;
     struct {
@@ -138,6 +159,8 @@ bool lsp_read_range(const lsp_server *s, const lsp_document *d, const json_t *ra
 view lsp_read_string(const json_t *object, const char *key);
 /* A text that was cut: what of a character is left at its end goes, too. */
 void lsp_whole_characters(char *text);
+/* "file:///a%20b" is /a b; of others what comes after the scheme.  Returns owned, or NULL. */
+char *lsp_path_of(view uri, bool *is_file);
 /* Of params.textDocument.uri, or by others of their names; NULL: it is not open. */
 lsp_document *lsp_document_of(lsp_server *s, const json_t *params);
 lsp_document *lsp_document_by_key(lsp_server *s, uint64_t key);
@@ -148,6 +171,21 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now);
 void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now);
 void lsp_did_close(lsp_server *s, const json_t *params);
 void lsp_documents_close(lsp_server *s);
+
+/* ---- lsp_snippets.c: lines of other files ---- */
+void lsp_snippets_add_root(lsp_server *s, view uri);
+void lsp_snippets_folders(lsp_server *s, const json_t *params);
+/* What has changed in the folders is to be known. */
+void lsp_snippets_read(lsp_server *s);
+void lsp_snippets_close(lsp_server *s);
+/* The document is closed: its text is known on. */
+void lsp_snippets_leave(lsp_server *s, lsp_document *d);
+/* It is changed again, so long after the last change. */
+void lsp_snippets_paused(lsp_document *d, uint64_t since_ns);
+/* Of a prompt, for lines of other files; 0: none. */
+size_t lsp_snippets_bytes(const lsp_server *s);
+/* d->found for a place that a model sees so much around of. */
+void lsp_snippets_choose(lsp_server *s, lsp_document *d, size_t at, view before, view after);
 
 /* ---- lsp_completion.c ---- */
 void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
@@ -162,6 +200,14 @@ void lsp_completion_drop(lsp_server *s, lsp_document *d);
 bool lsp_completion_cancel(lsp_server *s, const json_t *id);
 uint64_t lsp_completion_due(const lsp_document *d);
 void lsp_completion_tick(lsp_server *s, lsp_document *d, uint64_t now);
+
+/* ---- lsp_feedback.c: what became of what was shown ---- */
+/* Bytes [from, to) of a proposal answer the document's question. */
+void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, size_t to,
+                        uint64_t now);
+void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now);
+/* What is shown unasked has at least. */
+double lsp_feedback_confidence(const lsp_server *s, const lsp_document *d);
 
 /* ---- lsp_diagnostics.c ---- */
 void lsp_diagnostics_changed(lsp_server *s, lsp_document *d, uint64_t now);
@@ -198,11 +244,14 @@ json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, si
                            json_t *text, size_t n);
 void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
 void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t now, json_t *list);
+/* The editor goes to the next place; the answer is its range, or null. */
+void lsp_next_edit_go(lsp_server *s, json_t *id, lsp_document *d, size_t at, uint64_t now);
 
 /* ---- lsp_settings.c ---- */
 void lsp_settings_begin(lsp_settings *set);
 void lsp_settings_read(lsp_server *s, const json_t *from);
 void lsp_settings_close(lsp_settings *set);
+bool lsp_settings_exclude(const lsp_settings *set, const char *path);
 bool lsp_settings_allow(const lsp_settings *set, const lsp_document *d);
 
 #endif

@@ -19,6 +19,7 @@ void lsp_server_close(lsp_server **server)
     if (!server || !*server) return;
     lsp_server *s = *server;
     lsp_documents_close(s);
+    lsp_snippets_close(s);
     lsp_settings_close(&s->settings);
     json_decref(s->edit.id);
     bytes_free(&s->edit.before);
@@ -58,6 +59,7 @@ static void read_capabilities(lsp_server *s, const json_t *c)
     s->can.applies = has(c, "workspace.applyEdit");
     s->can.changes = has(c, "workspace.workspaceEdit.documentChanges");
     s->can.progress = has(c, "window.workDoneProgress");
+    s->can.shows = has(c, "window.showDocument.support");
     s->can.configuration = has(c, "workspace.configuration");
     s->can.registers = has(c, "workspace.didChangeConfiguration.dynamicRegistration");
 }
@@ -65,13 +67,13 @@ static void read_capabilities(lsp_server *s, const json_t *c)
 static json_t *capabilities_of(const lsp_server *s)
 {
     json_t *c = json_pack(
-        "{s:s, s:{s:b, s:i, s:{s:b}}, s:b, s:{s:[s, s], s:b}, s:{s:[s, s, s]},"
+        "{s:s, s:{s:b, s:i, s:{s:b}}, s:b, s:{s:[s, s], s:b}, s:{s:[s, s, s, s]},"
         " s:{s:{s:b, s:b}}}",
         "positionEncoding", s->encoding == LSP_UTF8 ? "utf-8" : "utf-16", "textDocumentSync",
         "openClose", 1, "change", 2, "save", "includeText", 0, "inlineCompletionProvider", 1,
         "codeActionProvider", "codeActionKinds", "quickfix", "refactor.rewrite", "resolveProvider",
         0, "executeCommandProvider", "commands", "cerium.server.accepted", "cerium.server.edit",
-        "cerium.server.snooze", "workspace", "workspaceFolders", "supported",
+        "cerium.server.next", "cerium.server.snooze", "workspace", "workspaceFolders", "supported",
         1, "changeNotifications", 1);
     if (!c) return NULL;
     if (s->can.pulls)
@@ -79,6 +81,15 @@ static json_t *capabilities_of(const lsp_server *s)
                             json_pack("{s:s, s:b, s:b}", "identifier", "cerium",
                                       "interFileDependencies", 0, "workspaceDiagnostics", 0));
     return c;
+}
+
+/* Older clients have one root, or none. */
+static void read_roots(lsp_server *s, const json_t *params)
+{
+    const json_t *folders = json_object_get(params, "workspaceFolders"), *one;
+    size_t i;
+    json_array_foreach(folders, i, one) lsp_snippets_add_root(s, lsp_read_string(one, "uri"));
+    if (!s->n_roots) lsp_snippets_add_root(s, lsp_read_string(params, "rootUri"));
 }
 
 static void initialize(lsp_server *s, json_t *id, const json_t *params)
@@ -91,6 +102,7 @@ static void initialize(lsp_server *s, json_t *id, const json_t *params)
     if (json_is_integer(process)) s->parent = json_integer_value(process);
     read_capabilities(s, json_object_get(params, "capabilities"));
     lsp_settings_read(s, json_object_get(params, "initializationOptions"));
+    read_roots(s, params);
     s->is_initialized = true;
     lsp_answer(s, id, json_pack("{s:o, s:{s:s, s:s}}", "capabilities", capabilities_of(s),
                                 "serverInfo", "name", "cerium", "version", cerium_version()));
@@ -121,15 +133,16 @@ static json_t *status_of(const lsp_server *s)
     size_t findings = 0;
     for (uint32_t i = 0; i < s->n_documents; i++)
         findings += s->documents[i]->findings.len / sizeof(lsp_judged);
-    return json_pack("{s:b, s:s, s:s, s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}",
-                     "busy", s->model.state == LSP_MODEL_LOADING, "message", s->model_why, "kind",
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "requests", (json_int_t)c->requests,
+        "answers", (json_int_t)c->answers, "shown", (json_int_t)c->shown, "superseded",
+        (json_int_t)c->superseded, "canceled", (json_int_t)c->canceled, "accepted",
+        (json_int_t)c->accepted, "accepted_characters", (json_int_t)c->accepted_characters,
+        "generated", (json_int_t)c->generated, "next_edits", (json_int_t)c->next_edits);
+    return json_pack("{s:b, s:s, s:s, s:s, s:I, s:I, s:o}", "busy",
+                     s->model.state == LSP_MODEL_LOADING, "message", s->model_why, "kind",
                      kinds[s->model.state], "model", s->model_name, "findings",
-                     (json_int_t)findings, "counts", "requests", (json_int_t)c->requests,
-                     "answers", (json_int_t)c->answers, "shown", (json_int_t)c->shown,
-                     "superseded", (json_int_t)c->superseded, "canceled", (json_int_t)c->canceled,
-                     "accepted", (json_int_t)c->accepted, "accepted_characters",
-                     (json_int_t)c->accepted_characters, "generated", (json_int_t)c->generated,
-                     "next_edits", (json_int_t)c->next_edits);
+                     (json_int_t)findings, "files", (json_int_t)s->files.n, "counts", counts);
 }
 
 static void tell_model(lsp_server *s)
@@ -152,6 +165,7 @@ void lsp_server_model(lsp_server *s, const lsp_model *m)
     snprintf(s->model_why, sizeof s->model_why, "%s", m->why ? m->why : "");
     s->model.model = s->model_name;
     s->model.why = s->model_why;
+    lsp_snippets_read(s);
     tell_model(s);
 }
 
@@ -164,6 +178,7 @@ static void take_response(lsp_server *s, const json_t *message)
     if (n && n == s->configuration_id) {
         s->configuration_id = 0;
         lsp_settings_read(s, json_array_get(json_object_get(message, "result"), 0));
+        lsp_snippets_read(s);
     } else if (n && n == s->edit.apply_id) {
         s->edit.apply_id = 0;
         lsp_edit_applied(s, message);
@@ -185,9 +200,13 @@ static void take_notification(lsp_server *s, view method, const json_t *params, 
     else if (view_equal(method, VIEW("$/cancelRequest"))) cancel(s, params);
     else if (view_equal(method, VIEW("textDocument/didOpen"))) lsp_did_open(s, params, now);
     else if (view_equal(method, VIEW("textDocument/didClose"))) lsp_did_close(s, params);
+    else if (view_equal(method, VIEW("textDocument/didSave"))) lsp_snippets_read(s);
+    else if (view_equal(method, VIEW("workspace/didChangeWorkspaceFolders")))
+        lsp_snippets_folders(s, params);
     else if (view_equal(method, VIEW("initialized"))) {
         initialized(s);
         s->is_greeted = true;
+        lsp_snippets_read(s);
         if (s->model.state != LSP_MODEL_LOADING) tell_model(s);
     } else if (view_equal(method, VIEW("workspace/didChangeConfiguration"))) {
         lsp_settings_read(s, json_object_get(params, "settings"));

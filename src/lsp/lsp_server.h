@@ -12,6 +12,7 @@
 #include "guard/guard.h"
 #include "lsp/document_text.h"
 #include "protocol/next_edit.h"
+#include "snippets/snippet_index.h"
 
 enum {
     LSP_DOCUMENTS_MAX = 1024,  /* open at once */
@@ -30,6 +31,8 @@ typedef struct {
     guard_language language;
     double confidence;  /* that what is said has at least; below 0: as the model says */
     bool warm_up;       /* the prompt is computed, nothing is said */
+    const cerium_context_file *files; /* [n_files] lines of other files, for the model */
+    uint32_t n_files;
 } lsp_order;
 
 typedef enum {
@@ -46,6 +49,21 @@ typedef struct {
     char line[LSP_REPAIR_BYTES];     /* [n_line] its line as it should be; none where n_line is 0 */
     size_t n_line;
 } lsp_judged;
+
+typedef enum {
+    LSP_OUTCOME_TAKEN = 0,   /* or some of it */
+    LSP_OUTCOME_TYPED = 1,   /* key by key: it was right */
+    LSP_OUTCOME_REFUSED = 2, /* something else was written */
+} lsp_outcome_kind;
+
+/* What became of a completion that was shown unasked. */
+typedef struct {
+    lsp_outcome_kind kind;
+    const char *model, *language; /* the editor's name of the language */
+    double probability;           /* that the model gave it when it was shown */
+    double standard;              /* the least that the model's file says, 0: nothing */
+    uint32_t n_shown, n_taken;    /* characters */
+} lsp_outcome;
 
 /* An edit by instruction. */
 typedef struct {
@@ -75,6 +93,13 @@ typedef struct {
     void (*cancel_edit)(void *user);
     /* Ends in lsp_server_predicted().  False: there is no model for it. */
     bool (*predict)(void *user, const lsp_predict_order *order);
+    /* Each file of code below it ends in lsp_server_file(), and again when it has changed.  NULL:
+     * there are no files. */
+    void (*read_folder)(void *user, const char *path);
+    /* NULL: nobody keeps count, and the model's own confidence decides. */
+    void (*outcome)(void *user, const lsp_outcome *o);
+    /* What is shown unasked in that language has at least; standard: the model's own. */
+    double (*confidence)(void *user, const char *model, const char *language, double standard);
 } lsp_host;
 
 CERIUM_CHECKED int lsp_server_open(lsp_server **out, const lsp_host *host);
@@ -103,9 +128,13 @@ typedef struct {
     const char *model, *why;
     double confidence;     /* what is shown unasked has at least */
     size_t before_bytes, after_bytes; /* of a prompt, about */
+    size_t snippet_bytes;  /* of them for lines of other files; 0: none */
+    bool snippets_pay;     /* it was measured that it gains by them */
 } lsp_model;
 
 void lsp_server_model(lsp_server *s, const lsp_model *m);
+/* Takes a file of the workspace, by its whole path. */
+void lsp_server_file(lsp_server *s, snippet_file *file);
 /* More text of an order; logprob: of the token that brought it. */
 void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view text, double logprob,
                      uint64_t now);

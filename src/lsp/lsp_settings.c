@@ -6,7 +6,7 @@
 void lsp_settings_begin(lsp_settings *set)
 {
     *set = (lsp_settings){.enable = true, .next_edit = true, .lines_max = 12, .confidence = -1,
-                          .watchdog = true};
+                          .watchdog = true, .feedback = true};
 }
 
 static void read_bool(const json_t *from, const char *key, bool *out)
@@ -35,8 +35,12 @@ void lsp_settings_read(lsp_server *s, const json_t *from)
     if (!json_is_object(from)) return;
     json_t *languages = json_object_get(from, "languages");
     json_t *exclude = json_object_get(from, "exclude"), *least;
+    const json_t *retrieval = json_object_get(from, "retrieval");
     read_bool(from, "enable", &set->enable);
     read_bool(from, "nextEdit", &set->next_edit);
+    if (json_is_boolean(retrieval))
+        set->retrieval = json_is_true(retrieval) ? LSP_ON : LSP_OFF;
+    read_bool(from, "feedback", &set->feedback);
     read_bool(from, "status", &set->status);
     read_bool(from, "watchdog", &set->watchdog);
     read_number(from, "maxLines", 1000, &set->lines_max);
@@ -56,16 +60,21 @@ void lsp_settings_close(lsp_settings *set)
     set->languages = set->exclude = NULL;
 }
 
-bool lsp_settings_allow(const lsp_settings *set, const lsp_document *d)
+bool lsp_settings_exclude(const lsp_settings *set, const char *path)
 {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t i;
-    const json_t *glob, *of = json_object_get(set->languages, d->language_id);
-    if (!set->enable || (of && !json_is_true(of))) return false;
+    const json_t *glob;
     json_array_foreach(set->exclude, i, glob)
     {
-        const char *slash = strrchr(d->path, '/'), *name = slash ? slash + 1 : d->path;
         const char *words = json_string_value(glob);
-        if (words && (!fnmatch(words, d->path, 0) || !fnmatch(words, name, 0))) return false;
+        if (words && (!fnmatch(words, path, 0) || !fnmatch(words, name, 0))) return true;
     }
-    return true;
+    return false;
+}
+
+bool lsp_settings_allow(const lsp_settings *set, const lsp_document *d)
+{
+    const json_t *of = json_object_get(set->languages, d->language_id);
+    return set->enable && (!of || json_is_true(of)) && !lsp_settings_exclude(set, d->path);
 }

@@ -42,7 +42,7 @@ lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t 
 
 static bool is_closer(char c) { return memchr(")]}>\"'`", c, 7) != NULL; }
 
-static bool fits(const lsp_proposal *p, const lsp_text *t, size_t at, lsp_fit *fit)
+bool lsp_proposal_fits(const lsp_proposal *p, const lsp_text *t, size_t at, lsp_fit *fit)
 {
     const size_t len = t->text.len;
     if (at < p->at || at > len || at - p->at > p->text.len || p->at < p->n_before) return false;
@@ -63,7 +63,7 @@ static bool fits(const lsp_proposal *p, const lsp_text *t, size_t at, lsp_fit *f
 lsp_proposal *lsp_proposals_find(lsp_proposals *all, const lsp_text *t, size_t at, lsp_fit *fit)
 {
     for (uint32_t i = 0; i < all->n; i++)
-        if (fits(&all->list[i], t, at, fit)) return &all->list[i];
+        if (lsp_proposal_fits(&all->list[i], t, at, fit)) return &all->list[i];
     return NULL;
 }
 

@@ -52,6 +52,8 @@ lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t 
                                   view seed);
 /* The newest that fits; NULL: none. */
 lsp_proposal *lsp_proposals_find(lsp_proposals *all, const lsp_text *t, size_t at, lsp_fit *fit);
+/* Does this one fit, newer ones or not? */
+bool lsp_proposal_fits(const lsp_proposal *p, const lsp_text *t, size_t at, lsp_fit *fit);
 lsp_proposal *lsp_proposals_by_id(lsp_proposals *all, uint32_t id);
 /* The document changed: bytes [from, to) became n. */
 void lsp_proposals_move(lsp_proposals *all, size_t from, size_t to, size_t n);

@@ -16,6 +16,8 @@ typedef struct {
     double precision;
     eval_set set;
     eval_run results[2]; /* of the model, and of that which it is compared with */
+    bool compares;
+    bool *names_others;  /* [tasks] where snippets are measured: see eval_names_others() */
     double *num, *den;   /* [documents] */
     eval_answer *sorted; /* [tasks] */
 } evaluation;
@@ -25,6 +27,17 @@ static bool take_precision(void *program, const char *value)
     evaluation *e = program;
     return (option_f64(value, 0, 1, &e->precision) && e->precision > 0) ||
            option_wants("a number above 0, up to 1");
+}
+
+static bool take_snippets(void *program, const char *value)
+{
+    static const char *const names[RETRIEVE_KINDS] = {"found", "alike", "random", "oracle"};
+    for (int i = 0; i < RETRIEVE_KINDS; i++)
+        if (!strcmp(value, names[i])) {
+            ((evaluation *)program)->run.retrieval = (eval_retrieval)i;
+            return true;
+        }
+    return option_wants("found, alike, random or oracle");
 }
 
 /* clang-format off */
@@ -48,6 +61,13 @@ static const option_spec own[] = {
      "put up to SIZE bytes of another file of the package or folder in front, like a file that is "
      "open in an editor (default 0)",
      TAKES_BYTES(evaluation, run.neighbour_bytes)},
+    {"retrieve", "SIZE",
+     "put up to SIZE bytes of snippets of the package's other files before holes, as `cerium lsp` "
+     "finds them, and print the difference to none",
+     TAKES_BYTES(evaluation, run.retrieve_bytes)},
+    {"snippets", "WHICH",
+     "of --retrieve: found, alike (no definitions), random, or oracle (found by the missing text) "
+     "(default: found)", TAKES_CALL(take_snippets)},
     {"window", "N", "tokens that the model sees (default 1024, at most the context)",
      TAKES_U32(evaluation, run.window, 2 * LINE_TOKENS, 1 << 24)},
     {"precision", "X", "share of shown lines that must be right, for the threshold of confidence "
@@ -88,12 +108,22 @@ static const eval_document *document_of(const evaluation *e, size_t task)
     return &e->set.documents[e->set.tasks[task].document];
 }
 
-/* language: n_languages for all of them.  With a second run, the first less the second. */
+/* Behind the numbers of languages: all of them, and holes by what snippets can do for them. */
+enum { ALL = 0, OTHERS_NAMES = 1, OWN_NAMES = 2, PARTS = 3 };
+
+static bool is_of(const evaluation *e, uint32_t language, size_t task)
+{
+    if (language < e->set.n_languages) return document_of(e, task)->language == language;
+    const uint32_t part = language - e->set.n_languages;
+    return part == ALL || e->names_others[task] == (part == OTHERS_NAMES);
+}
+
+/* language: or n_languages + ALL, ...  With a second run, the first less the second. */
 static eval_figure figure(evaluation *e, measure m, eval_form form, uint32_t language,
                           const eval_run *a, const eval_run *b)
 {
     const eval_set *set = &e->set;
-    const bool all = language == set->n_languages;
+    const bool all = language == set->n_languages + ALL;
     for (size_t i = 0; i < set->n; i++) {
         bool counts = m == BITS && (all || set->documents[i].language == language);
         e->num[i] = counts ? a->bits[i] - (b ? b->bits[i] : 0) : 0;
@@ -101,7 +131,7 @@ static eval_figure figure(evaluation *e, measure m, eval_form form, uint32_t lan
     }
     for (size_t i = 0; m != BITS && i < set->n_tasks; i++) {
         const eval_result *x = &a->results[form][i], *y = b ? &b->results[form][i] : NULL;
-        if (!all && document_of(e, i)->language != language) continue;
+        if (!is_of(e, language, i)) continue;
         double value = m == EXACT ? (double)x->right : (double)x->similarity;
         if (y) value -= m == EXACT ? (double)y->right : (double)y->similarity;
         e->num[set->tasks[i].document] += value;
@@ -143,11 +173,10 @@ static json_t *confidence_json(evaluation *e, eval_form form)
 
 static json_t *language_json(evaluation *e, uint32_t language)
 {
-    const eval_run *a = &e->results[0], *b = e->against ? &e->results[1] : NULL;
+    const eval_run *a = &e->results[0], *b = e->compares ? &e->results[1] : NULL;
     json_t *out = json_object(), *difference = json_object();
     size_t n = 0;
-    for (size_t i = 0; i < e->set.n_tasks; i++)
-        n += language == e->set.n_languages || document_of(e, i)->language == language;
+    for (size_t i = 0; i < e->set.n_tasks; i++) n += is_of(e, language, i);
     json_object_set_new(out, "lines", json_integer((json_int_t)n));
     if (e->set.has_documents) {
         json_object_set_new(out, "bits_per_byte",
@@ -186,12 +215,20 @@ static double agreement(const evaluation *e)
     return n ? (double)same / (double)n : 0;
 }
 
+static double mean_prompt(const evaluation *e, int run)
+{
+    return e->set.n_tasks ? (double)e->results[run].n_prompt_tokens / (double)e->set.n_tasks : 0;
+}
+
 static json_t *report_json(evaluation *e)
 {
     json_t *languages = json_object(), *confidence = json_object();
     for (uint32_t i = 0; i < e->set.n_languages; i++)
         json_object_set_new(languages, e->set.languages[i], language_json(e, i));
-    json_object_set_new(languages, "all", language_json(e, e->set.n_languages));
+    json_object_set_new(languages, "all", language_json(e, e->set.n_languages + ALL));
+    for (uint32_t part = OTHERS_NAMES; part < PARTS && e->names_others; part++)
+        json_object_set_new(languages, part == OTHERS_NAMES ? "names others" : "names own",
+                            language_json(e, e->set.n_languages + part));
     for (eval_form f = EVAL_PREFIX; f < EVAL_FORMS; f++)
         if (e->results[0].results[f])
             json_object_set_new(confidence, form_names[f], confidence_json(e, f));
@@ -203,6 +240,10 @@ static json_t *report_json(evaluation *e)
         json_object_set_new(out, "against", json_name(e->against));
         json_object_set_new(out, "agreement", json_real(agreement(e)));
     }
+    if (e->run.retrieve_bytes)
+        json_object_set_new(out, "prompt_tokens",
+                            json_pack("{s:f, s:f}", "with", mean_prompt(e, 0), "without",
+                                      mean_prompt(e, 1)));
     return out;
 }
 
@@ -216,12 +257,13 @@ static eval_figure figure_at(const json_t *object, const char *form, const char 
                          json_number_value(json_object_get(f, "high"))};
 }
 
-static void print_row(const char *name, const json_t *language, bool has_bits, bool has_infill)
+static void print_row(const evaluation *e, const char *name, const json_t *language, size_t lines)
 {
-    printf("%-12s %5d", name, (int)json_integer_value(json_object_get(language, "lines")));
+    printf("%-12s %5zu", name, lines);
     eval_figure f = figure_at(language, NULL, "bits_per_byte");
-    if (has_bits) printf("  %6.3f [%6.3f, %6.3f]", f.value, f.low, f.high);
-    for (int i = 0; i <= (int)has_infill; i++) {
+    if (e->set.has_documents) printf("  %6.3f [%6.3f, %6.3f]", f.value, f.low, f.high);
+    for (int i = 0; i < EVAL_FORMS; i++) {
+        if (!e->results[0].results[i]) continue;
         f = figure_at(language, form_names[i], "exact");
         printf("  %5.1f %% [%5.1f, %5.1f]", 100 * f.value, 100 * f.low, 100 * f.high);
         f = figure_at(language, form_names[i], "similar");
@@ -230,17 +272,22 @@ static void print_row(const char *name, const json_t *language, bool has_bits, b
     printf("\n");
 }
 
+static size_t lines_of(const json_t *language)
+{
+    return (size_t)json_integer_value(json_object_get(language, "lines"));
+}
+
 static void print_text(const evaluation *e, json_t *report)
 {
-    const bool infill = e->results[0].results[EVAL_MIDDLE], bits = e->set.has_documents;
     const char *name;
     json_t *part;
     printf("%-12s %5s", "", "lines");
-    if (bits) printf("  %-23s", "bits a byte");
-    for (int i = 0; i <= (int)infill; i++) printf("  %-22s  %-5s", form_names[i], "alike");
+    if (e->set.has_documents) printf("  %-23s", "bits a byte");
+    for (int i = 0; i < EVAL_FORMS; i++)
+        if (e->results[0].results[i]) printf("  %-22s  %-5s", form_names[i], "alike");
     printf("\n");
     json_object_foreach(json_object_get(report, "languages"), name, part)
-        print_row(name, part, bits, infill);
+        print_row(e, name, part, lines_of(part));
     json_object_foreach(json_object_get(report, "confidence"), name, part) {
         const json_t *cut = json_object_get(part, "cut");
         printf("%s: lines of a probability of %.4g and more are right in %.1f %%, and are %.1f %% "
@@ -249,11 +296,15 @@ static void print_text(const evaluation *e, json_t *report)
                100 * json_number_value(json_object_get(cut, "precision")),
                100 * json_number_value(json_object_get(cut, "coverage")));
     }
-    if (!e->against) return;
-    printf("less %s; likeliest tokens the same: %.1f %%\n", e->against,
-           100 * json_number_value(json_object_get(report, "agreement")));
+    if (!e->compares) return;
+    if (e->against)
+        printf("less %s; likeliest tokens the same: %.1f %%\n", e->against,
+               100 * json_number_value(json_object_get(report, "agreement")));
+    else
+        printf("less without snippets; tokens of a prompt: %.0f and %.0f\n", mean_prompt(e, 0),
+               mean_prompt(e, 1));
     json_object_foreach(json_object_get(report, "languages"), name, part)
-        print_row(name, json_object_get(part, "difference"), bits, infill);
+        print_row(e, name, json_object_get(part, "difference"), lines_of(part));
 }
 
 /* What is no UTF-8 was cut within a character, or written by a model that knows none: its ASCII. */
@@ -295,13 +346,15 @@ static int write_answers(const evaluation *e, cerium_error *err)
 
 /* ---- running ---- */
 
-static int run_model(evaluation *e, const char *model, eval_run *out, cerium_error *err)
+static int run_model(evaluation *e, const char *model, bool retrieves, eval_run *out,
+                     cerium_error *err)
 {
     cerium_engine *engine = NULL;
     cerium_session *session = NULL;
     const cerium_session_config config = eval_session_config();
     options o = e->o;
     eval_options run = e->run;
+    if (!retrieves) run.retrieve_bytes = 0;
     cerium_engine_info info;
     o.model = model;
     RETURN_IF(options_engine(&o, &engine, 1, err));
@@ -318,6 +371,18 @@ static int run_model(evaluation *e, const char *model, eval_run *out, cerium_err
     return status;
 }
 
+/* Snippets stand before holes alone: nothing else is measured then. */
+static int sort_holes(evaluation *e, cerium_error *err)
+{
+    e->run.only_holes = true;
+    e->set.has_documents = false;
+    e->names_others = memory_zalloc(e->set.n_tasks + 1, sizeof *e->names_others);
+    if (!e->names_others) return error_set(err, CERIUM_ERR_MEMORY, "no memory for figures");
+    for (size_t i = 0; i < e->set.n_tasks; i++)
+        e->names_others[i] = eval_names_others(&e->set, &e->set.tasks[i]);
+    return CERIUM_OK;
+}
+
 static int run(evaluation *e, cerium_error *err)
 {
     RETURN_IF(eval_set_open(&e->set, e->set_path, err));
@@ -327,8 +392,12 @@ static int run(evaluation *e, cerium_error *err)
     e->sorted = memory_zalloc(e->set.n_tasks + 1, sizeof *e->sorted);
     if (!e->num || !e->den || !e->sorted)
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for figures");
-    RETURN_IF(run_model(e, options_model(&e->o), &e->results[0], err));
-    if (e->against) RETURN_IF(run_model(e, e->against, &e->results[1], err));
+    e->compares = e->against || e->run.retrieve_bytes;
+    if (e->run.retrieve_bytes) RETURN_IF(sort_holes(e, err));
+    RETURN_IF(run_model(e, options_model(&e->o), true, &e->results[0], err));
+    if (e->compares)
+        RETURN_IF(run_model(e, e->against ? e->against : options_model(&e->o),
+                            e->against != NULL, &e->results[1], err));
     if (e->answers) RETURN_IF(write_answers(e, err));
     json_t *report = report_json(e);
     if (!report) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the report");
@@ -349,6 +418,7 @@ int program_eval(int argc, char **argv)
     int status = run(&e, &err);
     eval_run_close(&e.results[0]);
     eval_run_close(&e.results[1]);
+    memory_free(e.names_others);
     memory_free(e.num);
     memory_free(e.den);
     memory_free(e.sorted);

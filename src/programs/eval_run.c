@@ -13,6 +13,7 @@ typedef struct {
     const eval_options *o;
     const cerium_engine *engine;
     cerium_session *session;
+    eval_retriever *retriever; /* NULL: no snippets */
     float *logprobs; /* [window] */
     float pointer;
     cerium_error *err;
@@ -106,10 +107,30 @@ static cerium_context_file neighbour(const runner *r, size_t document, size_t ma
     return (cerium_context_file){d->path, d->text, d->len < max ? d->len : max};
 }
 
+/* Snippets for a hole, by what of its file the model may see. */
+static int find_snippets(runner *r, const eval_task *t, size_t size, snippets *out)
+{
+    const eval_document *d = &r->set->documents[t->document];
+    if (!r->retriever) return CERIUM_OK;
+    return eval_retrieve(r->retriever, t, before(d, t->begin, size * 3 / 4),
+                         after(d, t->end, size / 4), r->o->retrieval,
+                         (size_t)r->o->retrieve_bytes, r->o->seed, out);
+}
+
+/* As many of them as take no more than half of the bytes; those that go are the worst. */
+static void add_snippets(cerium_infill *in, const snippets *found, size_t size)
+{
+    uint32_t first = found->n;
+    for (size_t n = 0; first > 0 && (n += found->files[first - 1].text_len) <= size / 2;) first--;
+    if (first == found->n) return;
+    in->files = found->files + first;
+    in->n_files = found->n - first;
+}
+
 /* Owned tokens that ask for the task, at most max; less of the text until they fit.  What is
  * before may end within a token: *heal_prefix, as in `cerium run` and `complete`. */
-static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max, int32_t **tokens,
-                       size_t *n, view *heal_prefix)
+static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max,
+                       const snippets *found, int32_t **tokens, size_t *n, view *heal_prefix)
 {
     const eval_document *d = &r->set->documents[t->document];
     for (size_t size = max * BYTES_PER_TOKEN;; size = size * 3 / 4) {
@@ -125,8 +146,9 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
         const cerium_context_file file = neighbour(r, t->document, size / 2);
         cerium_infill in = {.prefix = prefix.ptr, .prefix_len = prefix.len, .suffix = suffix.ptr,
                             .suffix_len = suffix.len, .path = base_name(d->path),
-                            .repo = file.text_len ? base_name(d->package) : NULL, .files = &file,
-                            .n_files = file.text_len > 0};
+                            .repo = file.text_len || found->n ? base_name(d->package) : NULL,
+                            .files = &file, .n_files = file.text_len > 0};
+        add_snippets(&in, found, size);
         if (form == EVAL_PREFIX) {
             RETURN_IF(encode(r->engine, prefix, CERIUM_TOKENIZE_BEGIN, tokens, n, r->err));
             if (*n >= 1 && *n <= max) return CERIUM_OK;
@@ -180,8 +202,16 @@ static int run_task(runner *r, size_t number, eval_form form)
     int32_t *tokens = NULL;
     size_t n = 0;
     view heal_prefix = {NULL, 0};
-    RETURN_IF(make_prompt(r, t, form, r->o->window - r->o->line_tokens, &tokens, &n, &heal_prefix));
-    int status = write_line(r, tokens, n, heal_prefix, out);
+    snippets found = {.n = 0};
+    const size_t max = r->o->window - r->o->line_tokens;
+    int status = form == EVAL_MIDDLE ? find_snippets(r, t, max * BYTES_PER_TOKEN, &found)
+                                     : CERIUM_OK;
+    if (status) error_set(r->err, status, "%s: no memory for snippets", d->path);
+    if (!status) status = make_prompt(r, t, form, max, &found, &tokens, &n, &heal_prefix);
+    snippets_close(&found);
+    RETURN_IF(status);
+    if (form == EVAL_MIDDLE) r->run->n_prompt_tokens += n;
+    status = write_line(r, tokens, n, heal_prefix, out);
     memory_free(tokens);
     view want = eval_stripped((view){d->text + t->begin, t->end - t->begin});
     view got = eval_stripped((view){out->text, out->len});
@@ -196,6 +226,7 @@ static int run_tasks(runner *r)
     cerium_engine_describe(r->engine, &info);
     for (eval_form form = EVAL_PREFIX; form < EVAL_FORMS; form++) {
         if (form == EVAL_MIDDLE && !info.fill_in_middle) continue;
+        if (form == EVAL_PREFIX && r->o->only_holes) continue;
         r->run->results[form] = memory_zalloc(r->set->n_tasks + 1, sizeof *r->run->results[form]);
         if (!r->run->results[form])
             return error_set(r->err, CERIUM_ERR_MEMORY, "no memory for answers");
@@ -249,7 +280,7 @@ int eval_run_model(eval_run *run, const eval_set *set, const eval_options *o,
 {
     cerium_engine_info info;
     cerium_engine_describe(engine, &info);
-    runner r = {run, set, o, engine, session, NULL,
+    runner r = {run, set, o, engine, session, NULL, NULL,
                 o->pointer < 0 ? info.pointer : (float)o->pointer, err};
     *run = (eval_run){0};
     r.logprobs = memory_zalloc(o->window, sizeof *r.logprobs);
@@ -258,10 +289,13 @@ int eval_run_model(eval_run *run, const eval_set *set, const eval_options *o,
     int status = r.logprobs && run->bits && run->bytes
                      ? CERIUM_OK
                      : error_set(err, CERIUM_ERR_MEMORY, "no memory for figures");
-    if (!status) status = score_documents(&r);
+    if (!status && o->retrieve_bytes && eval_retriever_open(&r.retriever, set))
+        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for an index");
+    if (!status && !o->only_holes) status = score_documents(&r);
     if (!status) status = run_tasks(&r);
     if (!status && o->n_likeliest) status = note_likeliest(&r);
     progress_clear();
+    eval_retriever_close(&r.retriever);
     memory_free(r.logprobs);
     if (status) eval_run_close(run);
     return status;

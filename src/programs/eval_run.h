@@ -2,7 +2,7 @@
 #ifndef PROGRAMS_EVAL_RUN_H
 #define PROGRAMS_EVAL_RUN_H
 
-#include "programs/eval_set.h"
+#include "programs/eval_retrieve.h"
 #include "programs/eval_stats.h"
 
 typedef enum { EVAL_PREFIX = 0, EVAL_MIDDLE = 1, EVAL_FORMS = 2 } eval_form;
@@ -22,6 +22,7 @@ typedef struct {
     eval_result *results[EVAL_FORMS];   /* [tasks]; NULL: the model has no such form */
     int32_t *likeliest;                 /* [n_likeliest] most likely tokens at places of the set */
     size_t n_likeliest;
+    uint64_t n_prompt_tokens;           /* of all holes */
 } eval_run;
 
 typedef struct {
@@ -30,6 +31,9 @@ typedef struct {
     uint32_t n_likeliest; /* places at which the most likely token is noted */
     uint64_t bytes;       /* of each language whose bits are counted */
     uint64_t neighbour_bytes; /* of another file of the package, before holes */
+    uint64_t retrieve_bytes;  /* of snippets of the package, before holes */
+    eval_retrieval retrieval; /* which ones */
+    bool only_holes;          /* nothing but holes is asked for */
     uint64_t seed;
     double pointer;       /* in lines, see cerium_sampling; below 0: as the model file says */
     bool unhealed; /* what comes before ends where it ends, not where a token does */

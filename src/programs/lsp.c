@@ -21,12 +21,15 @@ typedef struct {
     options o;
     const char *url, *replay;
     bool verbose, is_plain;
+    lsp_predicting predicting;
     guarding guarding;
     lsp_bell bell;
     lsp_judge *judge;
     lsp_engine *engine;
     lsp_remote *remote;
     lsp_edit *edit;
+    lsp_workspace *workspace;
+    feedback feedback;
     lsp_server *server;
     lsp_frames frames;
     bytes out;
@@ -35,8 +38,18 @@ typedef struct {
     bool ended; /* the editor's side */
 } session;
 
+static bool take_edit_format(void *program, const char *value)
+{
+    return next_edit_named(view_of(value), &((session *)program)->predicting.form) ||
+           option_wants("sweep, zeta, zeta2, zeta2.1 or fim");
+}
+
 /* clang-format off */
 static const option_spec own[] = {
+    {"edit-format", "NAME",
+     "in which form the model in this process predicts edits: sweep, zeta, zeta2, zeta2.1 or fim "
+     "(none but completions) (default: as its file or its name says)",
+     TAKES_CALL(take_edit_format)},
     {"server", "URL",
      "complete with a running `cerium serve`, as http://127.0.0.1:8383, and not in this process; "
      "its key is in CERIUM_API_KEY", TAKES_TEXT(session, url)},
@@ -109,14 +122,28 @@ static bool edit(void *user, const lsp_edit_order *order, const char **why)
     return lsp_edit_start(((session *)user)->edit, order, why);
 }
 
-/* The bundled model has no form for edits: what it could say is a completion. */
 static bool predict(void *user, const lsp_predict_order *order)
 {
     session *x = user;
-    return x->remote && lsp_remote_predict(x->remote, order);
+    return x->remote ? lsp_remote_predict(x->remote, order) : lsp_engine_predict(x->engine, order);
 }
 
 static void cancel_edit(void *user) { lsp_edit_stop(((session *)user)->edit); }
+
+static void read_folder(void *user, const char *path)
+{
+    lsp_workspace_read(((session *)user)->workspace, path);
+}
+
+static void outcome(void *user, const lsp_outcome *o)
+{
+    feedback_add(&((session *)user)->feedback, o);
+}
+
+static double confidence(void *user, const char *model, const char *language, double standard)
+{
+    return feedback_confidence(&((session *)user)->feedback, model, language, standard);
+}
 
 /* ---- standard input and output ---- */
 
@@ -208,6 +235,7 @@ static void turn(session *x)
     if (x->remote) lsp_remote_look(x->remote, x->server);
     if (x->engine) lsp_engine_look(x->engine, x->server);
     if (x->judge) lsp_judge_look(x->judge, x->server);
+    lsp_workspace_look(x->workspace, x->server);
     lsp_edit_look(x->edit, x->server, fds[3].revents != 0);
     lsp_server_tick(x->server, clock_ns());
     follow_parent(x);
@@ -242,14 +270,21 @@ static int open_all(session *x, cerium_error *err)
 {
     const lsp_host host = {.user = x, .send = send_body, .log = log_line, .generate = generate,
                            .cancel = cancel, .judge = judge, .edit = edit,
-                           .cancel_edit = cancel_edit, .predict = predict};
+                           .cancel_edit = cancel_edit, .predict = predict,
+                           .read_folder = read_folder, .outcome = outcome,
+                           .confidence = confidence};
+
+    if (feedback_open(&x->feedback, err)) fprintf(stderr, "cerium lsp: %s\n", err->message);
     if (lsp_server_open(&x->server, &host)) return error_set(err, CERIUM_ERR_MEMORY, "no memory");
     RETURN_IF(lsp_edit_open(&x->edit, &x->o, x->replay, err));
+    RETURN_IF(lsp_workspace_open(&x->workspace, &x->bell, err));
     RETURN_IF(guarding_open(&x->guarding, &x->o, err));
     x->guarding.quiet = true;
     if (x->guarding.on) RETURN_IF(lsp_judge_open(&x->judge, &x->guarding, &x->bell, err));
     if (x->url) return lsp_remote_open(&x->remote, x->url, err);
-    return lsp_engine_open(&x->engine, &x->o, &x->guarding, x->judge, &x->bell, err);
+    x->predicting.replay = x->replay;
+    return lsp_engine_open(&x->engine, &x->o, x->predicting, &x->guarding, x->judge, &x->bell,
+                           err);
 }
 
 int program_lsp(int argc, char **argv)
@@ -261,6 +296,9 @@ int program_lsp(int argc, char **argv)
     int status = take_output(&x, &err), code = 1;
     if (!status) status = open_all(&x, &err);
     if (!status) code = serve(&x);
+    cerium_error unkept;
+    if (feedback_keep(&x.feedback, &unkept)) fprintf(stderr, "cerium lsp: %s\n", unkept.message);
+    lsp_workspace_close(&x.workspace);
     lsp_server_close(&x.server);
     lsp_remote_close(&x.remote);
     lsp_engine_close(&x.engine);

@@ -12,6 +12,7 @@ enum {
     PROMPT_TOKENS_SMALL = 1024, /* of a model with fewer parameters than SMALL */
     PROMPT_TOKENS_MAX = 4096,
     TOKEN_BYTES = 3,        /* about, of code */
+    SNIPPET_SHARE = 4,      /* of a prompt, for lines of other files: one in so many */
 };
 #define SMALL_PARAMETERS UINT64_C(100000000)
 
@@ -27,7 +28,8 @@ typedef struct {
     /* what is to begin when this one has ended */
     bool waits;
     lsp_order next;
-    char *texts;            /* of it, owned: before, after, path */
+    char *texts;            /* of it, owned: before, after, path, then those of its files */
+    cerium_context_file files[SNIPPETS_MAX];
 } slot;
 
 struct lsp_engine {
@@ -43,6 +45,8 @@ struct lsp_engine {
     cerium_engine *engine;
     cerium_engine_info info;
     size_t prompt_tokens;
+    lsp_predicting predicting; /* as the options say */
+    lsp_predictor *predictor; /* NULL: it is no model for edits */
     slot slots[SLOTS];
     uint64_t n_used;
 };
@@ -59,7 +63,7 @@ static int load(lsp_engine *e)
         return error_set(&e->error, CERIUM_ERR_ARGUMENT,
                          "no model: name one with cerium lsp -m FILE.gguf, or CERIUM_MODEL");
     RETURN_IF(options_model_check(path, &e->error));
-    RETURN_IF(options_engine_config(e->o, SLOTS + 1, &config, &e->error));
+    RETURN_IF(options_engine_config(e->o, SLOTS + 2, &config, &e->error));
     config.model_path = path;
     config.canceled = is_stopped;
     config.canceled_user = e;
@@ -76,12 +80,13 @@ static void *run_load(void *user)
     return NULL;
 }
 
-int lsp_engine_open(lsp_engine **out, const options *o, guarding *g, lsp_judge *judge,
-                    lsp_bell *bell, cerium_error *err)
+int lsp_engine_open(lsp_engine **out, const options *o, lsp_predicting how, guarding *g,
+                    lsp_judge *judge, lsp_bell *bell, cerium_error *err)
 {
     lsp_engine *e = memory_zalloc(1, sizeof *e);
     if (!e) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     e->o = o;
+    e->predicting = how;
     e->guarding = g;
     e->judge = judge;
     e->bell = bell;
@@ -112,16 +117,24 @@ static int make_prompt(lsp_engine *e, slot *l, const lsp_order *o, cerium_error 
     size_t before = o->before.len - l->n_heal, after = o->after.len;
     const char *end = o->before.ptr + before;
     const size_t cap = e->prompt_tokens;
+    uint32_t n_files = o->n_files;
     l->prompt = memory_alloc(cap * sizeof *l->prompt);
     if (!l->prompt) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
     for (;;) {
         const cerium_infill in = {.prefix = end - before, .prefix_len = before,
-                                  .suffix = o->after.ptr, .suffix_len = after, .path = o->path};
+                                  .suffix = o->after.ptr, .suffix_len = after, .path = o->path,
+                                  .files = o->files, .n_files = n_files};
         int status = e->info.fill_in_middle
                          ? cerium_infill_tokens(e->engine, &in, l->prompt, cap, &l->n_prompt, err)
                          : cerium_tokenize(e->engine, in.prefix, before, CERIUM_TOKENIZE_BEGIN,
                                            l->prompt, cap, &l->n_prompt, err);
-        if (status != CERIUM_ERR_CAPACITY || before + after == 0) return status;
+        if (status != CERIUM_ERR_CAPACITY || before + after + n_files == 0) return status;
+        if (before + after == 0) { /* they alone are too much */
+            n_files = 0;
+            before = o->before.len - l->n_heal;
+            after = o->after.len;
+            continue;
+        }
         size_t keep = (size_t)((double)(before + after) * (double)cap / (double)l->n_prompt * 0.9);
         if (after > keep / 4) after = keep / 4;
         if (before > keep - after) before = keep - after;
@@ -197,19 +210,33 @@ static void stop(slot *l)
     l->serial = 0;
 }
 
+static const char *put(char **at, view text)
+{
+    char *here = *at;
+    memcpy(here, text.ptr, text.len);
+    *at += text.len;
+    return here;
+}
+
 static bool keep_order(slot *l, const lsp_order *o)
 {
-    size_t n_path = strlen(o->path);
-    char *texts = memory_alloc(o->before.len + o->after.len + n_path + 1);
-    if (!texts) return false;
-    memcpy(texts, o->before.ptr, o->before.len);
-    memcpy(texts + o->before.len, o->after.ptr, o->after.len);
-    memcpy(texts + o->before.len + o->after.len, o->path, n_path + 1);
-    l->texts = texts;
+    size_t total = o->before.len + o->after.len + strlen(o->path) + 1;
+    for (uint32_t i = 0; i < o->n_files; i++)
+        total += strlen(o->files[i].path) + 1 + o->files[i].text_len;
+    char *at = memory_alloc(total);
+    if (!at) return false;
+    l->texts = at;
     l->next = *o;
-    l->next.before.ptr = texts;
-    l->next.after.ptr = texts + o->before.len;
-    l->next.path = texts + o->before.len + o->after.len;
+    l->next.before.ptr = put(&at, o->before);
+    l->next.after.ptr = put(&at, o->after);
+    l->next.path = put(&at, (view){o->path, strlen(o->path) + 1});
+    l->next.files = l->files;
+    for (uint32_t i = 0; i < o->n_files; i++) {
+        const cerium_context_file *f = &o->files[i];
+        l->files[i].path = put(&at, (view){f->path, strlen(f->path) + 1});
+        l->files[i].text = put(&at, (view){f->text, f->text_len});
+        l->files[i].text_len = f->text_len;
+    }
     l->waits = true;
     l->document = o->document;
     return true;
@@ -334,6 +361,22 @@ static void look_at(lsp_engine *e, lsp_server *s, slot *l)
     }
 }
 
+/* A model that only completes at the caret has nothing to say that a completion does not. */
+static void open_predictor(lsp_engine *e)
+{
+    lsp_predicting how = e->predicting;
+    if (!how.form && !next_edit_named(view_of(e->info.edit_format), &how.form))
+        how.form = next_edit_of_model(e->info.name);
+    if (how.form > NEXT_EDIT_FIM &&
+        lsp_predictor_open(&e->predictor, e->engine, how, e->guarding, e->bell))
+        fprintf(stderr, "cerium lsp: no memory for edits\n");
+}
+
+bool lsp_engine_predict(lsp_engine *e, const lsp_predict_order *order)
+{
+    return e->predictor && lsp_predictor_ask(e->predictor, order);
+}
+
 static void tell_loaded(lsp_engine *e, lsp_server *s)
 {
     pthread_join(e->thread, NULL);
@@ -349,7 +392,11 @@ static void tell_loaded(lsp_engine *e, lsp_server *s)
         m = (lsp_model){.state = LSP_MODEL_READY, .model = e->info.name,
                         .confidence = (double)e->info.confidence,
                         .before_bytes = e->prompt_tokens * TOKEN_BYTES * 3 / 4,
-                        .after_bytes = e->prompt_tokens * TOKEN_BYTES / 4};
+                        .after_bytes = e->prompt_tokens * TOKEN_BYTES / 4,
+                        .snippet_bytes = e->info.fill_in_middle
+                                             ? e->prompt_tokens * TOKEN_BYTES / SNIPPET_SHARE : 0,
+                        .snippets_pay = e->info.pointer > 0};
+        open_predictor(e);
     } else {
         cerium_engine_close(&e->engine);
     }
@@ -360,6 +407,7 @@ void lsp_engine_look(lsp_engine *e, lsp_server *s)
 {
     if (e->was_started && atomic_load(&e->is_loaded)) tell_loaded(e, s);
     for (uint32_t i = 0; i < SLOTS; i++) look_at(e, s, &e->slots[i]);
+    if (e->predictor) lsp_predictor_look(e->predictor, s);
 }
 
 void lsp_engine_close(lsp_engine **engine)
@@ -374,6 +422,7 @@ void lsp_engine_close(lsp_engine **engine)
         cerium_session_close(&l->session);
         end_answer(l);
     }
+    lsp_predictor_close(&e->predictor);
     cerium_engine_close(&e->engine);
     memory_free(e);
     *engine = NULL;

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "lsp/lsp_server.h"
+#include "programs/feedback.h"
 #include "programs/guarding.h"
 
 /* Rings an eventfd, from any thread. */
@@ -32,15 +33,36 @@ void lsp_judge_look(lsp_judge *j, lsp_server *s);
 
 typedef struct lsp_engine lsp_engine;
 
+/* How next edits are predicted. */
+typedef struct {
+    next_edit_form form; /* NEXT_EDIT_NONE: as the model's file or its name says */
+    const char *replay;  /* a file with the model's answer, or NULL */
+} lsp_predicting;
+
 /* Begin to load what the options name; never blocks.  g: watches what is generated; judge: reads
  * its rules, NULL where it is off. */
-CERIUM_CHECKED int lsp_engine_open(lsp_engine **out, const options *o, guarding *g,
-                                   lsp_judge *judge, lsp_bell *bell, cerium_error *err);
+CERIUM_CHECKED int lsp_engine_open(lsp_engine **out, const options *o, lsp_predicting how,
+                                   guarding *g, lsp_judge *judge, lsp_bell *bell,
+                                   cerium_error *err);
 void lsp_engine_close(lsp_engine **engine);
 bool lsp_engine_generate(lsp_engine *e, const lsp_order *order);
 void lsp_engine_cancel(lsp_engine *e, uint64_t document);
 /* Tell the server what came since. */
 void lsp_engine_look(lsp_engine *e, lsp_server *s);
+
+/* Is there a model for edits? */
+bool lsp_engine_predict(lsp_engine *e, const lsp_predict_order *order);
+
+/* ---- lsp_predict.c: next edits by the model in this process ---- */
+
+typedef struct lsp_predictor lsp_predictor;
+
+/* how.form: one that rewrites lines.  g: judges what is proposed. */
+CERIUM_CHECKED int lsp_predictor_open(lsp_predictor **out, cerium_engine *engine,
+                                      lsp_predicting how, guarding *g, lsp_bell *bell);
+void lsp_predictor_close(lsp_predictor **predictor);
+bool lsp_predictor_ask(lsp_predictor *p, const lsp_predict_order *order);
+void lsp_predictor_look(lsp_predictor *p, lsp_server *s);
 
 /* ---- lsp_remote.c: the model of a server ---- */
 
@@ -55,6 +77,17 @@ bool lsp_remote_predict(lsp_remote *r, const lsp_predict_order *order);
 /* As poll(), and for what comes from the server. */
 int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_ms);
 void lsp_remote_look(lsp_remote *r, lsp_server *s);
+
+/* ---- lsp_workspace.c: files of the editor's folders ---- */
+
+typedef struct lsp_workspace lsp_workspace;
+
+CERIUM_CHECKED int lsp_workspace_open(lsp_workspace **out, lsp_bell *bell, cerium_error *err);
+void lsp_workspace_close(lsp_workspace **workspace);
+/* Its files are wanted, or may have changed. */
+void lsp_workspace_read(lsp_workspace *w, const char *path);
+/* Hand over what was read. */
+void lsp_workspace_look(lsp_workspace *w, lsp_server *s);
 
 /* ---- lsp_edit.c: edits by instruction ---- */
 

@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 #include <jansson.h>
+#include <math.h>
 
 #include "base/json.h"
 
@@ -14,7 +15,7 @@ enum {
     SLOTS = 8,                 /* documents that are generated for at the same time */
     NEW_TOKENS = 64,
     ANSWER_BYTES_MAX = 1 << 20,
-    BEFORE_BYTES = 6 << 10, AFTER_BYTES = 2 << 10,
+    BEFORE_BYTES = 6 << 10, AFTER_BYTES = 2 << 10, SNIPPET_BYTES = 768,
     CONNECT_MS = 3000, ANSWER_MS = 60000,
     RETRY_MS = 250, RETRY_MS_MAX = 10000,
 };
@@ -28,6 +29,7 @@ typedef struct {
     uint32_t n_tokens;   /* that this order has taken */
     double confidence;
     bytes before, after; /* of the order; before grows by the lines that came */
+    json_t *files;       /* of it, as input_extra; NULL: none */
     char path[256];
 } transfer_slot;
 
@@ -35,6 +37,8 @@ struct lsp_remote {
     CURLM *multi;
     struct curl_slist *headers;
     char url[1024], why[512], model[256];
+    double confidence;      /* that the model's file asks for, and its pointer: 0 where unknown */
+    double pointer;
     transfer_slot slots[SLOTS], hello; /* hello: is anybody there? */
     transfer_slot edits;    /* one prediction of edits at a time */
     bool predicts;          /* the model has a form for them, as far as known */
@@ -107,10 +111,12 @@ static void hello_answered(lsp_remote *r, CURLcode code, long status)
     json_t *all = code || status != 200 ? NULL
                                         : json_read((view){r->hello.answer.ptr,
                                                            r->hello.answer.len}, 0, &unused);
-    const char *id = json_string_value(
-        json_object_get(json_array_get(json_object_get(all, "data"), 0), "id"));
+    const json_t *first = json_array_get(json_object_get(all, "data"), 0);
+    const char *id = json_string_value(json_object_get(first, "id"));
     if (id) {
         snprintf(r->model, sizeof r->model, "%s", id);
+        r->confidence = json_number_value(json_object_get(first, "min_confidence"));
+        r->pointer = json_number_value(json_object_get(first, "pointer"));
         r->is_there = r->is_news = r->predicts = true;
         r->retry_ms = 0;
         r->why[0] = 0;
@@ -141,6 +147,7 @@ static int make_body(transfer_slot *t)
                             (int)(NEW_TOKENS - t->n_tokens), "stop", "\n", "stream", 0);
     if (all && t->confidence >= 0)
         json_object_set_new(all, "min_confidence", json_real(t->confidence));
+    if (all && t->files) json_object_set(all, "input_extra", t->files);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     t->body.len = 0;
     t->body.max = 4 << 20;
@@ -179,7 +186,8 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const json
     if (!status && is_line && !is_unsure) status = bytes_append(&text, "\n", 1);
     if (!status) status = bytes_append(&t->before, text.ptr ? text.ptr : "", text.len);
     if (!status && text.len)
-        lsp_server_text(s, t->document, serial, (view){text.ptr, text.len}, 0, clock_ns());
+        lsp_server_text(s, t->document, serial, (view){text.ptr, text.len},
+                        sure > 0 ? log(sure) : 0, clock_ns());
     bytes_free(&text);
     if (t->serial != serial || !serial) return; /* it has enough */
     if (status) told(t, s, LSP_ENDED_FAILED);
@@ -274,6 +282,17 @@ static void edits_answered(lsp_remote *r, const transfer_slot *t, lsp_server *s,
 
 /* ---- for the loop ---- */
 
+static json_t *files_json(const lsp_order *o)
+{
+    json_t *list = o->n_files ? json_array() : NULL;
+    for (uint32_t i = 0; i < o->n_files && list; i++) {
+        const cerium_context_file *f = &o->files[i];
+        json_array_append_new(list, json_pack("{s:s, s:o}", "filename", f->path, "text",
+                                              json_stringn(f->text, f->text_len)));
+    }
+    return list;
+}
+
 bool lsp_remote_generate(lsp_remote *r, const lsp_order *o)
 {
     transfer_slot *t = NULL;
@@ -291,6 +310,8 @@ bool lsp_remote_generate(lsp_remote *r, const lsp_order *o)
     t->before.max = t->after.max = 1 << 20;
     t->before.len = t->after.len = 0;
     snprintf(t->path, sizeof t->path, "%s", o->path);
+    json_decref(t->files);
+    t->files = files_json(o);
     if (bytes_append(&t->before, o->before.ptr, o->before.len) ||
         bytes_append(&t->after, o->after.ptr, o->after.len) || !ask(r, t)) {
         t->serial = 0;
@@ -354,7 +375,9 @@ void lsp_remote_look(lsp_remote *r, lsp_server *s)
     r->is_news = false;
     const lsp_model m = {.state = r->is_there ? LSP_MODEL_READY : LSP_MODEL_FAILED,
                          .model = r->model, .why = r->why, .before_bytes = BEFORE_BYTES,
-                         .after_bytes = AFTER_BYTES};
+                         .after_bytes = AFTER_BYTES,
+                         .snippet_bytes = SNIPPET_BYTES, .snippets_pay = r->pointer > 0,
+                         .confidence = r->confidence};
     lsp_server_model(s, &m);
 }
 
@@ -398,6 +421,7 @@ static void close_slot(transfer_slot *t)
     bytes_free(&t->answer);
     bytes_free(&t->before);
     bytes_free(&t->after);
+    json_decref(t->files);
 }
 
 void lsp_remote_close(lsp_remote **remote)

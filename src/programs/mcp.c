@@ -49,10 +49,11 @@ static const option_spec own[] = {
 const command_table mcp_command = {
     .name = "mcp",
     .usage = "[OPTIONS]",
-    .about = "Serve an agent by the Model Context Protocol on standard input and output, with two "
-             "tools: solve, which tries many variants of a place in a file, tests each in a "
-             "sandbox and returns the diff of one that passes, as `cerium solve` does; and search, "
-             "which finds where a name is defined and used. Neither writes a file.\n\n"
+    .about = "Serve an agent by the Model Context Protocol on standard input and output, with "
+             "three tools: solve, which tries many variants of a place in a file, tests each in a "
+             "sandbox and returns the diff of one that passes, as `cerium solve` does; search, "
+             "which finds where a name is defined and used; and related, which finds code that is "
+             "about the same as a text. None writes a file.\n\n"
              "docs/clients.md says how to set up Codex and Claude Code.",
     .groups = OPTIONS_MODEL,
     .own = own,
@@ -338,9 +339,28 @@ static const char *search(session *x, uint32_t call, const json_t *arguments)
     return status ? why : NULL;
 }
 
+static const char *related(session *x, uint32_t call, const json_t *arguments)
+{
+    static char why[sizeof(cerium_error)];
+    const json_t *text = json_object_get(arguments, "text");
+    bytes out = {.max = 2 << 20};
+    cerium_error err;
+    uint32_t n = 0;
+    int status = mcp_related(x->folder, (view){json_string_value(text), json_string_length(text)},
+                             text_of(arguments, "path"), &out, &n, &err);
+    if (status) snprintf(why, sizeof why, "%s", err.message);
+    if (!status && !n) mcp_server_end(x->server, call, VIEW("nothing is related"), NULL, false);
+    else if (!status)
+        mcp_server_end(x->server, call, (view){out.ptr, out.len},
+                       json_pack("{s:I}", "places", (json_int_t)n), false);
+    bytes_free(&out);
+    return status ? why : NULL;
+}
+
 static const char *begin_call(void *user, uint32_t call, const char *tool, const json_t *arguments)
 {
     session *x = user;
+    if (!strcmp(tool, "related")) return related(x, call, arguments);
     return strcmp(tool, "solve") ? search(x, call, arguments) : start_solve(x, call, arguments);
 }
 

@@ -1,11 +1,11 @@
 /* mcp_search.c - whole words in files, and which of them define what they name. */
 #include "programs/mcp_search.h"
 
-#include <ctype.h>
 #include <sys/stat.h>
 
 #include "programs/options.h"
 #include "programs/walk.h"
+#include "snippets/words.h"
 
 enum { FILE_BYTES_MAX = 1 << 20, AROUND = 2, LINE_SHOWN = 240, ANSWER_BYTES_MAX = 1 << 19 };
 
@@ -15,53 +15,6 @@ typedef struct {
     uint32_t most, n_definitions, n_uses;
     bytes definitions, uses, text; /* text: of the file */
 } search;
-
-static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
-
-/* After one of these words a name is new. */
-static bool defines(view word)
-{
-    static const char *const words[] = {
-        "def", "class", "function", "func", "fn", "struct", "enum", "union", "interface", "type",
-        "trait", "const", "let", "var", "define", "module", "namespace", "typedef", "mod", "static",
-        "record", "protocol", "macro_rules"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_equal(word, view_of(words[i]))) return true;
-    return false;
-}
-
-/* Words that stand before a call. */
-static bool calls(view word)
-{
-    static const char *const words[] = {"return", "assert", "else", "await", "in", "not", "yield",
-                                        "new", "throw", "raise", "case", "and", "or", "delete",
-                                        "if", "while", "is", "typeof"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_equal(word, view_of(words[i]))) return true;
-    return false;
-}
-
-/* Does the word at `at` of its line look like a definition? */
-static bool is_definition_at(view line, size_t at, size_t n)
-{
-    size_t end = at, begin, after = at + n;
-    while (end > 0 && strchr(" \t*&", line.ptr[end - 1])) end--;
-    for (begin = end; begin > 0 && is_word(line.ptr[begin - 1]);) begin--;
-    const view word = {line.ptr + begin, end - begin};
-    if (end < at && defines(word)) return true;
-    while (after < line.len && (line.ptr[after] == ' ' || line.ptr[after] == '\t')) after++;
-    char next = after < line.len ? line.ptr[after] : 0;
-    bool margin = !isspace((unsigned char)line.ptr[0]) && line.ptr[0] != '#';
-    size_t last = line.len;
-    while (last > 0 && isspace((unsigned char)line.ptr[last - 1])) last--;
-    char tail = last ? line.ptr[last - 1] : 0;
-    if (at == 0 && next == '=' && after + 1 < line.len && line.ptr[after + 1] != '=') return true;
-    /* C: a type before it, and no statement; or the name at a typedef's end. */
-    bool typed = end < at ? begin < end : at > 0 && strchr("*&", line.ptr[at - 1]) != NULL;
-    bool goes_on = tail == '{' || tail == ')' || tail == ',';
-    if (margin && typed && next == '(' && goes_on && !calls(word)) return true;
-    return line.ptr[0] == '}' && next == ';';
-}
 
 static size_t line_end(view text, size_t at)
 {
@@ -104,12 +57,12 @@ static int search_text(search *s, const char *path)
         if (!found) break;
         size_t here = (size_t)(found - text.ptr), after = here + name.len;
         at = after;
-        if (here > 0 && is_word(text.ptr[here - 1])) continue;
-        if (after < text.len && is_word(text.ptr[after])) continue;
+        if (here > 0 && word_has(text.ptr[here - 1])) continue;
+        if (after < text.len && word_has(text.ptr[after])) continue;
         for (; counted < here; counted++)
             if (text.ptr[counted] == '\n') number++, begin = counted + 1;
         const view line = {text.ptr + begin, line_end(text, begin) - begin};
-        bool is_definition = is_definition_at(line, here - begin, name.len);
+        bool is_definition = word_is_defined_at(line, here - begin, name.len);
         uint32_t *n = is_definition ? &s->n_definitions : &s->n_uses;
         at = begin + line.len; /* a line is one place */
         if ((*n)++ >= s->most) continue;

@@ -1,4 +1,5 @@
-/* mcp_search.h - where a name is defined and used in the files of a folder. */
+/* mcp_search.h - what agents look for in the files of a folder: where a name is defined and used,
+ * and what is about the same as a text. */
 #ifndef PROGRAMS_MCP_SEARCH_H
 #define PROGRAMS_MCP_SEARCH_H
 
@@ -9,5 +10,9 @@
  * passed over. */
 CERIUM_CHECKED int mcp_search(const char *folder, view name, uint32_t most, bytes *out,
                               uint32_t *n, cerium_error *err);
+/* The pieces of code files that share most of the text's rare identifiers and add to it, with what
+ * defines its names; of `path` nothing (or NULL).  Files as above. */
+CERIUM_CHECKED int mcp_related(const char *folder, view text, const char *path, bytes *out,
+                               uint32_t *n, cerium_error *err);
 
 #endif

@@ -68,6 +68,15 @@ static const char tools[] =
     "\"name\": " TEXT("the identifier, whole") ","
     "\"limit\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 200,"
     " \"description\": \"places at most; 20 if not given\"}}},"
+    " \"annotations\": {\"readOnlyHint\": true, \"openWorldHint\": false}},"
+    "{\"name\": \"related\", \"title\": \"Code that is about the same\","
+    " \"description\": \"Finds up to three pieces of code in the workspace that share the rare "
+    "identifiers of a text and say more about them: where its names are defined, and lines like "
+    "it. The text is code, or words; its last lines count most.\","
+    " \"inputSchema\": {\"type\": \"object\", \"additionalProperties\": false,"
+    " \"required\": [\"text\"], \"properties\": {"
+    "\"text\": " TEXT("code or words") ","
+    "\"path\": " TEXT("a file of which nothing is wanted: that of the text") "}},"
     " \"annotations\": {\"readOnlyHint\": true, \"openWorldHint\": false}}]";
 
 static json_t *tools_json(void)
@@ -218,7 +227,8 @@ static void call_tool(mcp_server *s, json_t *id, const json_t *params, bool is_m
     if (!arguments) arguments = none;
     while (at < MCP_CALLS_MAX && s->calls[at].id) at++;
     if (!tool) {
-        fail(s, id, INVALID_PARAMS, "there is no such tool: solve and search are there", NULL);
+        fail(s, id, INVALID_PARAMS, "there is no such tool: solve, search and related are there",
+             NULL);
     } else if (!json_is_object(arguments)) {
         fail(s, id, INVALID_PARAMS, "arguments: not an object", NULL);
     } else if (token && !json_is_string(token) && !json_is_integer(token)) {

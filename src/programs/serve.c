@@ -213,8 +213,8 @@ static const option_spec own[] = {
      "request does not say (default: what the model file says, 0.35 in the bundled one)",
      TAKES_F64(serving, config.confidence_min, 0, 1)},
     {"edit-format", "NAME",
-     "in which form models predict edits: sweep, zeta, zeta2, zeta2.1 or fim (default: by the "
-     "model's name; fim where that says nothing)",
+     "in which form models predict edits: sweep, zeta, zeta2, zeta2.1 or fim (default: as the "
+     "model's file says, or its name; fim where they say nothing)",
      TAKES_CALL(take_edit_format)},
     {"guard-end", "HOW",
      "how an answer ends that the watchdog cannot let go on: message (it is complete, and says "

@@ -1,9 +1,10 @@
-/* usage.c - `cerium usage`: tokens used, and their price. */
+/* usage.c - `cerium usage`: tokens used, and their price; and what became of completions. */
 #include "programs/programs.h"
 
 #include <jansson.h>
 
 #include "programs/accounts.h"
+#include "programs/feedback.h"
 #include "programs/options.h"
 #include "programs/output.h"
 #include "store/metered.h"
@@ -14,7 +15,7 @@ typedef struct {
     options o;
     usage_query query;
     const char *store_path, *config_path;
-    bool csv, since_given;
+    bool csv, since_given, completions;
     json_t *rows;     /* of --json */
     store_usage total;
     uint64_t n_rows;
@@ -67,13 +68,18 @@ static const option_spec own[] = {
      TAKES_TEXT(report, store_path)},
     {"config", "FILE", "the server's configuration", TAKES_TEXT(report, config_path)},
     {"csv", NULL, "print comma-separated values", TAKES_FLAG(report, csv)},
+    {"completions", NULL,
+     "instead: completions that `cerium lsp` showed here, by model and language: taken, typed "
+     "anyway, refused, characters saved, and the probability from which they are shown",
+     TAKES_FLAG(report, completions)},
 };
 /* clang-format on */
 const command_table usage_command = {
     .name = "usage",
     .usage = "[OPTIONS]",
     .about = "Requests, tokens and their price, by day, key and model, from the store of one or "
-             "more servers. Answers are counted within a second.",
+             "more servers. Answers are counted within a second. With --completions: what became "
+             "of what editors were shown; those counts are a file of yours, sent nowhere.",
     .groups = OPTIONS_JSON,
     .own = own,
     .n_own = ARRAY_LEN(own),
@@ -193,6 +199,53 @@ static int print(report *r, store *s, cerium_error *err)
     return status;
 }
 
+/* ---- completions ---- */
+
+static json_t *completions_json(const feedback_row *r)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "model", r->model, "language",
+                     r->language, "shown", (json_int_t)r->shown, "taken", (json_int_t)r->taken,
+                     "typed", (json_int_t)r->typed, "refused", (json_int_t)r->refused,
+                     "characters_shown", (json_int_t)r->characters_shown, "characters_saved",
+                     (json_int_t)r->characters_taken, "min_confidence",
+                     feedback_confidence_of(r, r->standard));
+}
+
+static void put_completions(const report *r, const feedback_row *row)
+{
+    const double least = feedback_confidence_of(row, row->standard);
+    if (r->csv) {
+        accounts_csv(row->model);
+        putchar(',');
+        accounts_csv(row->language);
+    } else {
+        printf("%-24s %-16s", row->model, row->language);
+    }
+    const unsigned long long n[] = {row->shown, row->taken, row->typed, row->refused,
+                                    row->characters_taken};
+    for (size_t i = 0; i < ARRAY_LEN(n); i++) printf(r->csv ? ",%llu" : " %9llu", n[i]);
+    printf(r->csv ? ",%.4f\n" : " %9.2f\n", least);
+}
+
+static int print_completions(const report *r, cerium_error *err)
+{
+    static feedback f;
+    RETURN_IF(feedback_open(&f, err));
+    json_t *list = json_array();
+    if (r->csv) printf("model,language,shown,taken,typed,refused,characters,min_confidence\n");
+    else if (!r->o.json)
+        printf("%-24s %-16s %9s %9s %9s %9s %9s %9s\n", "MODEL", "LANGUAGE", "SHOWN", "TAKEN",
+               "TYPED", "REFUSED", "SAVED", "FROM");
+    for (uint32_t i = 0; i < f.n_rows; i++) {
+        if (r->o.json) json_array_append_new(list, completions_json(&f.rows[i]));
+        else put_completions(r, &f.rows[i]);
+    }
+    if (r->o.json)
+        return output_json(json_pack("{s:o}", "completions", list), JSON_COMPACT, err);
+    json_decref(list);
+    return CERIUM_OK;
+}
+
 int program_usage(int argc, char **argv)
 {
     int64_t today = (int64_t)time(NULL) / 86400;
@@ -203,6 +256,7 @@ int program_usage(int argc, char **argv)
     RETURN_IF(command_parse(&usage_command, &r, argc, argv));
     if (argc > optind) return usage_error("usage", "'%s' is not an option", argv[optind]);
     if (r.csv && r.o.json) return usage_error("usage", "give one of --csv and --json");
+    if (r.completions) return print_completions(&r, &err) ? failed(&err) : 0;
     if (!r.since_given) r.query.first_day = r.query.last_day - DAYS_DEFAULT + 1;
     if (r.query.first_day > r.query.last_day)
         return usage_error("usage", "--since names a later day than --until");

@@ -5,6 +5,7 @@
 
 enum {
     TOKENS_MAX = 4096,
+    FILES_MAX = 16,
     STOPS_MAX = 4,
 };
 
@@ -66,6 +67,28 @@ static int read_share(const json_t *root, const char *key, double standard, doub
     return CERIUM_OK;
 }
 
+/* Text of other files that the model may look at. */
+static int read_files(protocol_request *r, protocol_error *e)
+{
+    static const char *const what = "is an array of at most 16 objects with path and text";
+    const json_t *list = json_object_get(r->root, "files"), *one;
+    size_t i;
+    if (!list || json_is_null(list)) return CERIUM_OK;
+    const size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > FILES_MAX) return bad(e, "files", what);
+    cerium_context_file *files = n ? memory_zalloc(n, sizeof *files) : NULL;
+    if (n && !files) return CERIUM_ERR_MEMORY;
+    r->infill.files = files;
+    r->infill.n_files = n;
+    json_array_foreach(list, i, one) {
+        const json_t *path = json_object_get(one, "path"), *text = json_object_get(one, "text");
+        if (!json_is_string(path) || !json_is_string(text)) return bad(e, "files", what);
+        files[i] = (cerium_context_file){json_string_value(path), json_string_value(text),
+                                         json_string_length(text)};
+    }
+    return CERIUM_OK;
+}
+
 static int read_request(const protocol_defaults *d, protocol_request *r, protocol_error *e)
 {
     cerium_infill *in = &r->infill;
@@ -83,6 +106,7 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     RETURN_IF(read_string(r->root, "prefix", &in->prefix, &in->prefix_len, e));
     RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
+    RETURN_IF(read_files(r, e));
     RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
     RETURN_IF(read_share(r->root, "min_confidence", d->confidence_min,
                          &r->confidence_min, e));

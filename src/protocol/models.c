@@ -50,6 +50,18 @@ static void put_openai(json_out *t, const protocol_model *m, const char *id)
     json_out_literal(t, ",\"fill_in_middle\":");
     json_out_bool(t, m->fills_in);
     if (m->completes_only) json_out_literal(t, ",\"completes_only\":true");
+    if (m->confidence_min > 0) {
+        json_out_literal(t, ",\"min_confidence\":");
+        json_out_number(t, m->confidence_min);
+    }
+    if (m->pointer > 0) {
+        json_out_literal(t, ",\"pointer\":");
+        json_out_number(t, m->pointer);
+    }
+    if (m->edit_form && *m->edit_form) {
+        json_out_literal(t, ",\"edit_form\":");
+        json_out_string(t, m->edit_form);
+    }
     if (m->chat_form && *m->chat_form) {
         json_out_literal(t, ",\"chat_form\":");
         json_out_string(t, m->chat_form);

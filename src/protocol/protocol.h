@@ -433,6 +433,9 @@ typedef struct {
     int64_t created_at;
     bool chats, fills_in;
     bool completes_only; /* it was not made to chat, whatever form it has */
+    double confidence_min;    /* completions of holes below it are not shown unasked; 0: all are */
+    double pointer;           /* of completions of holes, see cerium_sampling */
+    const char *edit_form;    /* how it predicts edits; "" or NULL: it does not */
     const char *chat_form;    /* what renders conversations; "" or NULL: nothing of its own */
     const char *chat_refusal; /* why its chat template cannot be run; "" or NULL: it can */
     const char *state;        /* "loaded", "loading", "unloaded"; NULL: nothing is said of it */

@@ -19,11 +19,20 @@ static double confidence_of(const served_model *m)
     return config->replay_path ? 0 : (double)m->info.confidence;
 }
 
-/* As configured, else by the model's name. */
+/* As configured, else what the model's file says, else by its name. */
 static next_edit_form edit_form_of(const served_model *m)
 {
-    const next_edit_form form = m->s->config.edit_form;
-    return form ? form : next_edit_of_model(m->info.name);
+    next_edit_form form = m->s->config.edit_form;
+    if (!form && !next_edit_named(view_of(m->info.edit_format), &form))
+        form = next_edit_of_model(m->info.name);
+    return form;
+}
+
+/* Without a form of its own a model completes at the caret, where it can. */
+static const char *edit_form_name(const served_model *m)
+{
+    const next_edit_form form = m->defaults.edit_form;
+    return next_edit_name(!form && m->info.fill_in_middle ? NEXT_EDIT_FIM : form);
 }
 
 /* What requests call it: a name without blanks, so that it fits on a command line. */
@@ -86,7 +95,10 @@ static void describe(served_model *m)
                                  .chat_form = info->chat_form,
                                  .chat_refusal = info->chat_refusal,
                                  .fills_in = info->fill_in_middle,
-                                 .completes_only = info->completes_only};
+                                 .completes_only = info->completes_only,
+                                 .confidence_min = m->defaults.confidence_min,
+                                 .pointer = (double)info->pointer,
+                                 .edit_form = edit_form_name(m)};
 }
 
 static served_model *new_model(server *s)

@@ -50,7 +50,40 @@ static bool keep(editor *e, uint64_t document, uint64_t serial, bool is_judging,
 
 static bool on_generate(void *user, const lsp_order *o)
 {
+    size_t n_bytes = 0;
+    for (uint32_t i = 0; i < o->n_files; i++) n_bytes += o->files[i].text_len;
+    CHECK(o->n_files <= SNIPPETS_MAX && n_bytes <= 200 + SNIPPETS_MAX);
     return keep(user, o->document, o->serial, false, false);
+}
+
+static void on_outcome(void *user, const lsp_outcome *o)
+{
+    (void)user;
+    CHECK(o->n_taken <= o->n_shown && o->n_shown && o->language && o->model);
+    CHECK(o->probability >= 0 && o->probability <= 1);
+    CHECK((o->kind == LSP_OUTCOME_TAKEN) == (o->n_taken > 0));
+}
+
+static double on_confidence(void *user, const char *model, const char *language, double standard)
+{
+    (void)user;
+    CHECK(model && language);
+    return standard / 2;
+}
+
+/* A folder has one file. */
+static void on_folder(void *user, const char *path)
+{
+    editor *e = user;
+    bytes name = {.max = 1 << 16};
+    snippet_file *f;
+    CHECK(path[0] == '/' && !bytes_append(&name, path, strlen(path)) &&
+          !bytes_append(&name, "/other.py", 9));
+    int status = snippet_file_open(&f, (view){name.ptr, name.len},
+                                   VIEW("def foo_bar(a, b):\n    return other(a)\n"));
+    CHECK(!status || status == CERIUM_ERR_CAPACITY);
+    bytes_free(&name);
+    if (!status) lsp_server_file(e->server, f);
 }
 
 static void on_cancel(void *user, uint64_t document)
@@ -115,9 +148,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     editor e = {.now = 1000000000};
     const lsp_host host = {.user = &e, .send = on_body, .log = on_log, .generate = on_generate,
                            .cancel = on_cancel, .judge = on_judge, .edit = on_edit,
-                           .cancel_edit = on_cancel_edit};
+                           .cancel_edit = on_cancel_edit, .outcome = on_outcome,
+                           .confidence = on_confidence, .read_folder = on_folder};
     const lsp_model model = {.state = LSP_MODEL_READY, .model = "m", .before_bytes = 600,
-                             .after_bytes = 200};
+                             .after_bytes = 200, .snippet_bytes = 200, .confidence = 0.01};
     lsp_frames f = {0};
     view body;
     int status;

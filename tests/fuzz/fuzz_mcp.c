@@ -25,8 +25,11 @@ static const char *on_call(void *user, uint32_t call, const char *tool, const js
 {
     agent *a = user;
     CHECK(call < MCP_CALLS_MAX && !a->runs[call]);
-    CHECK(!strcmp(tool, "solve") || !strcmp(tool, "search"));
-    CHECK(json_is_string(json_object_get(arguments, tool[1] == 'o' ? "path" : "name")));
+    const char *needed = !strcmp(tool, "solve")    ? "path"
+                         : !strcmp(tool, "search") ? "name"
+                                                   : "text";
+    CHECK(needed[0] != 't' || !strcmp(tool, "related"));
+    CHECK(json_is_string(json_object_get(arguments, needed)));
     a->runs[call] = json_object_size(arguments) != 2;
     return a->runs[call] ? NULL : "no";
 }

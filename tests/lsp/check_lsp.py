@@ -727,6 +727,172 @@ def test_next_edit():
     end("next edit", c)
 
 
+def test_jump():
+    """A place that no screen shows is gone to, where the editor can and the user asks for it."""
+    text = "def area(w):\n    return w\n" + "\n" * 40 + "for i in range(3):\n    print(area(i))\n"
+    for can in (True, False):
+        c = begin({**EDITS, "window": {"showDocument": {"support": can}}})
+        uri = "file:///j/far.py"
+        c.open(uri, text)
+        at = text.index("area")
+        c.change(uri, at, at + 4, "size")
+        place = c.position(c.texts[uri], at)
+        found = c.ask("textDocument/codeAction", {
+            "textDocument": {"uri": uri}, "range": {"start": place, "end": place},
+            "context": {"diagnostics": []}})
+        go = [a for a in found if "command" in a]
+        check("the way is offered where it can be gone", len(go) == can and len(found) == 1 + can,
+              found)
+        call = {"command": "cerium.server.next",
+                "arguments": [{"uri": uri, "range": {"start": place, "end": place}}]}
+        if can:
+            check("by a command of the server", {k: go[0]["command"][k] for k in call} == call, go)
+        begin_at = c.position(c.texts[uri], c.texts[uri].index("area"))
+        want = {"start": begin_at, "end": {**begin_at, "character": begin_at["character"] + 4}}
+        check("the place", c.ask("workspace/executeCommand", call) == want)
+        shown = [n["params"] for n in c.notes if n["method"] == "window/showDocument"]
+        check("is shown",
+              shown == [{"uri": uri, "takeFocus": True, "selection": want}] * can, shown)
+        c.change(uri, c.texts[uri].index("area"), c.texts[uri].index("area") + 4, "size")
+        check("none is left", c.ask("workspace/executeCommand", call) is None)
+        answer = c.wait(c.request("workspace/executeCommand", {"command": "cerium.server.next",
+                                                               "arguments": [{"uri": "x"}]}))
+        check("a place is needed", answer["error"]["code"] == -32602, answer)
+        end(f"jump {can}", c)
+
+
+# ---- lines of other files, and what became of completions ----
+
+BASKET = """class Basket:
+    def total_of_prices(self):
+        return sum(self.prices)
+
+
+def order_basket(basket, address, express=False):
+    return basket, address, express
+"""
+SHOW = "from shop.basket import Basket\n\n\ndef show(basket):\n    print(basket.tot"
+
+
+def until_files(c, n):
+    limit = time.monotonic() + 120
+    while c.ask("cerium/status", None)["files"] != n:
+        assert time.monotonic() < limit, "the files do not get read"
+        time.sleep(0.05)
+
+
+def test_retrieval():
+    """A name of another file is completed where snippets are on, and not where they are off."""
+    with tempfile.TemporaryDirectory() as root:
+        os.mkdir(root + "/shop")
+        for name, text in (("basket.py", BASKET), ("notes.txt", BASKET), ("key.py", BASKET)):
+            with open(f"{root}/shop/{name}", "w") as f:
+                f.write(text)
+        uri = f"file://{root}/shop/show.py"
+        said = {}
+        for on in (True, False):
+            c = begin(options={"retrieval": on, "minConfidence": 0, "exclude": ["key.py"]},
+                      workspaceFolders=[{"uri": f"file://{root}", "name": "w"}])
+            c.ready()
+            if on:
+                until_files(c, 1)
+            c.open(uri, SHOW + "\n    return basket\n")
+            said[on] = [i["insertText"] for i in c.inline(uri, len(SHOW), 1)]
+            if on:
+                # A file that is open counts as it is there, not as it is on the disk.
+                c.open(f"file://{root}/shop/more.py",
+                       "def more(basket):\n    print(basket.total_in_euros())\n")
+                c.change(uri, len(SHOW), len(SHOW), "al_in_")
+                c.change(uri, 0, 0, "# x\n" * 20)
+                said["open"] = [i["insertText"] for i in c.inline(uri, len(SHOW) + 86, 1)]
+                until_files(c, 2)
+                c.notify("workspace/didChangeWorkspaceFolders", {"event": {
+                    "added": [], "removed": [{"uri": f"file://{root}", "name": "w"}]}})
+                until_files(c, 0)
+            else:
+                status = c.ask("cerium/status", None)
+                check("no file is read where they are off", status["files"] == 0, status)
+            end(f"retrieval {on}", c)
+        check("a name of another file", said[True] and said[True][0].startswith("al_of_prices("),
+              said)
+        check("a name of a file that is open, and not saved",
+              said["open"] and said["open"][0].startswith("euros("), said)
+        check("is not known without it", not said[False] or
+              not said[False][0].startswith("al_of_prices("), said)
+
+
+def usage_of(state):
+    done = subprocess.run([CERIUM, "usage", "--completions", "--json"], capture_output=True,
+                          text=True, env={**os.environ, "XDG_STATE_HOME": state})
+    check("usage --completions", done.returncode == 0, done.stderr)
+    return json.loads(done.stdout)["completions"]
+
+
+def test_feedback():
+    """Taken, typed, refused: by the text alone; a file keeps it, and it moves what is shown."""
+    start = CODE + "    def sub(self, "
+    with tempfile.TemporaryDirectory() as state:
+        env = {"XDG_STATE_HOME": state}
+        c = Client(program=CERIUM, env=env)
+        seen.append(c)
+        c.initialize(options={"minConfidence": 0})
+        c.ready()
+        saved = 0
+        for i, act in enumerate(("take", "type", "refuse", "at once", "invoke")):
+            uri = f"file:///f/{i}.py"
+            c.open(uri, start)
+            items = c.inline(uri, len(start), 1 if act == "invoke" else 2)
+            check(f"something to {act}", len(items) == 1, items)
+            text = items[0]["insertText"]
+            if act != "at once":
+                time.sleep(0.4)
+            if act == "take":
+                c.change(uri, len(start), len(start), text)
+                saved += len(text)
+            elif act == "type":
+                for k, key in enumerate(text):
+                    c.change(uri, len(start) + k, len(start) + k, key)
+            else:
+                c.change(uri, len(start), len(start), "~" + "q" * (act == "refuse"))
+        end("feedback", c)
+        rows = usage_of(state)
+        check("one row", len(rows) == 1 and rows[0]["language"] == "python", rows)
+        got = {k: rows[0][k] for k in ("shown", "taken", "typed", "refused", "characters_saved")}
+        check("what became of them", got == {"shown": 3, "taken": 1, "typed": 1, "refused": 1,
+                                             "characters_saved": saved}, got)
+        # Somebody who refuses all is shown less, unless he says what he wants.
+        path = os.path.join(state, "cerium", "completions.json")
+        with open(path) as f:
+            kept = json.load(f)
+        kept["completions"][0].update(shown=5000, taken=0, typed=0, refused=5000, promised=2500)
+        with open(path, "w") as f:
+            json.dump(kept, f)
+        shown = {}
+        for name, options in (("none", {"feedback": False}), ("less", {}),
+                              ("all", {"minConfidence": 0})):
+            c = Client(program=CERIUM, env=env)
+            seen.append(c)
+            c.initialize(options=options)
+            c.ready()
+            shown[name] = 0
+            line = "    def sub(self, other):\n        return Point(self.x - other.x, self.y)"
+            for i in range(12, len(line), 2):
+                uri = f"file:///f/{i}.py"
+                text = CODE + line[:i]
+                c.open(uri, text)
+                shown[name] += len(c.inline(uri, len(text)))
+            end(f"feedback {name}", c)
+        check("fewer are shown", shown["less"] < shown["none"] <= shown["all"], shown)
+        with open(path, "w") as f:
+            f.write("not ours")
+        c = Client(program=CERIUM, env=env)
+        seen.append(c)
+        c.initialize()
+        check("another's file is left alone, and all goes on", c.ready()["kind"] == "Normal")
+        end("another's file", c)
+        check("it is", open(path).read() == "not ours")
+
+
 # ---- the model, the server, settings ----
 
 def test_missing_model():
@@ -844,6 +1010,48 @@ def test_predictions():
         finally:
             server.kill()
             server.wait()
+
+
+def test_predictions_here():
+    """The same by the model in the process, whose file names its form."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    before = "a = one(1)\r\nb = two(2)\r\nc = three(3)\r\n"
+    weak = "a = ein(1, 2)\nb = two(2)\nc = eval(input())"
+    with tempfile.TemporaryDirectory() as folder:
+        model, script = folder + "/sweep.gguf", folder + "/answer"
+        subprocess.run([sys.executable, f"{root}/training/add_keys.py",
+                        f"{root}/models/cerium-line.gguf", model, "cerium.edit_format=sweep"],
+                       check=True)
+        open(script, "w").close()
+        c = begin(args=("-m", model, "--replay", script))
+        c.ready()
+
+        def ask(said, wait=True):
+            with open(script, "w") as f:
+                f.write(said)
+            uri = f"file:///p/{len(c.texts)}.py"
+            c.open(uri, before)
+            at = before.index("one(1)")
+            c.change(uri, at, at + 5, "ein(1, 2")
+            asked = {"textDocument": {"uri": uri, "version": 2},
+                     "position": Client.position(c.texts[uri], at + 9)}
+            id_ = c.request(NEXT, asked)
+            return c.wait(id_)["result"]["edits"] if wait else (uri, asked, id_)
+
+        edits = ask("a = ein(1, 2)\nb = two(2)\nc = three(3, 4)")
+        check("an edit of the model here, in the file's line ends",
+              len(edits) == 1 and edits[0]["text"] == "c = three(3, 4)\r\n" and
+              edits[0]["range"]["start"] == {"line": 2, "character": 0}, edits)
+        check("what changes nothing proposes nothing",
+              ask("a = ein(1, 2)\nb = two(2)\nc = three(3)") == [])
+        check("nor does a weak line", ask(weak) == [], weak)
+        uri, asked, older = ask(" ".join("word%d" % i for i in range(300)), wait=False)
+        newer = c.request(NEXT, asked)
+        check("a newer question answers the older", c.wait(older)["result"] == {"edits": []})
+        c.change(uri, 0, 0, "x")
+        check("and a change the newer", c.wait(newer)["result"] == {"edits": []})
+        check("and then all goes on", len(ask("a = ein(1, 2)\nb = 2\nc = three(3)")) == 1)
+        end("predictions here", c)
 
 
 def test_settings():

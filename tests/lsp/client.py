@@ -1,17 +1,25 @@
 """client.py - a language client for tests: messages over the pipes of a real `cerium lsp`."""
 
+import atexit
 import json
 import os
 import select
+import shutil
 import subprocess
+import tempfile
 import time
+
+# What is counted of completions is the test's, not the user's.
+STATE = tempfile.mkdtemp(prefix="cerium-state-")
+atexit.register(shutil.rmtree, STATE, ignore_errors=True)
 
 
 class Client:
     def __init__(self, *args, env=None, program="./cerium"):
         self.process = subprocess.Popen(
             [program, "lsp", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env={**os.environ, **(env or {})})
+            stderr=subprocess.PIPE,
+            env={**os.environ, "XDG_STATE_HOME": STATE, **(env or {})})
         self.pid = self.process.pid
         self.buffer = b""
         self.last_id = 0
@@ -72,6 +80,8 @@ class Client:
         result = None
         if message["method"] == "workspace/configuration":
             result = [self.configuration]
+        if message["method"] == "window/showDocument":
+            result = {"success": True}
         if message["method"] == "workspace/applyEdit":
             result = {"applied": self.applied}
         self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})

@@ -89,7 +89,7 @@ def check_protocol(folder):
           a["result"]["capabilities"] == {"tools": {}}, a)
     check("only once", c.begin()["error"]["code"] == -32600)
     names = [t["name"] for t in c.ask("tools/list")[0]["result"]["tools"]]
-    check("two tools", names == ["solve", "search"], names)
+    check("three tools", names == ["solve", "search", "related"], names)
     check("ping", c.ask("ping")[0]["result"] == {})
     for text, code in [("{", -32700), ("[]", -32600), ("7", -32600), ('{"id":1}', -32600),
                        ('{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
@@ -150,6 +150,13 @@ def check_search(folder):
     check("a declaration is no definition", "(definition)" not in text_of(a), a)
     check("at most", text_of(c.call("search", name="add", limit=1)[0]).count("\n\n") == 1)
     check("nowhere", "nowhere" in text_of(c.call("search", name="absent_name")[0]))
+    a = c.call("related", text="value = add(one, two)\nring_p")[0]
+    check("code about the same: what a name means", "def add(a, b):" in text_of(a), a)
+    check("and a word that is begun", "ring_put" in text_of(a), a)
+    a = c.call("related", text="value = add(one, two)", path="add.py")[0]
+    check("nothing of the file itself", "add.py" not in text_of(a), a)
+    check("nothing at all", "nothing" in text_of(c.call("related", text="zzz")[0]))
+    check("a text is needed", "text is missing" in text_of(c.call("related")[0]))
     c.end()
 
 
@@ -202,7 +209,7 @@ def check_package(folder):
             return [t.name for t in tools.tools], result.content[0].text
     for mode in ("auto", "legacy"):
         names, text = anyio.run(talk, mode)
-        check("the mcp package's client, " + mode, names == ["solve", "search"] and
+        check("the mcp package's client, " + mode, names == ["solve", "search", "related"] and
               text.startswith("add.py:1"), (names, text))
 
 

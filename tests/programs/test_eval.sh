@@ -108,5 +108,24 @@ check "is another question" differ "$work/alone" "$work/behind"
 completed --context-file shop/basket.py >"$work/completed"
 
 check "that which complete asks" cmp "$work/behind" "$work/completed"
+check "by lines of the other files" status 0 bundled --retrieve 600
+answer >"$work/found"
+check "the name is found" grep -q '^al_of_prices(' "$work/found"
+check "a name of others" says 'names others     1 ' out
+check "none of its own alone" says 'names own        0 ' out
+check "and what they gain" says 'less without snippets; tokens of a prompt' out
+check "as much as who knows the answer" status 0 bundled --retrieve 600 --snippets oracle
+answer >"$work/oracle"
+check "finds" cmp "$work/found" "$work/oracle"
+check "in JSON" status 0 bundled --retrieve 600 --json
+gained() {
+    python3 -c 'import json, sys; r = json.load(sys.stdin); d = r["languages"]["names others"]
+t = r["prompt_tokens"]
+gain = d["difference"]["infill"]["similar"]["value"]
+sys.exit(gain <= 0 or t["with"] <= t["without"])' <"$work/out"
+}
+check "the difference, and its tokens" gained
+check "without a file to take of" status 0 evaluate --set "$work/set" --retrieve 600
+check "another word" status 2 bundled --retrieve 600 --snippets some
 check "--help" status 0 ./cerium eval --help
 report eval

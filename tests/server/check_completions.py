@@ -26,6 +26,22 @@ def check_completions(report, server):
             said = "".join(e["delta"] for e in events[:-1])
             assert said == "return a + b;" and events[-1]["reason"] == "stop", events[-1]
             assert events[-1]["usage"]["input_tokens"] > 0
+    with report.check("completion.create: text of other files, as that of /infill", server):
+        files = [{"path": "b.c", "text": "int sub(int a, int b);\n"}]
+        with RawSocket(server.port) as s:
+            used = []
+            for more in ({}, {"files": []}, {"files": files}):
+                s.send_json({"type": "completion.create", "id": "f", "prefix": "int add(",
+                             "suffix": "\n}\n", "path": "a.c", **more})
+                used.append(completion(s, "f")[-1]["usage"]["input_tokens"])
+            body = {"input_prefix": "int add(", "input_suffix": "\n}\n", "filename": "a.c",
+                    "input_extra": [{"filename": "b.c", "text": files[0]["text"]}]}
+            answer = json.loads(server.request("POST", "/infill", json.dumps(body).encode())[2])
+            assert used[0] == used[1] < used[2] == answer["tokens_evaluated"], (used, answer)
+            for bad in (5, [5], [{"path": "a"}], [{"path": 1, "text": ""}], files * 17):
+                s.send_json({"type": "completion.create", "id": "f", "prefix": "", "files": bad})
+                error = completion(s, "f")[-1]
+                assert error["status"] == 400 and error["error"]["param"] == "files", error
     with report.check("completion.create: a newer one of the same document ends the older", server):
         with RawSocket(server.port) as s:
             for name in ("old", "new"):

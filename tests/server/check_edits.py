@@ -1,8 +1,12 @@
 """check_edits.py - POST /v1/edit-predictions and edit.predict in each form, by a recorded model."""
 
 import json
+import os
+import subprocess
+import sys
+import tempfile
 
-from talk import RawSocket, Report, Server, frame, line, wait_for
+from talk import MODEL, ROOT, RawSocket, Report, Server, frame, line, wait_for
 
 FILE = "int a;\nint b;\nint c;\nint d;\n"
 CARET = FILE.index(" c;")
@@ -127,8 +131,27 @@ def check_hole(report):
                                       "text": "    return x + 1;\n"}], body
 
 
+def check_key(report):
+    """The model's file names its form; one that nobody knows is none."""
+    prompt, answer = FORMS["zeta"]
+    script = [line(answer, repeat=True, api="edits", last=prompt)]
+    with tempfile.TemporaryDirectory() as folder:
+        for value, form in (("zeta", "zeta"), ("another", "fim")):
+            model = os.path.join(folder, "%s.gguf" % value)
+            subprocess.run([sys.executable, os.path.join(ROOT, "training", "add_keys.py"), MODEL,
+                            model, "cerium.edit_format=" + value], check=True)
+            with Server(replay=script, model=model) as server:
+                with report.check("a file with the format %s" % value, server):
+                    listed = server.json("GET", "/v1/models")["data"][0]
+                    assert listed["edit_form"] == form, listed
+                    status, body = ask(server, **place())
+                    assert status == 200 and body["form"] == form, body
+                    assert bool(body["edits"]) == (form == "zeta"), body
+
+
 def main():
     report = Report("edits")
+    check_key(report)
     for form in FORMS:
         check_form(report, form)
     check_refusals(report)

@@ -5,7 +5,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "clients"))
 
-from harness import HANG_S, MODEL, PATIENCE, Report, Server, line, wait_for  # noqa: E402, F401
+from harness import (  # noqa: E402, F401
+    HANG_S, MODEL, PATIENCE, ROOT, Report, Server, line, wait_for)
 from rawsocket import RawSocket, frame, text_of  # noqa: E402, F401
 
 POST = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"

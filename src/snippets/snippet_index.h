@@ -1,0 +1,103 @@
+/* snippet_index.h - the identifiers of a workspace's files, and what of these files says most
+ * about a place where somebody types.
+ *
+ * A file is cut into units of a few lines.  A search weighs the identifiers around the place by how
+ * rare they are and how near (BM25), and takes what the place does not show already: lines that
+ * define what it names, and lines like those around it.  It reads no file and has no thread. */
+#ifndef SNIPPETS_SNIPPET_INDEX_H
+#define SNIPPETS_SNIPPET_INDEX_H
+
+#include "base/memory.h"
+
+/* ---- limits: what a broken or hostile input can make us take ---- */
+
+enum {
+    SNIPPETS_FILE_BYTES_MAX = 64 << 10, /* a longer one is data, or generated */
+    SNIPPETS_FILES_MAX = 4096,
+    SNIPPETS_BYTES_MAX = 16 << 20,      /* of all files; there are as many terms as bytes at most */
+    SNIPPETS_MAX = 3,                   /* that a search takes */
+};
+
+/* A file's text and terms.  Nothing changes once it is made, so any thread may make one. */
+typedef struct snippet_file snippet_file;
+
+/* path: from the root of the workspace.  CERIUM_ERR_CAPACITY: it is too long, or no text;
+ * CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int snippet_file_open(snippet_file **out, view path, view text);
+void snippet_file_close(snippet_file **file);
+
+typedef struct {
+    snippet_file *list[SNIPPETS_FILES_MAX]; /* [n] */
+    uint32_t n;
+    size_t n_bytes;
+} snippet_index;
+
+/* Takes the file, in the place of the one with its path; is_open: somebody works on it.
+ * CERIUM_ERR_CAPACITY: there is no room for it. */
+CERIUM_CHECKED int snippet_index_put(snippet_index *x, snippet_file *file, bool is_open);
+void snippet_index_drop(snippet_index *x, view path);
+void snippet_index_close(snippet_index *x);
+
+/* Where somebody types: borrowed. */
+typedef struct {
+    view path;          /* the file's own; nothing is taken of it */
+    view before, after; /* what the model will see anyway */
+    size_t bytes_max;   /* of all snippets */
+    bool only_alike;    /* definitions of what is named here are not looked for */
+} snippet_query;
+
+/* What was found; owned. */
+typedef struct {
+    bytes text;
+    cerium_context_file files[SNIPPETS_MAX]; /* [n], the best last: nearest to the place */
+    double scores[SNIPPETS_MAX];
+    uint32_t lines[SNIPPETS_MAX]; /* of the file, from 1, where it begins; 0: definitions from here
+                                     and there */
+    uint32_t n;
+} snippets;
+
+CERIUM_CHECKED int snippets_find(const snippet_index *x, const snippet_query *q, snippets *out);
+void snippets_close(snippets *s);
+
+/* ---- for the files of snippets/, and for measurements ---- */
+
+typedef struct {
+    uint32_t hash;
+    uint16_t unit, n; /* times that the unit has it */
+} snippet_term;
+
+typedef struct {
+    uint32_t from, to; /* whole lines of the text */
+    uint32_t n_terms;
+} snippet_unit;
+
+/* A line that defines a name, by the name's term. */
+typedef struct {
+    uint32_t hash, from, to;
+} snippet_definition;
+
+struct snippet_file {
+    char *path, *text;     /* owned; the text is [n_text] */
+    size_t n_text;
+    bytes units;           /* snippet_unit[n_units] */
+    bytes terms;           /* snippet_term[n_terms], by hash, then unit */
+    bytes definitions;     /* snippet_definition[n_definitions], by hash */
+    uint32_t n_units, n_terms, n_definitions;
+    uint32_t stem;         /* term of its name without its ending, as imports name it; of a folder's
+                              own file that of the folder */
+    bool is_open;
+};
+
+/* Terms of a word: whole, its parts (fooBar, foo_bar: foo, bar), and its first three letters. */
+enum { TERMS_OF_WORD_MAX = 12, TERM_PREFIX_BYTES = 3 };
+typedef struct {
+    uint32_t hash;
+    bool is_part; /* says less than the whole */
+} word_term;
+
+uint32_t term_of_word(view word);
+uint32_t term_of_prefix(view word);
+/* How many; the whole is the first. */
+uint32_t terms_of_word(view word, word_term out[TERMS_OF_WORD_MAX]);
+
+#endif

@@ -1,0 +1,91 @@
+/* words.c - identifiers and what lines do with them, by their look. */
+#include "snippets/words.h"
+
+#include <ctype.h>
+
+bool word_has(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
+
+bool word_next(view text, size_t *at, view *word)
+{
+    for (size_t i = *at; i < text.len;) {
+        const size_t begin = i;
+        while (i < text.len && word_has(text.ptr[i])) i++;
+        if (i == begin) {
+            i++;
+        } else if (!isdigit((unsigned char)text.ptr[begin])) {
+            *word = (view){text.ptr + begin, i - begin};
+            *at = i;
+            return true;
+        }
+    }
+    *at = text.len;
+    return false;
+}
+
+static bool is_one_of(view word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (view_equal(word, view_of(list[i]))) return true;
+    return false;
+}
+
+/* ---- definitions ---- */
+
+/* After one of these words a name is new. */
+static bool defines(view word)
+{
+    static const char *const words[] = {
+        "def", "class", "function", "func", "fn", "struct", "enum", "union", "interface", "type",
+        "trait", "const", "let", "var", "define", "module", "namespace", "typedef", "mod", "static",
+        "record", "protocol", "macro_rules"};
+    return is_one_of(word, words, ARRAY_LEN(words));
+}
+
+/* Words that stand before a call. */
+static bool calls(view word)
+{
+    static const char *const words[] = {"return", "assert", "else", "await", "in", "not", "yield",
+                                        "new", "throw", "raise", "case", "and", "or", "delete",
+                                        "if", "while", "is", "typeof"};
+    return is_one_of(word, words, ARRAY_LEN(words));
+}
+
+bool word_is_defined_at(view line, size_t at, size_t n)
+{
+    size_t end = at, begin, after = at + n;
+    while (end > 0 && strchr(" \t*&", line.ptr[end - 1])) end--;
+    for (begin = end; begin > 0 && word_has(line.ptr[begin - 1]);) begin--;
+    const view word = {line.ptr + begin, end - begin};
+    if (end < at && defines(word)) return true;
+    while (after < line.len && (line.ptr[after] == ' ' || line.ptr[after] == '\t')) after++;
+    char next = after < line.len ? line.ptr[after] : 0;
+    bool margin = !isspace((unsigned char)line.ptr[0]) && line.ptr[0] != '#';
+    size_t last = line.len;
+    while (last > 0 && isspace((unsigned char)line.ptr[last - 1])) last--;
+    char tail = last ? line.ptr[last - 1] : 0;
+    if (at == 0 && next == '=' && after + 1 < line.len && line.ptr[after + 1] != '=') return true;
+    /* C: a type before it, and no statement; or the name at a typedef's end. */
+    bool typed = end < at ? begin < end : at > 0 && strchr("*&", line.ptr[at - 1]) != NULL;
+    bool goes_on = tail == '{' || tail == ')' || tail == ',';
+    if (margin && typed && next == '(' && goes_on && !calls(word)) return true;
+    return line.ptr[0] == '}' && next == ';';
+}
+
+/* ---- imports ---- */
+
+bool line_imports(view line)
+{
+    static const char *const words[] = {"import", "from", "use", "using", "require", "include",
+                                        "source"};
+    size_t at = 0;
+    view first;
+    while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
+    while (at < line.len && isspace((unsigned char)line.ptr[at])) at++;
+    if (at == line.len) return false;
+    if (line.ptr[at] == '#') return view_starts((view){line.ptr + at, line.len - at},
+                                                VIEW("#include"));
+    /* In the brackets of an import of Go. */
+    if (line.ptr[at] == '"') return at + 1 < line.len && line.ptr[line.len - 1] == '"';
+    if (memmem(line.ptr, line.len, "require(", 8)) return true;
+    return word_next(line, &at, &first) && is_one_of(first, words, ARRAY_LEN(words));
+}
