@@ -211,6 +211,27 @@ static bool other_branches(judge *j, int32_t n, const judge_state *before, int32
     return has_else;
 }
 
+/* Go's "if _, ok := table[key]; ok": the key, or -1. */
+static int32_t looked_up(const judge *j, int32_t first)
+{
+    uint32_t end = first < 0 ? 0 : j->tree.list[first].end;
+    for (int32_t i = first; i >= 0 && i < j->tree.n && j->tree.list[i].begin < end; i++) {
+        if (j->tree.list[i].role != NODE_SUBSCRIPT) continue;
+        int32_t last = j->tree.list[i].child;
+        while (last >= 0 && j->tree.list[last].next >= 0) last = j->tree.list[last].next;
+        return last;
+    }
+    return -1;
+}
+
+static void mark_looked_up(judge *j, int32_t first, int32_t condition, bool inside)
+{
+    int32_t key = looked_up(j, first);
+    view text = condition < 0 ? empty : tree_text(&j->tree, condition);
+    if (key < 0 || !(view_equal(text, VIEW("ok")) || view_equal(text, VIEW("!ok")))) return;
+    if ((text.ptr[0] != '!') == inside) mark(j, key);
+}
+
 value judge_if(judge *j, int32_t n)
 {
     int32_t condition = tree_field(&j->tree, n, FIELD_CONDITION), yes;
@@ -231,12 +252,14 @@ value judge_if(judge *j, int32_t n)
     }
     if (!judge_save(j, &before)) return judge_value(j, yes);
     mark_checked(j, condition, positive);
+    mark_looked_up(j, first, condition, positive);
     judge_value(j, yes);
     bool left = leaves(j, yes);
     if (!left && !judge_save(j, &sum)) return VALUE_NONE;
     if (!other_branches(j, n, &before, condition, &sum)) {
         judge_restore(j, &before);
         mark_checked(j, condition, !positive);
+        mark_looked_up(j, first, condition, !positive);
         if (sum.reached) merge(j, &sum);
     } else if (sum.reached) judge_restore(j, &sum);
     else judge_restore(j, &before);
@@ -315,6 +338,18 @@ value judge_switch(judge *j, int32_t n)
     return VALUE_NONE;
 }
 
+/* for x in list: if x not in ALLOWED: return.  What is left of the list was checked. */
+static void mark_list(judge *j, int32_t left, int32_t right)
+{
+    while (left >= 0 && !judge_is_name((node_role)j->tree.list[left].role)) {
+        int32_t last = j->tree.list[left].child; /* Go's index, item */
+        while (last >= 0 && j->tree.list[last].next >= 0) last = j->tree.list[last].next;
+        left = last;
+    }
+    const variable *item = left < 0 ? NULL : judge_find(j, tree_text(&j->tree, left));
+    if (item && item->v.level > TAINT_CONST && item->v.clean == ~0u) mark(j, right);
+}
+
 static bool is_number_range(const judge *j, int32_t n)
 {
     view text = tree_text(&j->tree, n);
@@ -362,5 +397,11 @@ value judge_foreach(judge *j, int32_t n)
     if (left >= 0 && right >= 0) bind_each(j, left, right);
     for (int32_t c = at->child; c >= 0; c = j->tree.list[c].next)
         if (c != left && c != right) judge_value(j, c);
+    for (int32_t c = at->child; c >= 0 && right < 0; c = j->tree.list[c].next)
+        if (j->tree.list[c].role == NODE_FOREACH) { /* Go's range clause */
+            left = tree_field(&j->tree, c, FIELD_LEFT);
+            right = tree_field(&j->tree, c, FIELD_RIGHT);
+        }
+    if (left >= 0 && right >= 0) mark_list(j, left, right);
     return VALUE_NONE;
 }

@@ -315,7 +315,8 @@ static value format_result(judge *j, const use *u)
     const char *hole = v.text.ptr ? memchr(v.text.ptr, '%', v.text.len) : NULL;
     if (!hole && v.text.ptr) hole = memchr(v.text.ptr, '{', v.text.len);
     if (v.level > TAINT_CONST) {
-        v.flags |= VALUE_FORMAT;
+        v.flags = (uint8_t)((v.flags & ~VALUE_NAMES) | VALUE_FORMAT);
+        if (judge_formats_names(v.text)) v.flags |= VALUE_NAMES;
         if (hole) v.text.len = (size_t)(hole - v.text.ptr);
     }
     return v;
@@ -396,7 +397,7 @@ static value result_of(judge *j, const use *u)
             v = value_union(v, u->args[i].v);
         v = value_union(v, u->receiver);
         /* A list of values is one of them; what a function makes of them is its own. */
-        v.flags &= VALUE_FORMAT | VALUE_PENDING;
+        v.flags &= VALUE_FORMAT | VALUE_NAMES | VALUE_PENDING;
         if (!(v.flags & VALUE_FORMAT)) v.text = empty;
         if (v.level == TAINT_CONST && !literal && !keeps_constants(last_part(u->callee.raw))) {
             v.level = TAINT_UNKNOWN;

@@ -5,6 +5,12 @@
 
 static const view empty = {NULL, 0};
 
+/* Has it values only where SQL has names? */
+static bool has_names_alone(value v)
+{
+    return v.flags & VALUE_FORMAT ? v.flags & VALUE_NAMES : v.level == TAINT_CONST;
+}
+
 value value_union(value a, value b)
 {
     value v = a.level >= b.level ? a : b;
@@ -15,6 +21,7 @@ value value_union(value a, value b)
     if (b.level > a.level) clean_a = ~0u;
     v.clean = clean_a & clean_b;
     v.flags = a.flags | b.flags;
+    if (!has_names_alone(a) || !has_names_alone(b)) v.flags &= (uint8_t)~VALUE_NAMES;
     if (v.level != TAINT_CONST) v.flags &= (uint8_t)~VALUE_STRING;
     if (!v.text.len || !(v.flags & (VALUE_STRING | VALUE_FORMAT))) v.text = empty;
     return v;
@@ -57,6 +64,7 @@ value judge_named(judge *j, value v)
         return v;
     v.level = TAINT_SOURCE;
     v.clean = 0;
+    if (patterns_match(&j->facts->own, v.name)) v.clean = VALUE_GIVEN;
     return v;
 }
 
@@ -104,6 +112,14 @@ static value name_value(judge *j, int32_t n)
 {
     view text = judge_plain_name(j, tree_text(&j->tree, n));
     const variable *var = judge_find(j, text);
+    /* PHP's "${name}" is $name. */
+    bool bare = !var && j->tree.language == GUARD_PHP && text.ptr > j->tree.text.ptr + 1 &&
+                text.ptr[-1] == '{' && text.ptr[-2] == '$';
+    for (uint32_t i = 0; bare && i < j->n_vars && !var; i++) {
+        view name = j->vars[i].name;
+        bool same = name.len == text.len + 1 && name.ptr[0] == '$';
+        if (same && !memcmp(name.ptr + 1, text.ptr, text.len)) var = &j->vars[i];
+    }
     value v = var ? var->v : unknown(text);
     v.raw = text;
     if (!v.name.len) v.name = text;
@@ -198,11 +214,22 @@ static bool prints_number(view part)
     return strchr("dfFeEgG%xXob", part.ptr[part.len - 2]) && part.ptr + part.len - 2 > colon;
 }
 
+/* The literal text between begin and a value in it. */
+static view text_before(const judge *j, const node *part, const char *begin)
+{
+    const char *stop = j->tree.text.ptr + part->begin;
+    if (begin < stop && *begin == '}') begin++;
+    view text = {begin, stop > begin ? (size_t)(stop - begin) : 0};
+    while (text.len && strchr("{$#", begin[text.len - 1])) text.len--;
+    return text;
+}
+
 value judge_string_value(judge *j, int32_t n)
 {
     value v = {.flags = VALUE_STRING, .clean = ~0u, .name = VIEW("str")};
     v.text = judge_string(j, n);
     bool first = true;
+    const char *stop = v.text.ptr;
     for (int32_t c = j->tree.list[n].child; c >= 0; c = j->tree.list[c].next) {
         const node *part = &j->tree.list[c];
         if (part->role == NODE_TEXT || part->role == NODE_SKIP) continue;
@@ -215,15 +242,15 @@ value judge_string_value(judge *j, int32_t n)
         if (p.level == TAINT_CONST && !(p.flags & VALUE_FORMAT)) continue;
         bool python = j->tree.language == GUARD_PYTHON;
         if (python && prints_number(tree_text(&j->tree, c))) continue;
-        if (v.flags & VALUE_STRING) { /* the text before the first value in it */
-            const char *begin = v.text.ptr, *stop = j->tree.text.ptr + part->begin;
-            v.text.len = stop > begin ? (size_t)(stop - begin) : 0;
-            while (v.text.len && strchr("{$#", begin[v.text.len - 1])) v.text.len--;
-        }
-        view text = v.text;
+        bool whole = (v.flags & VALUE_STRING) != 0;
+        view before = text_before(j, part, whole ? v.text.ptr : stop);
+        view text = whole ? before : v.text; /* the text before the first value in it */
+        bool names = (whole || v.flags & VALUE_NAMES) && judge_before_name(before, !whole);
         v = value_union(v, p);
-        v.flags = VALUE_FORMAT | (v.flags & VALUE_PENDING);
+        v.flags = VALUE_FORMAT | (names ? VALUE_NAMES : 0) | (v.flags & VALUE_PENDING);
         v.text = text;
+        v.tail = empty;
+        stop = j->tree.text.ptr + part->end;
         v.name = VIEW("str");
     }
     match_string(j, n, &v);
@@ -260,6 +287,16 @@ static value list_value(judge *j, int32_t n)
 
 static bool stringy(value v) { return (v.flags & (VALUE_STRING | VALUE_FORMAT)) != 0; }
 
+/* Of a + b: do all values stand where SQL has a name? */
+static bool adds_names_alone(value a, value b)
+{
+    bool format = (a.flags & VALUE_FORMAT) != 0;
+    if (format ? !(a.flags & VALUE_NAMES) : a.level != TAINT_CONST) return false;
+    if (b.level == TAINT_CONST) return format;
+    if (b.flags & VALUE_FORMAT) return b.flags & VALUE_NAMES;
+    return judge_before_name(format ? a.tail : a.text, format);
+}
+
 value judge_plus(judge *j, value a, value b)
 {
     value v = value_union(a, b);
@@ -267,6 +304,7 @@ value judge_plus(judge *j, value a, value b)
     v.raw = empty;
     if (!stringy(a) && !stringy(b)) return v;
     v.text = stringy(a) ? a.text : empty;
+    v.tail = b.flags & VALUE_FORMAT ? b.tail : b.flags & VALUE_STRING ? b.text : empty;
     if (v.level == TAINT_CONST) {
         if (a.flags & b.flags & VALUE_STRING && a.text.len + b.text.len < 512) {
             char *out = arena_take(&j->names, a.text.len + b.text.len + 1, 1);
@@ -277,7 +315,10 @@ value judge_plus(judge *j, value a, value b)
             }
         }
         v.flags = VALUE_STRING;
-    } else v.flags = VALUE_FORMAT | (v.flags & VALUE_PENDING);
+    } else {
+        uint8_t names = adds_names_alone(a, b) ? VALUE_NAMES : 0;
+        v.flags = VALUE_FORMAT | names | (v.flags & VALUE_PENDING);
+    }
     return v;
 }
 
@@ -300,7 +341,10 @@ static value binary_value(judge *j, int32_t n)
     case OP_PERCENT:
         if (!stringy(a)) break;
         if (a.flags & VALUE_STRING && judge_prints_numbers(a.text)) return VALUE_NONE;
-        return judge_plus(j, a, b);
+        v = judge_plus(j, a, b);
+        v.flags &= (uint8_t)~VALUE_NAMES;
+        if (judge_formats_names(a.text)) v.flags |= VALUE_NAMES;
+        return v;
     case OP_SHIFT:
         if (!stringy(a) && !stringy(b)) {
             v = value_union(a, b);

@@ -37,6 +37,15 @@ static bool is_number_type(view type)
     return false;
 }
 
+/* What a callback gets when something failed. */
+static bool is_error(view name)
+{
+    static const char *const names[] = {"e", "err", "error", "ex", "exception", "_err", "reason"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (view_equal(name, view_of(names[i]))) return true;
+    return false;
+}
+
 static void bind_parameter(judge *j, int32_t n, taint level)
 {
     bool declared = j->tree.list[n].role == NODE_PARAM;
@@ -56,6 +65,7 @@ static void bind_parameter(judge *j, int32_t n, taint level)
     int32_t given = declared ? tree_field(&j->tree, n, FIELD_VALUE) : -1;
     if (given >= 0 && !j->inlined && j->tree.list[given].role == NODE_STRING)
         judge_show_assign(j, name, judge_value(j, given), given);
+    if (level == TAINT_SOURCE && is_error(v.raw)) v.level = TAINT_UNKNOWN;
     if (view_equal(v.raw, VIEW("self")) || view_equal(v.raw, VIEW("cls"))) v.level = TAINT_UNKNOWN;
     /* A new one, not that of the function around. */
     if (j->n_vars < GUARD_VARIABLES_MAX)

@@ -22,6 +22,7 @@ enum {
     VALUE_FORMAT = 2, /* literal text with values in it */
     VALUE_LIST = 4,
     VALUE_PENDING = 8, /* what a function made of it that is not written yet */
+    VALUE_NAMES = 16,  /* a format, whose values all stand where SQL has a name */
 };
 
 typedef struct {
@@ -30,7 +31,11 @@ typedef struct {
     view name;      /* dotted path of where it came from */
     view raw;       /* the same as it is written */
     view text;      /* the literal, or the literal beginning of a format */
+    view tail;      /* what a format has after its last value */
 } value;
+
+/* Of value.clean: who runs the program gave it; it was not cleaned. */
+#define VALUE_GIVEN (1u << 31)
 
 #define VALUE_NONE ((value){.level = TAINT_CONST, .clean = ~0u})
 
@@ -168,6 +173,14 @@ value judge_foreach(judge *j, int32_t n);
 value judge_function(judge *j, int32_t n);
 /* Follow a call into a function of this window: what it returns.  False when there is none. */
 bool judge_inline(judge *j, view name, const use *u, value *out);
+
+/* ---- sql_names.c ---- */
+/* Does SQL have the name of a table or a column after text?  after: text follows a name. */
+bool judge_before_name(view text, bool after);
+/* Do all values of a printf-like or {} format stand where SQL has a name? */
+bool judge_formats_names(view format);
+/* A statement that binds nothing: PRAGMA, SET, ALTER and their like. */
+bool judge_binds_nothing(view text);
 
 /* ---- imports.c ---- */
 void judge_import(judge *j, int32_t n);

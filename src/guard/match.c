@@ -131,7 +131,7 @@ static view around(view text, uint32_t begin, uint32_t end)
 guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
                                   uint32_t begin, uint32_t end)
 {
-    for (int k = 0; k < RULE_NEAR; k++)
+    for (int k = RULE_NEAR; k--;) /* the worst first */
         if (u->near[k] && regex_found(u->near[k], re, around(text, begin, end)))
             return (guard_severity)k;
     return rule_severity(u, level);
@@ -267,31 +267,44 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
     return one_holds(j, c, a);
 }
 
-/* Where SQL has the name of a table or a column, nothing can be bound: a value of which nothing is
- * known is the program's own there. */
-static bool is_identifier(const rule *u, const value *v)
+/* Where SQL has the name of a table or a column, nothing can be bound, and in some statements
+ * nowhere: a value of which nothing is known is the program's own there.  So is the statement that
+ * a text goes on with. */
+static bool is_own(const rule *u, const value *v)
 {
-    static const char *const words[] = {"from", "into", "update", "table", "join", "exists",
-                                        "index", "view", "schema", "database", "by", "column",
-                                        "on", "only"};
-    view text = v->text;
-    if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN) return false;
-    while (text.len && strchr("\"`[", text.ptr[text.len - 1])) text.len--;
-    if (!text.len || !isspace((unsigned char)text.ptr[text.len - 1])) return false;
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        size_t n = strlen(words[i]);
-        if (text.len > n && !strncasecmp(text.ptr + text.len - n, words[i], n) &&
-            isspace((unsigned char)text.ptr[text.len - n - 1]))
-            return true;
-    }
+    if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN || !(v->flags & VALUE_FORMAT))
+        return false;
+    return v->flags & VALUE_NAMES || !v->text.len || judge_before_name(v->text, false) ||
+           judge_binds_nothing(v->text);
+}
+
+/* execute(sql, values): what is put into the text is made of names and marks. */
+static bool binds_beside(const judge *j, const use *u)
+{
+    const argument *a = u->n_args > 1 ? &u->args[1] : NULL;
+    if (!a || a->node < 0 || j->tree.list[a->node].role == NODE_FUNCTION) return false;
+    return !a->name.len && (a->v.flags & VALUE_LIST || a->v.level > TAINT_CONST);
+}
+
+/* A method of the object itself is judged where it is written: this.query(sql).  Ruby's models have
+ * theirs from the framework. */
+static bool is_own_method(const judge *j, const rule *r, const use *u)
+{
+    static const char *const words[] = {"this", "self", "super", "$this", "parent"};
+    bool runs = r->weak == WEAK_SQL || r->weak == WEAK_COMMAND || r->weak == WEAK_CODE ||
+                r->weak == WEAK_NOSQL;
+    if (!runs || u->receiver_node < 0 || j->tree.language == GUARD_RUBY) return false;
+    view text = tree_text(&j->tree, u->receiver_node);
+    if (view_starts(text, VIEW("super("))) return true;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (view_equal(text, view_of(words[i]))) return true;
     return false;
 }
 
 static bool is_dirty_enough(const rule *u, const value *v)
 {
     bool cleaned = v->clean >> u->weak & 1;
-    bool dirty = v->level > TAINT_CONST && !cleaned && !is_identifier(u, v);
+    bool dirty = v->level > TAINT_CONST && !cleaned && !is_own(u, v);
     bool format = (v->flags & VALUE_FORMAT) != 0;
     switch (u->level) {
     case LEVEL_ANY: return true;
@@ -316,15 +329,37 @@ static bool level_holds(judge *j, const rule *r, const use *u, const value *v)
     return false;
 }
 
+/* Who runs a program may name its files and its servers. */
+static bool is_of_places(weakness weak)
+{
+    return weak == WEAK_PATH || weak == WEAK_SSRF || weak == WEAK_REDIRECT || weak == WEAK_XSS ||
+           weak == WEAK_XXE;
+}
+
+static taint worth_of(const judge *j, const rule *r, const use *u, const value *v)
+{
+    bool cleaned = v->clean && v->clean != ~0u && !(v->clean & VALUE_GIVEN);
+    bool format = (v->flags & VALUE_FORMAT) != 0;
+    if (cleaned) return TAINT_UNKNOWN; /* for something else: worth a look */
+    if (v->level == TAINT_SOURCE)
+        return v->clean & VALUE_GIVEN && is_of_places(r->weak) ? TAINT_PARAMETER : TAINT_SOURCE;
+    if (r->weak == WEAK_SQL && format &&
+        (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
+        return TAINT_UNKNOWN;
+    /* A function that runs what it is given: who calls it writes the command. */
+    if (r->weak == WEAK_COMMAND && r->tiers[TAINT_PARAMETER] < 0 && !format &&
+        !(v->flags & VALUE_LIST))
+        return TAINT_UNKNOWN;
+    /* Text with a value in it: whoever calls decides what the value is. */
+    return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
+}
+
 static bool value_holds(judge *j, const rule *r, const use *u, const value *v, taint *level)
 {
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
-    taint worth = (taint)v->level;
-    /* Text with a value in it: whoever calls decides what the value is.  One that was cleaned for
-     * something else is worth a look. */
-    if (worth == TAINT_UNKNOWN && v->flags & VALUE_FORMAT) worth = TAINT_PARAMETER;
-    if (v->clean && v->clean != ~0u) worth = TAINT_UNKNOWN;
+    if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
+    taint worth = worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
 }

@@ -354,6 +354,7 @@ static int read_cleaners(reading *r, yaml_node_t *node, language_facts *f)
 static int read_fact(reading *r, yaml_entry *e, language_facts *f)
 {
     if (view_equal(e->key, VIEW("sources"))) return read_patterns(r, e->value, &f->sources);
+    if (view_equal(e->key, VIEW("own"))) return read_patterns(r, e->value, &f->own);
     if (view_equal(e->key, VIEW("cleaners"))) return read_cleaners(r, e->value, f);
     if (view_equal(e->key, VIEW("guards"))) return read_patterns(r, e->value, &f->guards);
     if (view_equal(e->key, VIEW("formatters"))) return read_patterns(r, e->value, &f->formatters);

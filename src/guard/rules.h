@@ -91,7 +91,7 @@ enum { RULE_FLOWS_MAX = 24 };
 
 /* What is known of a language beside its rules. */
 typedef struct {
-    pattern_list sources, cleaners, cleaners_of[WEAK_COUNT], guards, formatters, mutators;
+    pattern_list sources, own, cleaners, cleaners_of[WEAK_COUNT], guards, formatters, mutators;
     rule_flow fills[RULE_FLOWS_MAX], copies[RULE_FLOWS_MAX];
     uint32_t n_fills, n_copies;
     pcre2_code *handler;   /* a function whose header looks so has parameters from outside */

@@ -16,7 +16,8 @@ int rules_begin(rule_set *rules)
 
 static void close_facts(language_facts *f)
 {
-    pattern_list *lists[] = {&f->sources, &f->cleaners, &f->guards, &f->formatters, &f->mutators};
+    pattern_list *lists[] = {&f->sources, &f->own,        &f->cleaners,
+                             &f->guards,  &f->formatters, &f->mutators};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) pattern_list_close(lists[i]);
     for (int w = 0; w < WEAK_COUNT; w++) pattern_list_close(&f->cleaners_of[w]);
     for (uint32_t i = 0; i < f->n_fills; i++) pattern_list_close(&f->fills[i].names);

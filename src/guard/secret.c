@@ -41,7 +41,7 @@ static bool is_placeholder(view text)
         "<your", "insert", "replace", "dummy", "redacted", "xxxx", "****", "....", "1234567890",
         "abcdef", "not-a", "notreal", "${", "{{", "%(", "#{", "<%", "todo", "fixme", "sample",
         "undefined", "process.env", "environ", "getenv", "0000000", "encrypted", "lorem",
-        "withheld",
+        "withheld", "abc123", "123456", "qwerty",
     };
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (contains(text, words[i])) return true;
@@ -86,6 +86,13 @@ static bool is_header(view text)
     return dash;
 }
 
+static uint32_t underscores(view text)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < text.len; i++) n += text.ptr[i] == '_';
+    return n;
+}
+
 /* Paths, addresses, names of things, formats: what is beside credentials' names in code. */
 static bool is_label(view text, counts c)
 {
@@ -93,6 +100,10 @@ static bool is_label(view text, counts c)
     if (contains(text, "://") && !contains(text, "@")) return true;
     if (text.ptr[0] == '/' || text.ptr[0] == '.' || text.ptr[0] == '#') return true;
     if (memchr(text.ptr, '(', text.len) || memchr(text.ptr, '<', text.len)) return true;
+    if (memchr(text.ptr, '[', text.len) && memchr(text.ptr, ']', text.len)) return true;
+    /* NAME_OF_A_VARIABLE */
+    if (!c.lower && c.upper && memchr(text.ptr, '_', text.len) && c.other == underscores(text))
+        return true;
     /* words joined by dots, dashes or underscores */
     return !c.digit && !c.upper && c.other &&
            memchr("._-:", text.ptr[0], 4) == NULL &&
@@ -113,7 +124,9 @@ bool secret_credential(view name, view text)
     if (text.len < SECRET_MIN || text.len > SECRET_MAX || is_placeholder(text)) return false;
     counts c = count(text);
     if (is_label(text, c)) return false;
-    if (contains(name, "public") || contains(name, "path") || contains(name, "url")) return false;
+    if (contains(name, "public") || contains(name, "path") || contains(name, "url") ||
+        contains(name, "encrypted") || contains(name, "hashed"))
+        return false;
     /* "password": "password" names a field */
     if (contains(text, "password") || contains(text, "passwd")) return c.digit || c.other;
     if (password) return c.digit || c.other || text.len >= 5;

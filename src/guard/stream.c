@@ -218,10 +218,20 @@ static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
     return from;
 }
 
+/* A comment longer than what stays: its text is no code. */
+static bool is_in_comment(const guard_stream *s, uint32_t at)
+{
+    lexer x;
+    lexer_begin(&x, s->language);
+    for (uint32_t i = 0; i < at; i++) lexer_step(&x, s->text[i]);
+    return x.n && x.stack[x.n - 1] == '/';
+}
+
 /* The window is full: imports and the last lines stay. */
 static void compact(guard_stream *s)
 {
     uint32_t cut = cut_place(s), n = 0;
+    bool comment = is_in_comment(s, cut);
     decide_deferred(s, true);
     for (uint32_t i = 0, end; i < cut && n < GUARD_WINDOW_KEPT / 4; i = end) {
         end = line_end(s, i, cut);
@@ -232,6 +242,10 @@ static void compact(guard_stream *s)
         end = whole;
         memmove(s->text + n, line.ptr, line.len);
         n += (uint32_t)line.len;
+    }
+    if (comment) {
+        memcpy(s->text + n, "/* ", 3);
+        n += 3;
     }
     memmove(s->text + n, s->text + cut, s->n - cut);
     outline_cut(&s->outline, n, cut);

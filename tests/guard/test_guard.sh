@@ -40,6 +40,20 @@ check "is named" says 'in.jsonl:1: want {"id"' err
 if [ "$grammars" ]; then
     check "idioms of frameworks" sh -c "./cerium scan --batch tests/guard/idioms.jsonl |
         python3 tests/guard/check_idioms.py tests/guard/idioms.jsonl 0.93"
+    check "what people write every day, and what only warns" sh -c "
+        ./cerium scan --batch tests/guard/everyday.jsonl |
+        python3 tests/guard/check_idioms.py tests/guard/everyday.jsonl 1"
+    { # longer than what is seen at once
+        echo '<?php'
+        yes '$rows = load();' | head -200
+        echo '/**'
+        yes ' * the value of `$name`' | head -300
+        echo ' */'
+        echo 'system("ls " . $_GET["n"]);'
+    } >"$work/comment.php"
+    check "code in a long comment is none" sh -c "./cerium scan '$work/comment.php' >'$work/out';
+        [ \$? = 1 ] && [ \$(grep -c 'CWE-' '$work/out') = 1 ]"
+    check "what comes after it is" says "comment.php:504: weak" out
 fi
 
 mkdir "$work/rules"
