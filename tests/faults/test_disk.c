@@ -362,6 +362,7 @@ static void test_engines(void)
 {
     check_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf");
     check_model("tests/golden/fixtures/qwen2-q4_0.gguf");
+    check_model("tests/golden/fixtures/deepseek2.gguf"); /* latents */
 }
 
 int main(void)
