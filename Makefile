@@ -204,6 +204,7 @@ $(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
 $(PROG_FUZZ): SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
+$O/bench_snippets: $(patsubst %.c,$O/%.o,$(call in_dirs,snippets))
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
 $O/example_watched: LIBS := $(WATCH_LIBS)
 $O/example_watched: $O/libcerium-watch.a

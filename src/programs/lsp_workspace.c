@@ -10,7 +10,7 @@
 #include "programs/snippet_files.h"
 #include "programs/walk.h"
 
-enum { FOLDERS_MAX = 16, AGAIN_SECONDS = 10, ENTRIES_MAX = 4 * SNIPPETS_FILES_MAX };
+enum { FOLDERS_MAX = 16, AGAIN_SECONDS = 60, ENTRIES_MAX = 4 * SNIPPETS_FILES_MAX };
 
 /* A file as it was when it was read. */
 typedef struct {
@@ -89,7 +89,8 @@ static int read_one(void *user, const char *path, cerium_error *err)
     if (stat(path, &st) || !snippet_file_is_wanted(path, &st)) return CERIUM_OK;
     const int64_t changed = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     entry *e = entry_of(w, path);
-    if (!e || (e->changed_ns == changed && e->size == (uint64_t)st.st_size)) return CERIUM_OK;
+    if (!e) return error_set(err, CERIUM_ERR_CAPACITY, "too many files"); /* a home, or a disk */
+    if (e->changed_ns == changed && e->size == (uint64_t)st.st_size) return CERIUM_OK;
     snippet_file *file = snippet_file_read(path, &w->text);
     if (!file) return CERIUM_OK;
     e->changed_ns = changed;

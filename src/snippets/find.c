@@ -43,8 +43,9 @@ typedef struct {
 typedef struct {
     const snippet_index *x;
     const snippet_query *q;
-    query_term terms[TERMS_MAX]; /* [n_terms], by hash once all are there */
+    query_term terms[TERMS_MAX]; /* [n_terms], those of the nearest lines first */
     uint32_t n_terms;
+    uint64_t order[TERMS_MAX];   /* [n_terms] by hash: it, and which term that is */
     view begun;                  /* the word that ends at the place; empty: none */
     uint32_t imports[IMPORTS_MAX], n_imports;
     bytes known;                 /* uint32_t, by hash: words that the place shows */
@@ -197,11 +198,15 @@ static const snippet_unit *units_of(const snippet_file *f)
     return (const snippet_unit *)(const void *)f->units.ptr;
 }
 
-/* The first of a file's terms that is not less. */
-static uint32_t find_term(const snippet_file *f, uint32_t hash)
+/* The first of a file's terms from `low` on that is not less; it is looked for near `low` first. */
+static uint32_t find_term(const snippet_file *f, uint32_t low, uint32_t hash)
 {
     const snippet_term *t = terms_of(f);
-    uint32_t low = 0, high = f->n_terms;
+    uint32_t high = low;
+    for (uint32_t step = 1; high < f->n_terms && t[high].hash < hash; step *= 2) {
+        low = high + 1;
+        high = f->n_terms - high > step ? high + step : f->n_terms;
+    }
     while (low < high) {
         const uint32_t mid = low + (high - low) / 2;
         if (t[mid].hash < hash) low = mid + 1;
@@ -210,9 +215,32 @@ static uint32_t find_term(const snippet_file *f, uint32_t hash)
     return low;
 }
 
+static int by_order(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* In how many units each term is. */
+static void count_units(search *s, uint32_t df[TERMS_MAX])
+{
+    for (uint32_t i = 0; i < s->n_terms; i++) s->order[i] = (uint64_t)s->terms[i].hash << 32 | i;
+    if (s->n_terms) qsort(s->order, s->n_terms, sizeof *s->order, by_order);
+    memset(df, 0, TERMS_MAX * sizeof *df);
+    for (uint32_t k = 0; k < s->x->n; k++) {
+        const snippet_file *f = s->x->list[k];
+        for (uint32_t i = 0, t = 0; i < s->n_terms; i++) {
+            const uint32_t which = (uint32_t)s->order[i], hash = s->terms[which].hash;
+            for (t = find_term(f, t, hash); t < f->n_terms && terms_of(f)[t].hash == hash; t++)
+                df[which]++;
+        }
+    }
+}
+
 static void weigh_terms(search *s)
 {
     double n_words = 0;
+    uint32_t df[TERMS_MAX];
     for (uint32_t k = 0; k < s->x->n; k++) {
         const snippet_file *f = s->x->list[k];
         s->n_units += f->n_units;
@@ -221,16 +249,10 @@ static void weigh_terms(search *s)
     s->words_mean = s->n_units ? n_words / s->n_units : 1;
     if (!(s->words_mean > 0)) s->words_mean = 1;
     s->idf_max = log(1 + s->n_units);
-    for (uint32_t i = 0; i < s->n_terms; i++) {
-        double df = 0;
-        for (uint32_t k = 0; k < s->x->n; k++) {
-            const snippet_file *f = s->x->list[k];
-            for (uint32_t t = find_term(f, s->terms[i].hash);
-                 t < f->n_terms && terms_of(f)[t].hash == s->terms[i].hash; t++)
-                df++;
-        }
-        if (df > 0) s->terms[i].idf = log(1 + (s->n_units - df + 0.5) / (df + 0.5));
-    }
+    count_units(s, df);
+    for (uint32_t i = 0; i < s->n_terms; i++)
+        if (df[i] > 0)
+            s->terms[i].idf = log(1 + ((double)s->n_units - df[i] + 0.5) / (df[i] + 0.5));
 }
 
 static void propose(search *s, const snippet_file *f, uint32_t unit, double score)
@@ -247,10 +269,9 @@ static void score_file(search *s, const snippet_file *f, double *scores)
 {
     const snippet_term *all = terms_of(f);
     memset(scores, 0, f->n_units * sizeof *scores);
-    for (uint32_t i = 0; i < s->n_terms; i++) {
-        const query_term *q = &s->terms[i];
-        for (uint32_t t = q->idf > 0 ? find_term(f, q->hash) : f->n_terms;
-             t < f->n_terms && all[t].hash == q->hash; t++) {
+    for (uint32_t i = 0, t = 0; i < s->n_terms; i++) {
+        const query_term *q = &s->terms[(uint32_t)s->order[i]];
+        for (t = find_term(f, t, q->hash); t < f->n_terms && all[t].hash == q->hash; t++) {
             const double len = units_of(f)[all[t].unit].n_terms / s->words_mean, n = all[t].n;
             scores[all[t].unit] += q->weight * q->idf * n * (BM25_K1 + 1) /
                                    (n + BM25_K1 * (1 - BM25_B + BM25_B * len));
@@ -279,9 +300,15 @@ static int score_all(search *s)
 static double weight_of(const search *s, view word)
 {
     const uint32_t hash = term_of_word(word);
-    for (uint32_t i = 0; i < s->n_terms; i++)
-        if (s->terms[i].hash == hash) return s->terms[i].weight * s->terms[i].idf;
-    return 0;
+    uint32_t low = 0, high = s->n_terms;
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (s->order[mid] >> 32 < hash) low = mid + 1;
+        else high = mid;
+    }
+    if (low == s->n_terms || s->order[low] >> 32 != hash) return 0;
+    const query_term *t = &s->terms[(uint32_t)s->order[low]];
+    return t->weight * t->idf;
 }
 
 /* What a line says of the place: names of it, and new ones, above all those that go on with the

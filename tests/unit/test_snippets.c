@@ -138,6 +138,14 @@ static void test_needles(void)
     s = find(&x, "shop/pay.py", "from basket import order_basket\n\ndone = order_basket(", "\n",
              600);
     TEST_CHECK(says(&s, "address, express=False"));
+    bool defines = false;
+    for (uint32_t i = 0; i < s.n; i++)
+        defines |= s.lines[i] == 0 && !strcmp(s.files[i].path, "shop/basket.py");
+    TEST_CHECK(defines);
+    snippets_close(&s);
+    /* By nothing but the letters of the word that is begun. */
+    s = find(&x, "zoo.py", "zzz.tot", "", 600);
+    TEST_CHECK(s.n == 1 && says(&s, "total_of_prices") && s.lines[0] > 0);
     snippets_close(&s);
     /* The other file, where that is what the place is about. */
     s = find(&x, "shop/town.py", "city = 1\nwind = 2\nprint(rea", "\n", 600);
