@@ -19,7 +19,8 @@
 # make bench-solve  a thousand variants of a line, a test, lines solved (LINES_OF=HumanEval-SingleLineInfilling.jsonl.gz)
 # make bench-agent  tasks for an agent by Harbor and the real Codex, recorded answers (AGENT="-m MODEL": with a model)
 # make bench-exists names that are not there: found, raised wrongly, and the cost (EXISTS_DATA=dir EXISTS_ROOT=dir)
-# make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir)
+# make bench-guard  the watchdog's findings, misses and cost (LIBRARIES="dir dir", PEERS=dir,
+#                 BEARER=dir, RSPEC=dir: clones of the examples of other scanners)
 # make vscode     the VS Code extension, build/cerium-vscode.vsix (npm fetches its language client)
 # make man        the man page, from the tables of the commands
 # make install    program, libraries, header, man page and model into PREFIX (/usr/local), DESTDIR
@@ -257,6 +258,7 @@ $O/bench_repairs: $O/bench/repairs.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER
 bench-guard: all $O/bench_guard $O/bench_corrections
 	python3 bench/guard.py --cerium ./cerium --bench $O/bench_guard $(if $(PEERS),--peers $(PEERS)) $(if $(LIBRARIES),--libraries $(LIBRARIES))
 	$O/bench_corrections models/cerium-line.gguf 1000
+	$(if $(BEARER)$(RSPEC),python3 bench/guard_others.py --cerium ./cerium $(if $(BEARER),--bearer $(BEARER)) $(if $(RSPEC),--rspec $(RSPEC)))
 $O/bench_exists: $O/bench/exists.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 bench-solve: all $O/unit_sandbox
 	@SHOW=1 TEST=many TIMES=10000 $O/unit_sandbox

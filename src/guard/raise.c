@@ -113,10 +113,13 @@ static void add_finding(guard_stream *s, guard_finding f, bool known)
     f.known = known;
     if (known) f.severity = GUARD_NOTE;
     f.raised = s->fed;
-    for (uint32_t i = 0; i < w->n_findings; i++)
-        if (w->findings[i].cwe == f.cwe && w->findings[i].line == f.line &&
-            w->findings[i].begin == f.begin)
-            return;
+    for (uint32_t i = 0; i < w->n_findings; i++) {
+        guard_finding *o = &w->findings[i];
+        if (o->cwe != f.cwe || o->line != f.line || o->begin >= f.end || f.begin >= o->end)
+            continue;
+        if (f.severity > o->severity) *o = f; /* by another rule, which speaks if it is worse */
+        return;
+    }
     bool reported = s->config.notes || (known && s->config.tells_known);
     if (f.severity == GUARD_NOTE && !reported) return;
     if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;

@@ -23,6 +23,9 @@ bool judge_before_name(view text, bool after)
     static const char *const words[] = {"from", "into", "update", "table", "join", "exists",
                                         "index", "view", "schema", "database", "by", "column",
                                         "on", "only", "pragma", "sequence", "truncate"};
+    bool quoted = false; /* within a text of SQL's own */
+    for (size_t i = 0; i < text.len; i++) quoted ^= text.ptr[i] == '\'';
+    if (quoted) return false;
     while (text.len && strchr("\"`[", text.ptr[text.len - 1])) text.len--;
     /* schema.table */
     if (text.len && text.ptr[text.len - 1] == '.') return after || text.len > 1;
