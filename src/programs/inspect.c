@@ -283,6 +283,7 @@ static const type_cost *cost_of(uint32_t type)
 
 static void print_types(const facts *f)
 {
+    bool says_quality = false;
     for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
         const type_share *s = &f->shares[type];
         if (s->n_tensors == 0) continue;
@@ -292,8 +293,10 @@ static void print_types(const facts *f)
         print_bytes(s->bytes);
         const type_cost *cost = cost_of(type);
         if (cost) printf(", %+.3f nats a token, %.1f%% the same", cost->nats, 100 * cost->same);
+        says_quality |= cost != NULL;
         printf("%s\n", type < BLOCK_OWN ? "" : ", our own: for cerium alone");
     }
+    if (!says_quality) return;
     print_label("quality");
     printf("nats and likeliest tokens are of the bundled model, beside F16\n");
 }

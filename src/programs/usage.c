@@ -233,6 +233,8 @@ static int print_completions(const report *r, cerium_error *err)
     RETURN_IF(feedback_open(&f, err));
     json_t *list = json_array();
     if (r->csv) printf("model,language,shown,taken,typed,refused,characters,min_confidence\n");
+    else if (!r->o.json && !f.n_rows)
+        printf("no completions are counted yet: `cerium lsp` counts those that it shows\n");
     else if (!r->o.json)
         printf("%-24s %-16s %9s %9s %9s %9s %9s %9s\n", "MODEL", "LANGUAGE", "SHOWN", "TAKEN",
                "TYPED", "REFUSED", "SAVED", "FROM");
