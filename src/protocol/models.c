@@ -1,4 +1,6 @@
 /* models.c - the list of models: OpenAI's "data" and Codex's "models" in one body. */
+#include <math.h>
+
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 #include "protocol/texts.h"
@@ -29,6 +31,12 @@ static void put_state(json_out *t, const protocol_model *m)
     json_out_literal(t, "]");
 }
 
+/* A float of the model's file as its maker wrote it: 0.35, and not 0.3499999940395355. */
+static double as_written(double x)
+{
+    return round(x * 1e6) / 1e6;
+}
+
 /* OpenAI's and Anthropic's in one. */
 static void put_openai(json_out *t, const protocol_model *m, const char *id)
 {
@@ -52,11 +60,11 @@ static void put_openai(json_out *t, const protocol_model *m, const char *id)
     if (m->completes_only) json_out_literal(t, ",\"completes_only\":true");
     if (m->confidence_min > 0) {
         json_out_literal(t, ",\"min_confidence\":");
-        json_out_number(t, m->confidence_min);
+        json_out_number(t, as_written(m->confidence_min));
     }
     if (m->pointer > 0) {
         json_out_literal(t, ",\"pointer\":");
-        json_out_number(t, m->pointer);
+        json_out_number(t, as_written(m->pointer));
     }
     if (m->edit_form && *m->edit_form) {
         json_out_literal(t, ",\"edit_form\":");

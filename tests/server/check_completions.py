@@ -70,6 +70,9 @@ def check_confidence(report):
         status, _, text = server.request("POST", path, json.dumps(fields).encode())
         return status, json.loads(text)
 
+    with Server() as server, report.check("/v1/models has what the file says, as it was written"):
+        listed = json.loads(server.request("GET", "/v1/models")[2])["data"][0]
+        assert listed["min_confidence"] == 0.35 and listed["pointer"] == 1, listed
     with Server(args=["--min-confidence", "0"]) as server:
         with report.check("min_confidence: the tokens' shares, multiplied; then all or nothing",
                           server):
