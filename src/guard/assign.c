@@ -37,11 +37,9 @@ void judge_show_assign(judge *j, int32_t target, value v, int32_t from)
             u.callee.raw = judge_join(j, u.receiver.raw, tree_text(&j->tree, name));
         }
     } else if (at->role == NODE_SUBSCRIPT && at->child >= 0) {
-        int32_t last = at->child;
-        while (j->tree.list[last].next >= 0) last = j->tree.list[last].next;
         u.receiver = judge_value(j, at->child);
         u.receiver_node = at->child;
-        view key = judge_string(j, last);
+        view key = judge_string(j, tree_last(&j->tree, target));
         u.callee.name = judge_join(j, u.receiver.name, key);
         u.callee.raw = judge_join(j, u.receiver.raw, key);
     }

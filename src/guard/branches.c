@@ -215,12 +215,8 @@ static bool other_branches(judge *j, int32_t n, const judge_state *before, int32
 static int32_t looked_up(const judge *j, int32_t first)
 {
     uint32_t end = first < 0 ? 0 : j->tree.list[first].end;
-    for (int32_t i = first; i >= 0 && i < j->tree.n && j->tree.list[i].begin < end; i++) {
-        if (j->tree.list[i].role != NODE_SUBSCRIPT) continue;
-        int32_t last = j->tree.list[i].child;
-        while (last >= 0 && j->tree.list[last].next >= 0) last = j->tree.list[last].next;
-        return last;
-    }
+    for (int32_t i = first; i >= 0 && i < j->tree.n && j->tree.list[i].begin < end; i++)
+        if (j->tree.list[i].role == NODE_SUBSCRIPT) return tree_last(&j->tree, i);
     return -1;
 }
 
@@ -341,11 +337,8 @@ value judge_switch(judge *j, int32_t n)
 /* for x in list: if x not in ALLOWED: return.  What is left of the list was checked. */
 static void mark_list(judge *j, int32_t left, int32_t right)
 {
-    while (left >= 0 && !judge_is_name((node_role)j->tree.list[left].role)) {
-        int32_t last = j->tree.list[left].child; /* Go's index, item */
-        while (last >= 0 && j->tree.list[last].next >= 0) last = j->tree.list[last].next;
-        left = last;
-    }
+    while (left >= 0 && !judge_is_name((node_role)j->tree.list[left].role))
+        left = tree_last(&j->tree, left); /* Go's index, item */
     const variable *item = left < 0 ? NULL : judge_find(j, tree_text(&j->tree, left));
     if (item && item->v.level > TAINT_CONST && item->v.clean == ~0u) mark(j, right);
 }

@@ -171,3 +171,10 @@ int32_t tree_field(const tree *t, int32_t n, node_field field)
         if (t->list[c].field == field) return c;
     return -1;
 }
+
+int32_t tree_last(const tree *t, int32_t n)
+{
+    int32_t last = t->list[n].child;
+    while (last >= 0 && t->list[last].next >= 0) last = t->list[last].next;
+    return last;
+}

@@ -67,6 +67,8 @@ bool tree_read(tree *t, guard_language language, view text, const outline_hole *
 
 /* -1 when there is none. */
 int32_t tree_field(const tree *t, int32_t n, node_field field);
+/* The last of its children; -1: it has none. */
+int32_t tree_last(const tree *t, int32_t n);
 static inline view tree_text(const tree *t, int32_t n)
 {
     return (view){t->text.ptr + t->list[n].begin, t->list[n].end - t->list[n].begin};
