@@ -99,16 +99,9 @@ static int read_one(void *user, const char *path, cerium_error *err)
     return CERIUM_OK;
 }
 
-static void pass_over(void *user, const char *path, int code)
-{
-    (void)user;
-    (void)path;
-    (void)code;
-}
-
 static void read_folder(lsp_workspace *w, const char *path)
 {
-    const walk_visitor visitor = {.file = read_one, .trouble = pass_over, .user = w};
+    const walk_visitor visitor = {.file = read_one, .user = w};
     cerium_error err;
     if (walk_folder(path, &visitor, &err)) return; /* what was read is there */
 }

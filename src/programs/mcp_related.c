@@ -21,13 +21,6 @@ static int read_one(void *user, const char *path, cerium_error *err)
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for a search");
 }
 
-static void pass_over(void *user, const char *path, int code)
-{
-    (void)user;
-    (void)path;
-    (void)code;
-}
-
 /* The best first, as people read. */
 static int put_places(bytes *out, const snippets *found, const char *folder)
 {
@@ -52,7 +45,7 @@ int mcp_related(const char *folder, view text, const char *path, bytes *out, uin
                 cerium_error *err)
 {
     reading *r = memory_zalloc(1, sizeof *r);
-    const walk_visitor visitor = {.file = read_one, .trouble = pass_over, .user = r};
+    const walk_visitor visitor = {.file = read_one, .user = r};
     snippets found = {.n = 0};
     char own[8192] = "";
     if (!r) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a search");

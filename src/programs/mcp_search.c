@@ -88,18 +88,11 @@ static int search_file(void *user, const char *path, cerium_error *err)
     return CERIUM_OK;
 }
 
-static void pass_over(void *user, const char *path, int code)
-{
-    (void)user;
-    (void)path;
-    (void)code;
-}
-
 int mcp_search(const char *folder, view name, uint32_t most, bytes *out, uint32_t *n,
                cerium_error *err)
 {
     search s = {.folder = folder, .name = name, .most = most};
-    const walk_visitor visitor = {.file = search_file, .trouble = pass_over, .user = &s};
+    const walk_visitor visitor = {.file = search_file, .user = &s};
     s.definitions.max = s.uses.max = ANSWER_BYTES_MAX;
     s.text.max = FILE_BYTES_MAX + 4096;
     int status = walk_folder(folder, &visitor, err);

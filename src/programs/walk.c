@@ -127,15 +127,20 @@ static bool is_wanted(walker *w, const FTSENT *e, const char *path)
     return true;
 }
 
+static void pass_over(const walker *w, const char *path, int code)
+{
+    if (w->v->trouble) w->v->trouble(w->v->user, path, code);
+}
+
 static int visit(walker *w, FTS *tree, FTSENT *e, cerium_error *err)
 {
     char path[PATH_BYTES];
     int status = CERIUM_OK;
-    if (!path_of(w, e, path)) return w->v->trouble(w->v->user, e->fts_path, ENAMETOOLONG), 0;
+    if (!path_of(w, e, path)) return pass_over(w, e->fts_path, ENAMETOOLONG), 0;
     switch (e->fts_info) {
     case FTS_D:
         if (e->fts_level < DEPTH_MAX) w->n_rules[e->fts_level] = w->rules.n; /* left by FTS_DP */
-        if (e->fts_level >= DEPTH_MAX) w->v->trouble(w->v->user, e->fts_path, ENAMETOOLONG);
+        if (e->fts_level >= DEPTH_MAX) pass_over(w, e->fts_path, ENAMETOOLONG);
         if (e->fts_level > 0 && !is_wanted(w, e, path)) {
             fts_set(tree, e, FTS_SKIP);
             return CERIUM_OK;
@@ -154,7 +159,7 @@ static int visit(walker *w, FTS *tree, FTSENT *e, cerium_error *err)
         return w->v->file(w->v->user, e->fts_path, err);
     case FTS_DNR:
     case FTS_ERR:
-    case FTS_NS: w->v->trouble(w->v->user, e->fts_path, e->fts_errno); break;
+    case FTS_NS: pass_over(w, e->fts_path, e->fts_errno); break;
     default: break; /* links, sockets, devices */
     }
     return status ? error_set(err, status, "no memory for %s", e->fts_path) : CERIUM_OK;

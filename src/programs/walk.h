@@ -7,7 +7,7 @@
 typedef struct {
     /* A plain file, by a path that begins as the folder was named; in the order of names. */
     int (*file)(void *user, const char *path, cerium_error *err);
-    /* What could not be looked into, and errno. */
+    /* What could not be looked into, and errno; NULL: it is passed over. */
     void (*trouble)(void *user, const char *path, int code);
     void *user;
 } walk_visitor;
