@@ -49,15 +49,26 @@ void file_make_folders(char *path)
     }
 }
 
+/* XDG Base Directory Specification: a variable that is no absolute path is as if unset. */
+static bool xdg_folder(char *out, size_t size, const char *variable, const char *below_home)
+{
+    const char *xdg = getenv(variable), *home = getenv("HOME");
+    int n = 0;
+    if (xdg && xdg[0] == '/')
+        n = snprintf(out, size, "%s/cerium", xdg);
+    else if (home && home[0] == '/')
+        n = snprintf(out, size, "%s/%s/cerium", home, below_home);
+    return n > 0 && (size_t)n < size;
+}
+
 bool file_cache_folder(char *out, size_t size)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = 0;
-    if (cache && cache[0] == '/')
-        n = snprintf(out, size, "%s/cerium", cache);
-    else if (home && home[0] == '/')
-        n = snprintf(out, size, "%s/.cache/cerium", home);
-    return n > 0 && (size_t)n < size;
+    return xdg_folder(out, size, "XDG_CACHE_HOME", ".cache");
+}
+
+bool file_state_folder(char *out, size_t size)
+{
+    return xdg_folder(out, size, "XDG_STATE_HOME", ".local/state");
 }
 
 int file_lacks_room(int fd, uint64_t bytes)

@@ -1,4 +1,4 @@
-/* file.h - positioned reads and writes, folders, the cache folder, checks before writing. */
+/* file.h - positioned reads and writes, folders, the user's own folders, checks before writing. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -15,6 +15,9 @@ void file_make_folders(char *path);
 /* The user's cache folder, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into out [size]; false
  * when neither XDG_CACHE_HOME nor HOME is set. */
 bool file_cache_folder(char *out, size_t size);
+/* The user's folder for what a program remembers: "$XDG_STATE_HOME/cerium" or
+ * "~/.local/state/cerium". */
+bool file_state_folder(char *out, size_t size);
 /* 0, or an errno when a file of this many bytes should not be written there: EFBIG, or ENOSPC when
  * less than twice the size is free on the disk. */
 int file_lacks_room(int fd, uint64_t bytes);

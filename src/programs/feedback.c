@@ -132,13 +132,14 @@ static json_t *rows_json(const feedback *f)
 
 static bool find_path(feedback *f)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n = 0;
-    if (state && state[0] == '/')
-        n = snprintf(f->path, sizeof f->path, "%s/cerium/completions.json", state);
-    else if (home && home[0] == '/')
-        n = snprintf(f->path, sizeof f->path, "%s/.local/state/cerium/completions.json", home);
-    return n > 0 && (size_t)n < sizeof f->path - 8; /* room for an ending */
+    static const char name[] = "/completions.json";
+    const size_t room = sizeof f->path - sizeof name - 8; /* and for an ending */
+    if (!file_state_folder(f->path, room)) {
+        f->path[0] = 0;
+        return false;
+    }
+    memcpy(f->path + strlen(f->path), name, sizeof name);
+    return true;
 }
 
 /* No file is an empty one. */

@@ -57,13 +57,12 @@ static char *tell_prompt(EditLine *edit)
 /* Where the user's history is; "" where there is no place for one. */
 static void find_path(char out[PATH_BYTES])
 {
-    const char *own = getenv("CERIUM_HISTORY"), *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
+    const char *own = getenv("CERIUM_HISTORY");
+    char folder[PATH_BYTES - sizeof "/history"];
     int n = 0;
     if (own && *own) n = snprintf(out, PATH_BYTES, "%s", strcmp(own, "off") ? own : "");
-    else if (state && *state == '/') n = snprintf(out, PATH_BYTES, "%s/cerium/history", state);
-    else if (home && *home == '/')
-        n = snprintf(out, PATH_BYTES, "%s/.local/state/cerium/history", home);
+    else if (file_state_folder(folder, sizeof folder))
+        n = snprintf(out, PATH_BYTES, "%s/history", folder);
     if (n <= 0 || n >= PATH_BYTES) out[0] = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "programs/output.h"
 #include "programs/terminal.h"
 #include "watch/watch.h"
@@ -169,15 +170,13 @@ const char *shipped_file(const char *name)
 
 bool models_path(char *out, size_t size, const char *name)
 {
-    const char *own = getenv("CERIUM_MODELS"), *cache = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
+    const char *own = getenv("CERIUM_MODELS");
+    char folder[OPTIONS_PATH_MAX];
     int n = -1;
     if (own && *own)
         n = snprintf(out, size, "%s/%s", own, name);
-    else if (cache && cache[0] == '/')
-        n = snprintf(out, size, "%s/cerium/models/%s", cache, name);
-    else if (home && home[0] == '/')
-        n = snprintf(out, size, "%s/.cache/cerium/models/%s", home, name);
+    else if (file_cache_folder(folder, sizeof folder))
+        n = snprintf(out, size, "%s/models/%s", folder, name);
     return n > 0 && (size_t)n < size;
 }
 
