@@ -2,9 +2,9 @@
 #include "programs/honest.h"
 
 #include <curl/curl.h>
-#include <strings.h>
 
 #include "base/json.h"
+#include "programs/server_address.h"
 
 enum {
     URL_BYTES = 1100,
@@ -15,40 +15,22 @@ enum {
 struct honest_server {
     CURL *easy;
     struct curl_slist *headers;
-    char url[1024];
+    char url[SERVER_ADDRESS_BYTES];
     honest_stream in;
 };
 
-static void add_header(honest_server *s, const char *line)
-{
-    struct curl_slist *more = curl_slist_append(s->headers, line);
-    if (more) s->headers = more;
-}
-
 int honest_server_open(honest_server **out, const char *url, cerium_error *err)
 {
-    const char *key = getenv("CERIUM_API_KEY");
-    char line[4200];
-    size_t n = strlen(url);
-    while (n && url[n - 1] == '/') n--;
-    if ((strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0) ||
-        n >= sizeof((honest_server *)0)->url)
-        return error_set(err, CERIUM_ERR_ARGUMENT, "--server %.100s: give an address, as "
-                         "http://127.0.0.1:8383", url);
-    if (key && (strpbrk(key, "\r\n") || strlen(key) > 4096))
-        return error_set(err, CERIUM_ERR_ARGUMENT, "CERIUM_API_KEY is no key");
     honest_server *s = memory_zalloc(1, sizeof *s);
-    if (s && !curl_global_init(CURL_GLOBAL_DEFAULT)) s->easy = curl_easy_init();
-    if (!s || !s->easy) {
-        memory_free(s);
-        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
+    int status = s ? server_address_take(s->url, &s->headers, url, err) : CERIUM_ERR_MEMORY;
+    if (!status && !curl_global_init(CURL_GLOBAL_DEFAULT)) s->easy = curl_easy_init();
+    if (!s || (!status && !s->easy))
+        status = error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
+    if (status) {
+        honest_server_close(&s);
+        return status;
     }
-    memcpy(s->url, url, n);
     s->in.line.max = HONEST_ANSWER_BYTES_MAX;
-    snprintf(line, sizeof line, "Authorization: Bearer %s", key ? key : "");
-    add_header(s, "Content-Type: application/json");
-    add_header(s, "Expect:");
-    if (key && *key) add_header(s, line);
     *out = s;
     return CERIUM_OK;
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "programs/server_address.h"
 
 enum {
     SLOTS = 8,                 /* documents that are generated for at the same time */
@@ -36,7 +37,7 @@ typedef struct {
 struct lsp_remote {
     CURLM *multi;
     struct curl_slist *headers;
-    char url[1024], why[512], model[256];
+    char url[SERVER_ADDRESS_BYTES], why[512], model[256];
     double confidence;      /* that the model's file asks for, and its pointer: 0 where unknown */
     double pointer;
     transfer_slot slots[SLOTS], hello; /* hello: is anybody there? */
@@ -381,34 +382,14 @@ void lsp_remote_look(lsp_remote *r, lsp_server *s)
     lsp_server_model(s, &m);
 }
 
-static bool add_header(lsp_remote *r, const char *line)
-{
-    struct curl_slist *more = curl_slist_append(r->headers, line);
-    if (more) r->headers = more;
-    return more != NULL;
-}
-
 int lsp_remote_open(lsp_remote **out, const char *url, cerium_error *err)
 {
-    const char *key = getenv("CERIUM_API_KEY");
-    char line[4200];
     lsp_remote *r = memory_zalloc(1, sizeof *r);
     if (!r) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     *out = r;
-    size_t n = strlen(url);
-    while (n && url[n - 1] == '/') n--;
-    if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
-        return error_set(err, CERIUM_ERR_ARGUMENT, "--server %s: give an address, as "
-                         "http://127.0.0.1:8383", url);
-    if (snprintf(r->url, sizeof r->url, "%.*s", (int)n, url) >= (int)sizeof r->url)
-        return error_set(err, CERIUM_ERR_ARGUMENT, "--server: the address is too long");
-    if (key && (strpbrk(key, "\r\n") || strlen(key) > 4096))
-        return error_set(err, CERIUM_ERR_ARGUMENT, "CERIUM_API_KEY is no key");
-    snprintf(line, sizeof line, "Authorization: Bearer %s", key ? key : "");
-    bool good = !curl_global_init(CURL_GLOBAL_DEFAULT) && (r->multi = curl_multi_init());
-    good = good && add_header(r, "Content-Type: application/json") && add_header(r, "Expect:");
-    if (good && key && *key) good = add_header(r, line);
-    if (!good) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
+    RETURN_IF(server_address_take(r->url, &r->headers, url, err));
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) || !(r->multi = curl_multi_init()))
+        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
     say_hello(r);
     return CERIUM_OK;
 }
