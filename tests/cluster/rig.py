@@ -109,13 +109,18 @@ def check_sockets(report, balancer, _):
 
 
 def ask(port, method, path, body=None, session="ways"):
+    return ask_of(port, method, path, body, session)[0]
+
+
+def ask_of(port, method, path, body, session):
+    """What was answered, and the name of the server that did."""
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
     c.request(method, path, body, {"Authorization": "Bearer " + KEY, "session-id": session})
     answer = c.getresponse()
     data = json.loads(answer.read())
     c.close()
     assert answer.status == 200, (path, answer.status, data)
-    return data
+    return data, answer.headers["x-cerium-replica"]
 
 
 def check_ways(report, balancer, _):
@@ -209,13 +214,7 @@ def on(victim, sessions):
 def session_at(port, victim):
     """A session that is sent there by its name, whatever a picker would do with prompts."""
     for i in range(100):
-        c = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
-        c.request("GET", "/v1/models", None, {"Authorization": "Bearer " + KEY,
-                                              "session-id": "far-%d" % i})
-        answer = c.getresponse()
-        answer.read()
-        c.close()
-        if answer.headers["x-cerium-replica"] == victim.name:
+        if ask_of(port, "GET", "/v1/models", None, "far-%d" % i)[1] == victim.name:
             return "far-%d" % i
     raise AssertionError("no session goes to " + victim.name)
 
