@@ -413,8 +413,8 @@ static bool take_best(search *s, size_t most, candidate *which, extract *lines)
 
 static int take_alike(search *s, snippets *out, size_t left)
 {
-    candidate c;
-    extract e;
+    candidate c = {0};
+    extract e = {0};
     while (out->n < SNIPPETS_MAX && left > 0) {
         const size_t most = left / (SNIPPETS_MAX - out->n);
         if (!take_best(s, most, &c, &e)) return CERIUM_OK;
