@@ -142,9 +142,9 @@ typedef struct {
                                     environment, else the best */
     void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes); /* while loading */
     void *progress_user;
-    const char *kv_type;         /* what keys and values are kept in: "i8"; "f16" and "f32", slow,
+    const char *kv_type;         /* what keys and values are kept in: "i8", "f16", or "f32", slow,
                                     to check numbers; NULL = CERIUM_KV in the environment, else
-                                    "i8" */
+                                    "i8", and "f16" for heads of more than 128 channels */
     const char *cache;           /* where repacked weights are kept, so that the next start maps
                                     them: a folder, or "off"; NULL = CERIUM_CACHE in the
                                     environment, else beside the model or, where that cannot be

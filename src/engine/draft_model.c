@@ -23,7 +23,7 @@ static int open_engine(draft_model *m, cerium_engine *e, const cerium_engine_con
     own.batch_tokens_max = DRAFT_BATCH_TOKENS;
     own.kv_bytes_max = kv_token_bytes(e->pool) * KERNEL_PAGE * pages.blocks_max / DRAFT_KV_PART;
     own.cpu = kernel_cpu_name(e->cpu);
-    own.kv_type = kernel_kv_name(e->kv_type);
+    own.kv_type = config->kv_type;
     own.cache = config->cache;
     own.kv_disk = "off";
     own.speculation = "off";

@@ -90,6 +90,7 @@ static int choose_cpu(cerium_engine *e, const char *name, cerium_error *err)
 static int choose_kv_type(cerium_engine *e, const char *name, cerium_error *err)
 {
     if (!name) name = getenv("CERIUM_KV");
+    e->kv_type = kernel_kv_default(model_program(e->model)->shape.head_dim);
     if (name && *name && !kernel_kv_of_name(name, &e->kv_type))
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "keys and values cannot be kept in '%s'; there are i8, f16, f32", name);
@@ -311,7 +312,6 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
     e->chat_wanted = config->chat_form;
     RETURN_IF(choose_cpu(e, config->cpu, err));
-    RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(choose_speculation(e, config->speculation, err));
     RETURN_IF(gguf_open(&e->file, config->model_path, err));
     e->fingerprint = gguf_content_fingerprint(e->file);
@@ -320,6 +320,7 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(choose_head(config->head, &options, err));
     options.exact = e->exact = config->exact;
     RETURN_IF(model_open(&e->model, e->file, &options, err));
+    RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(check_size(e, err));
     RETURN_IF(open_pool(e, config, err));

@@ -28,6 +28,11 @@ const char *kernel_kv_name(kernel_kv_type type)
     return kv_names[type];
 }
 
+kernel_kv_type kernel_kv_default(uint32_t head_dim)
+{
+    return head_dim > 128 ? KERNEL_KV_F16 : KERNEL_KV_I8;
+}
+
 size_t kernel_kv_bytes(kernel_kv_type type, uint32_t head_dim)
 {
     const size_t n = (size_t)KERNEL_PAGE * head_dim;

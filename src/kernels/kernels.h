@@ -184,7 +184,7 @@ typedef void kernel_delta_again_fn(float *to, const float *from, const float *re
 /* What keys and values are kept in.  A further type is an entry here, its name and sizes in
  * attention_ref.c, and its kernels. */
 typedef enum {
-    KERNEL_KV_I8 = 0,  /* 8 bits and a scale for each token: the default (kv_i8.h) */
+    KERNEL_KV_I8 = 0,  /* 8 bits and a scale for each token (kv_i8.h) */
     KERNEL_KV_F16 = 1, /* rounded to nearest even */
     KERNEL_KV_F32 = 2, /* unquantized, for numeric checks; the reference at every level */
 } kernel_kv_type;
@@ -193,6 +193,8 @@ enum { KERNEL_KV_TYPE_END = 3 };
 /* "f16" -> KERNEL_KV_F16; false when unknown. */
 bool kernel_kv_of_name(const char *name, kernel_kv_type *out);
 const char *kernel_kv_name(kernel_kv_type type);
+/* What serves heads that are so wide: 8 bits, beyond 128 channels F16 (docs/decisions/0111). */
+kernel_kv_type kernel_kv_default(uint32_t head_dim);
 /* Bytes of a page's keys, and of its values. */
 size_t kernel_kv_bytes(kernel_kv_type type, uint32_t head_dim);
 /* Bytes of a query row as kernel_attend_fn wants it: a multiple of 4. */

@@ -713,7 +713,7 @@ static const option_spec own[] = {
      TAKES_U32(inspect_options, context, 1, 1 << 24)},
     {"threads", "N", "threads of the plan (default: the machine's)",
      TAKES_U32(inspect_options, threads, 1, 256)},
-    {"kv", "i8|f16|f32", "KV cache of the plan (default i8)", TAKES_CALL(take_kv)},
+    {"kv", "i8|f16|f32", "KV cache of the plan (default: as it runs)", TAKES_CALL(take_kv)},
 };
 const command_table inspect_command = {
     .name = "inspect",
@@ -735,7 +735,6 @@ static int parse_options(inspect_options *o, int argc, char **argv)
         return usage_error("inspect", "MODEL and -m exclude each other");
     if (!o->plan && (o->context || o->threads || o->kv_value_bytes))
         return usage_error("inspect", "--context, --threads and --kv are of --plan");
-    if (!o->kv_value_bytes) o->kv_value_bytes = 1;
     if (optind < argc) o->o.model = argv[optind];
     o->model = options_model(&o->o);
     return o->model ? 0 : usage_error("inspect", "no model: name one");

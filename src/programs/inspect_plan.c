@@ -64,6 +64,7 @@ int residency_plan(const gguf_file *file, uint32_t threads, uint32_t context,
     const residency_model m = residency_of(file);
     const char *slash = strrchr(gguf_path(file), '/');
     const uint64_t depth = context ? context : m.context_tokens;
+    if (!kv_value_bytes) kv_value_bytes = m.kv_value_bytes;
     RETURN_IF(machine_measure(&machine, threads, err));
     if (!json) {
         residency_print(stdout, &machine, &m, slash ? slash + 1 : gguf_path(file),

@@ -112,8 +112,8 @@ const option_spec options_shared[] = {
      "neondot. The text is the same",
      TAKES_ANY(options, cpu), .groups = OPTIONS_ENGINE},
     {"kv", "TYPE",
-     "type of the KV cache: i8 (the default), f16 (twice the memory) or f32 (four times, slow; "
-     "to check numbers)",
+     "type of the KV cache: i8, f16 (twice the memory) or f32 (four times, slow; to check "
+     "numbers). The default is i8, or f16 for heads of more than 128 channels",
      TAKES_ANY(options, kv), .groups = OPTIONS_ENGINE},
     {"kv-disk", "DIR",
      "keep the KV cache in files of this folder, so that prompts survive a restart; off, the "

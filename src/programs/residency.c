@@ -85,6 +85,7 @@ residency_model residency_of(const gguf_file *file)
         m.kv_vectors = 1;
         m.kv_values = latent + number(file, "rope.dimension_count");
     }
+    m.kv_value_bytes = m.kv_vectors && m.kv_values / m.kv_vectors > 128 ? 2 : 1;
     m.context_tokens = number(file, "context_length");
     if (view_equal(arch, VIEW("gpt-oss"))) { /* every other layer, from the first */
         const uint64_t window = number(file, "attention.sliding_window");

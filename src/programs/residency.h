@@ -43,6 +43,7 @@ typedef struct {
     uint32_t window;                  /* tokens */
     uint64_t kv_values;               /* of one token in one layer: keys and values */
     uint64_t kv_vectors;              /* those are; in 8 bits each has a scale of four bytes */
+    uint32_t kv_value_bytes;          /* by default: 2 beyond 128 channels a head */
     uint64_t context_tokens;          /* what the model was made for; 0: not said */
 } residency_model;
 
@@ -70,7 +71,8 @@ typedef struct {
 uint32_t residency_advise(const residency_machine *machine, const residency_model *m,
                           uint32_t kv_value_bytes, uint64_t context, residency_advice *out);
 
-/* `cerium inspect --plan`: measure, and print to standard output. context 0: the model's. */
+/* `cerium inspect --plan`: measure, and print to standard output. context 0: the model's;
+ * kv_value_bytes 0: by default. */
 CERIUM_CHECKED int residency_plan(const gguf_file *file, uint32_t threads, uint32_t context,
                                   uint32_t kv_value_bytes, bool json, cerium_error *err);
 

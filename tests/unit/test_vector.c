@@ -444,6 +444,8 @@ static void test_kv_types(void)
     for (int i = 0; i < KERNEL_KV_TYPE_END; i++)
         TEST_CHECK(kernel_kv_of_name(kernel_kv_name((kernel_kv_type)i), &type) && (int)type == i);
     TEST_CHECK(!kernel_kv_of_name("f8", &type) && !kernel_kv_of_name("", &type));
+    TEST_CHECK(kernel_kv_default(64) == KERNEL_KV_I8 && kernel_kv_default(128) == KERNEL_KV_I8);
+    TEST_CHECK(kernel_kv_default(256) == KERNEL_KV_F16 && kernel_kv_default(576) == KERNEL_KV_F16);
     TEST_CHECK(kernel_kv_bytes(KERNEL_KV_I8, 96) == KERNEL_PAGE * (96 + 4));
     TEST_CHECK(kernel_kv_bytes(KERNEL_KV_I8, 20) == KERNEL_PAGE * (32 + 4));
     TEST_CHECK(kernel_kv_bytes(KERNEL_KV_F16, 96) == KERNEL_PAGE * 96 * 2);
