@@ -22,7 +22,7 @@ typedef struct {
     const char *url, *replay;
     bool verbose, is_plain;
     lsp_predicting predicting;
-    guarding guarding;
+    watchdog watchdog;
     lsp_bell bell;
     lsp_judge *judge;
     lsp_engine *engine;
@@ -278,12 +278,12 @@ static int open_all(session *x, cerium_error *err)
     if (lsp_server_open(&x->server, &host)) return error_set(err, CERIUM_ERR_MEMORY, "no memory");
     RETURN_IF(lsp_edit_open(&x->edit, &x->o, x->replay, err));
     RETURN_IF(lsp_workspace_open(&x->workspace, &x->bell, err));
-    RETURN_IF(guarding_open(&x->guarding, &x->o, err));
-    x->guarding.quiet = true;
-    if (x->guarding.on) RETURN_IF(lsp_judge_open(&x->judge, &x->guarding, &x->bell, err));
+    RETURN_IF(watchdog_open(&x->watchdog, &x->o, err));
+    x->watchdog.quiet = true;
+    if (x->watchdog.on) RETURN_IF(lsp_judge_open(&x->judge, &x->watchdog, &x->bell, err));
     if (x->url) return lsp_remote_open(&x->remote, x->url, err);
     x->predicting.replay = x->replay;
-    return lsp_engine_open(&x->engine, &x->o, x->predicting, &x->guarding, x->judge, &x->bell,
+    return lsp_engine_open(&x->engine, &x->o, x->predicting, &x->watchdog, x->judge, &x->bell,
                            err);
 }
 
@@ -304,7 +304,7 @@ int program_lsp(int argc, char **argv)
     lsp_engine_close(&x.engine);
     lsp_edit_close(&x.edit);
     lsp_judge_close(&x.judge);
-    guarding_close(&x.guarding);
+    watchdog_close(&x.watchdog);
     lsp_frames_close(&x.frames);
     bytes_free(&x.out);
     return status ? failed(&err) : code;

@@ -22,7 +22,7 @@ typedef struct {
     const char *record;
     const char *system, *upstream, *policy_path;
     uint32_t top, best_of;
-    guarding guarding;
+    watchdog watchdog;
 } run;
 
 static bool take_upstream(void *program, const char *value)
@@ -144,7 +144,7 @@ static generation_order order_of(run *r, const int32_t *tokens, size_t n, bool c
                               .sampling = &r->o.sampling,
                               .text = generate_to_file,
                               .user = stdout,
-                              .guarding = &r->guarding,
+                              .watchdog = &r->watchdog,
                               .form = chat ? GUARD_TURN : GUARD_CODE,
                               .before = before};
 }
@@ -234,7 +234,7 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
     static variants all;
     all = (variants){.n = r->best_of};
     int status = variants_sample(&all, engine, order, err);
-    if (!status) status = variants_judge(&all, &r->guarding, order->form, order->before, err);
+    if (!status) status = variants_judge(&all, &r->watchdog, order->form, order->before, err);
     if (!status) write_view(order->echo, stdout);
     if (!status) status = variants_print(&all, r->quiet, r->o.json, err);
     variants_free(&all);
@@ -429,12 +429,12 @@ int program_run(int argc, char **argv)
                            "--upstream");
     r.o.sampling.digest = digests;
     if (r.deep) return ask_deep(&r, prompt, &err) ? failed(&err) : 0;
-    int status = guarding_open(&r.guarding, &r.o, &err);
-    r.guarding.quiet = r.quiet;
+    int status = watchdog_open(&r.watchdog, &r.o, &err);
+    r.watchdog.quiet = r.quiet;
     if (!status) status = options_engine(&r.o, &engine, r.best_of > 1 ? r.best_of + 1 : 1, &err);
-    if (!status) status = guarding_check(&r.guarding, &err);
+    if (!status) status = watchdog_check(&r.watchdog, &err);
     if (!status) status = with_session(&r, engine, prompt, &err);
     cerium_engine_close(&engine);
-    guarding_close(&r.guarding);
+    watchdog_close(&r.watchdog);
     return status ? failed(&err) : 0;
 }

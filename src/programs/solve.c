@@ -237,8 +237,8 @@ static int run(solve *s, cerium_error *err)
     RETURN_IF(open_judge(s, err));
     RETURN_IF(solve_tests_check(s, err));
     RETURN_IF(find_places(s, err));
-    RETURN_IF(guarding_open(&s->guarding, &s->o, err));
-    RETURN_IF(guarding_check(&s->guarding, err));
+    RETURN_IF(watchdog_open(&s->watchdog, &s->o, err));
+    RETURN_IF(watchdog_check(&s->watchdog, err));
     RETURN_IF(solve_set_open(&s->set, s->text, s->language, s->n_variants, err));
     RETURN_IF(solve_show_begin(s, err));
     return solve_run(s, err);
@@ -249,7 +249,7 @@ static void close_all(solve *s)
     maker_close(&s->model);
     cerium_engine_close(&s->engine);
     tester_close(&s->judge);
-    guarding_close(&s->guarding);
+    watchdog_close(&s->watchdog);
     solve_set_close(&s->set);
     apply_close(&s->file);
     bytes_free(&s->tests.text);
