@@ -710,10 +710,11 @@ static const option_spec own[] = {
      "weights and the KV cache, the most tokens/s that allows, and what would be faster",
      TAKES_FLAG(inspect_options, plan)},
     {"context", "N", "context of the plan (default: the model's)",
-     TAKES_U32(inspect_options, context, 1, 1 << 24)},
+     TAKES_U32(inspect_options, context, 1, 1 << 24), .needs = "plan"},
     {"threads", "N", "threads of the plan (default: the machine's)",
-     TAKES_U32(inspect_options, threads, 1, 256)},
-    {"kv", "i8|f16|f32", "KV cache of the plan (default i8)", TAKES_CALL(take_kv)},
+     TAKES_U32(inspect_options, threads, 1, 256), .needs = "plan"},
+    {"kv", "i8|f16|f32", "KV cache of the plan (default i8)", TAKES_CALL(take_kv),
+     .needs = "plan"},
 };
 const command_table inspect_command = {
     .name = "inspect",
@@ -733,8 +734,6 @@ static int parse_options(inspect_options *o, int argc, char **argv)
     if (argc - optind > 1) return usage_error("inspect", "one model, not %d", argc - optind);
     if (optind < argc && o->o.model)
         return usage_error("inspect", "MODEL and -m exclude each other");
-    if (!o->plan && (o->context || o->threads || o->kv_value_bytes))
-        return usage_error("inspect", "--context, --threads and --kv are of --plan");
     if (!o->kv_value_bytes) o->kv_value_bytes = 1;
     if (optind < argc) o->o.model = argv[optind];
     o->model = options_model(&o->o);

@@ -52,7 +52,7 @@ static const option_spec own[] = {
      TAKES_FLAG(run, quiet)},
     {"json", .help = "print the text, why it ended, and each token with its log-probability"},
     {"top", "N", "with --json: the N most likely tokens at each place",
-     TAKES_U32(run, top, 0, TOP_MAX)},
+     TAKES_U32(run, top, 0, TOP_MAX), .needs = "json"},
     {"digest", NULL,
      "print 16 bytes over the answer's tokens and the bits of their logits, on standard error: "
      "they depend on neither threads, drafts, caches nor the instruction set",
@@ -70,8 +70,8 @@ const command_table run_command = {
     .name = "run",
     .usage = "[OPTIONS] [PROMPT]",
     .about = "Stream a completion of PROMPT, or the answer of a model that has a chat form. The "
-             "prompt is PROMPT, -p TEXT, -f FILE or standard input; without one, a terminal "
-             "starts a conversation.",
+             "prompt is PROMPT, -p TEXT, -f FILE or standard input (also as -); without one, a "
+             "terminal starts a conversation.",
     .groups = OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
     .own = own,
     .n_own = ARRAY_LEN(own),
@@ -414,8 +414,12 @@ int program_run(int argc, char **argv)
     RETURN_IF(command_parse(&run_command, &r, argc, argv));
     if (argc - optind > 1)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
-    const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
     if (optind < argc && r.o.prompt) return usage_error("run", "PROMPT and -p exclude each other");
+    const char *prompt = optind < argc ? argv[optind++] : r.o.prompt;
+    if (prompt && prompt != r.o.prompt && !strcmp(prompt, "-") && !r.o.prompt_file) {
+        r.o.prompt_file = prompt;
+        prompt = NULL;
+    }
     if (prompt && r.o.prompt_file)
         return usage_error("run", "a prompt by itself or by -f, not both");
     if (r.best_of > 1 && (r.deep || r.top))
