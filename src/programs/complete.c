@@ -197,8 +197,7 @@ static void give_up_broken(completion *c)
 {
     const size_t broken = infill_stop_broken(&c->stop);
     if (!broken || broken > c->out.len) return;
-    c->out.len -= broken;
-    while (c->out.len && strchr(" \t\r\n", c->out.ptr[c->out.len - 1])) c->out.len--;
+    c->out.len = view_trim_end((view){c->out.ptr, c->out.len - broken}, " \t\r\n").len;
 }
 
 static void keep_logprob(void *user, const cerium_watch_token *token)

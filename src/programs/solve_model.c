@@ -176,9 +176,8 @@ view maker_trim(view all, size_t at, view text)
 {
     size_t end = at;
     while (end < all.len && all.ptr[end] != '\n') end++;
-    while (end > at && strchr(" \t\r", all.ptr[end - 1])) end--;
-    while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
-    size_t rest = end - at;
+    const size_t rest = view_trim_end((view){all.ptr + at, end - at}, " \t\r").len;
+    text = view_trim_end(text, " \t\r\n");
     if (rest && text.len > rest && !memcmp(text.ptr + text.len - rest, all.ptr + at, rest))
         text.len -= rest;
     return text;
