@@ -25,6 +25,26 @@ int error_set(cerium_error *err, int status, const char *format, ...)
     return status;
 }
 
+/* strchr() would find the NUL, too. */
+static bool is_in(char c, const char *set) { return c && strchr(set, c); }
+
+view view_trim_start(view text, const char *set)
+{
+    while (text.len && is_in(*text.ptr, set)) text.ptr++, text.len--;
+    return text;
+}
+
+view view_trim_end(view text, const char *set)
+{
+    while (text.len && is_in(text.ptr[text.len - 1], set)) text.len--;
+    return text;
+}
+
+view view_trim(view text, const char *set)
+{
+    return view_trim_end(view_trim_start(text, set), set);
+}
+
 bool parse_u64(view text, uint64_t *out)
 {
     uint64_t value = 0;

@@ -45,6 +45,11 @@ static inline bool view_starts(view a, view prefix)
     return a.len >= prefix.len && memcmp(a.ptr, prefix.ptr, prefix.len) == 0;
 }
 
+/* Without the bytes of `set` at its beginning, its end, or both. */
+view view_trim_start(view text, const char *set);
+view view_trim_end(view text, const char *set);
+view view_trim(view text, const char *set);
+
 /* Fill *err (may be NULL) with status and one formatted line; control bytes become '?'.
  * Returns status, so that a failing function can end with `return error_set(...)`. */
 int error_set(cerium_error *err, int status, const char *format, ...)

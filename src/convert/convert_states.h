@@ -6,6 +6,12 @@
 
 #include "convert/config_reader.h"
 
+/* A block of MXFP4. */
+enum { MXFP4_VALUES = 32, MXFP4_BYTES = 16 };
+
+/* convert_tensors.c: is it [a][b][c]?  c, or b and c, are 0 where it has fewer dimensions. */
+bool convert_has_shape(const safetensor *t, uint64_t a, uint64_t b, uint64_t c);
+
 bool convert_has_states(const convert_config *c);
 /* convert_families.c: files list which layers have a window. */
 bool convert_lists_windows(const convert_config *c);

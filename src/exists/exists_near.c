@@ -49,7 +49,7 @@ static int edits(view a, view b, int limit)
 /* The next part of a name: snake_case, camelCase, digits. */
 static view next_part(view *rest)
 {
-    while (rest->len && strchr("_-./$", rest->ptr[0])) rest->ptr++, rest->len--;
+    *rest = view_trim_start(*rest, "_-./$");
     size_t n = rest->len ? 1 : 0;
     while (n < rest->len && !strchr("_-./$", rest->ptr[n]) &&
            !(isupper((unsigned char)rest->ptr[n]) && !isupper((unsigned char)rest->ptr[n - 1])))

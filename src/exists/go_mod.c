@@ -3,7 +3,7 @@
 
 static view next_word(view *line)
 {
-    while (line->len && strchr(" \t\r\"`", line->ptr[0])) line->ptr++, line->len--;
+    *line = view_trim_start(*line, " \t\r\"`");
     size_t n = 0;
     while (n < line->len && !strchr(" \t\r\"`", line->ptr[n])) n++;
     view word = {line->ptr, n};

@@ -147,9 +147,8 @@ static void see_pth(search *s, const char *folder, const char *name)
         for (size_t at = 0; at < text.len && !b->status;) {
             const char *stop = memchr(text.ptr + at, '\n', text.len - at);
             size_t n = stop ? (size_t)(stop - text.ptr) - at : text.len - at;
-            view line = {text.ptr + at, n};
+            view line = view_trim_end((view){text.ptr + at, n}, " \t\r");
             at += n + 1;
-            while (line.len && strchr(" \r\t", line.ptr[line.len - 1])) line.len--;
             if (!line.len || line.ptr[0] == '#' || line.len > 2000) continue;
             bool runs = view_starts(line, VIEW("import"));
             bool editable = runs && memmem(line.ptr, line.len, "editable", 8);

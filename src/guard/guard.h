@@ -189,15 +189,15 @@ void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
 
 typedef enum {
-    GUARD_FITS_NOT = 0,  /* no program of its language begins so */
-    GUARD_FITS_OPEN = 1, /* one does, if the last statement goes on */
-    GUARD_FITS = 2,      /* one does, and what is open are blocks */
-} guard_fit;
+    GUARD_SYNTAX_BROKEN = 0,   /* no program of its language begins like this */
+    GUARD_SYNTAX_OPEN = 1,     /* one does, and its last statement is not complete */
+    GUARD_SYNTAX_COMPLETE = 2, /* one does, and only blocks are open */
+} guard_syntax;
 
-/* What the code so far is to its language; to be asked after a newline.  When it fits but for the
- * last logical line, *n_good bytes of that line are well.  It fits where that cannot be known: in
- * prose, without a grammar, after code that is broken already. */
-guard_fit guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good);
+/* Is the code so far the beginning of a program?  Asked after a newline.  When only the last
+ * logical line is broken, its first *n_good bytes are not.  Where this cannot be known (prose, no
+ * grammar, code that was broken before) the answer is GUARD_SYNTAX_COMPLETE. */
+guard_syntax guard_syntax_check(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
 const char *guard_weakness_name(uint32_t kind);

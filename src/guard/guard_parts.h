@@ -1,5 +1,5 @@
 /* guard_parts.h - what a guard, its workers and its streams are made of; for guard.c, stream.c,
- * raise.c, form.c and known.c. */
+ * raise.c, syntax_check.c and known.c. */
 #ifndef GUARD_GUARD_PARTS_H
 #define GUARD_GUARD_PARTS_H
 

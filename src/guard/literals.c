@@ -23,6 +23,7 @@ static void collect(collection *c, view text, unsigned flags, literal what)
         c->list[i].open |= what.open;
         c->list[i].word &= what.word;
         c->list[i].call &= what.call;
+        if (c->list[i].name != what.name) c->list[i].name = NULL;
         return;
     }
     if (c->n == c->cap) return; /* counted beforehand: cannot be */
@@ -49,6 +50,7 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
         const rule *u = &rules->list[i];
         if (!(u->languages >> language & 1)) continue;
         literal what = {.rule = i, .line = u->kind == RULE_LINE};
+        if (u->kind == RULE_CREDENTIAL) what.name = u->match;
         for (uint32_t k = 0; k < u->n_literals; k++)
             collect(c, u->literals[k], HS_FLAG_CASELESS, what);
         what.word = true;
@@ -127,11 +129,27 @@ void literals_close(literal_set *l)
 
 typedef struct {
     const literal_set *set;
+    const regex_scratch *re;
     view text;
     woken *out;
 } scanning;
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Is [begin, end) within a word, or words joined by dashes, that match?  A word that the end of a
+ * piece cuts may. */
+static bool is_named(const scanning *s, const pcre2_code *name, size_t begin, size_t end)
+{
+    const char *p = s->text.ptr;
+    while (begin && in_word(p[begin - 1])) begin--;
+    while (end < s->text.len && in_word(p[end])) end++;
+    if (end == s->text.len || regex_found(name, s->re, (view){p + begin, end - begin})) return true;
+    size_t first = begin, last = end;
+    while (begin && (in_word(p[begin - 1]) || p[begin - 1] == '-')) begin--;
+    while (end < s->text.len && (in_word(p[end]) || p[end] == '-')) end++;
+    return (begin < first || end > last) &&
+           regex_found(name, s->re, (view){p + begin, end - begin});
+}
 
 static int found(unsigned id, unsigned long long from, unsigned long long to, unsigned flags,
                  void *arg)
@@ -150,14 +168,16 @@ static int found(unsigned id, unsigned long long from, unsigned long long to, un
         if (next.len && !strchr("(\n;,)`<", next.ptr[0]) && !view_starts(next, VIEW("as ")))
             return 0;
     }
+    if (l->name && (s->out->tree || !is_named(s, l->name, begin, end))) return 0;
     if (l->line) s->out->lines[l->rule / 64] |= (uint64_t)1 << l->rule % 64;
     else s->out->tree = true;
     return 0;
 }
 
-void literals_scan(const literal_set *l, hs_scratch_t *scratch, view text, woken *out)
+void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re, view text,
+                   woken *out)
 {
-    scanning s = {l, text, out};
+    scanning s = {l, re, text, out};
     *out = (woken){0};
     if (!l->database || !text.len) return;
     /* It cannot fail but by a bug: the scratch was made for this database. */

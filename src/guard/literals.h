@@ -16,6 +16,7 @@ typedef struct {
     bool open;      /* something may, after it */
     bool call;      /* it wakes calls alone: what follows must look like one, or like an alias */
     bool line;      /* it wakes a RULE_LINE, not the tree's rules */
+    const pcre2_code *name; /* the word that it is in must match, or NULL; borrowed of its rule */
 } literal;
 
 typedef struct {
@@ -32,6 +33,7 @@ typedef struct {
 int literals_open(literal_set *l, const rule_set *rules, guard_language language,
                   cerium_error *err);
 void literals_close(literal_set *l);
-void literals_scan(const literal_set *l, hs_scratch_t *scratch, view text, woken *out);
+void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re, view text,
+                   woken *out);
 
 #endif

@@ -332,7 +332,8 @@ static void judge_held(guard_stream *s, bool whole)
     uint32_t from = s->held - overlap;
     view text = {s->text + from, s->n - from};
     woken woke;
-    literals_scan(&s->g->literals[s->language], s->worker->scratch, text, &woke);
+    literals_scan(&s->g->literals[s->language], s->worker->scratch, &s->worker->judge.re, text,
+                  &woke);
     judge_text_rules(s, &woke, text, from);
     bool wanted = woke.tree || s->watch || s->alias;
     if (wanted && !whole && is_dull_piece(s)) { /* its end decides */

@@ -19,21 +19,15 @@ int lsp_frames_add(lsp_frames *f, view more)
     return CERIUM_OK;
 }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
 /* The value of a line "Content-Length: 12". */
 static bool read_length(view line, uint64_t *out)
 {
     static const char name[] = "content-length";
     const size_t n = sizeof name - 1;
     if (line.len <= n || strncasecmp(line.ptr, name, n) != 0) return false;
-    line = (view){line.ptr + n, line.len - n};
-    while (line.len && is_blank(*line.ptr)) line.ptr++, line.len--;
+    line = view_trim((view){line.ptr + n, line.len - n}, " \t\r");
     if (!line.len || *line.ptr != ':') return false;
-    do line.ptr++, line.len--;
-    while (line.len && is_blank(*line.ptr));
-    while (line.len && is_blank(line.ptr[line.len - 1])) line.len--;
-    return parse_u64(line, out);
+    return parse_u64(view_trim_start((view){line.ptr + 1, line.len - 1}, " \t\r"), out);
 }
 
 /* The bytes of the head with its empty line; 0: it has no end yet. */

@@ -3,13 +3,7 @@
 
 enum { OPEN_MAX = 64 };
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-static size_t without_blanks(view text)
-{
-    while (text.len && is_blank(text.ptr[text.len - 1])) text.len--;
-    return text.len;
-}
+static size_t without_blanks(view text) { return view_trim_end(text, " \t\r\n").len; }
 
 /* Brackets that were opened and not closed, and a string that is open. */
 typedef struct {

@@ -49,11 +49,7 @@ static bool is_in_text(const lsp_text *t, guard_language language, size_t at)
     return lexer_in_text(&x) && x.stack[x.n - 1] != 'M' && x.stack[x.n - 1] != 'J';
 }
 
-static view stripped(view line)
-{
-    while (line.len && is_blank(line.ptr[line.len - 1])) line.len--;
-    return line;
-}
+static view stripped(view line) { return view_trim_end(line, " \t"); }
 
 static bool ends_in(view code, const char *signs)
 {
@@ -64,7 +60,7 @@ static bool ends_in(view code, const char *signs)
 static bool is_comment(view code)
 {
     static const char *const marks[] = {"//", "#", "--", "/*", "*", "\"\"\"", "'''"};
-    while (code.len && is_blank(*code.ptr)) code.ptr++, code.len--;
+    code = view_trim_start(code, " \t");
     for (size_t i = 0; i < ARRAY_LEN(marks); i++)
         if (view_starts(code, view_of(marks[i]))) return true;
     code = stripped(code);

@@ -16,23 +16,22 @@ bool lsp_instruction_at(const lsp_document *d, size_t at, view *instruction, siz
     lsp_text_line(&d->text, line, from, &end);
     view text = {d->text.text.ptr ? d->text.text.ptr + *from : "", end - *from};
     bool is_marked = false;
-    while (text.len && strchr(" \t", *text.ptr)) text.ptr++, text.len--;
+    text = view_trim_start(text, " \t");
     for (size_t i = 0; i < ARRAY_LEN(marks) && !is_marked; i++)
         if (view_starts(text, view_of(marks[i]))) {
             text.ptr += strlen(marks[i]);
             text.len -= strlen(marks[i]);
             is_marked = true;
         }
-    while (text.len && strchr(" \t", *text.ptr)) text.ptr++, text.len--;
+    text = view_trim_start(text, " \t");
     if (!is_marked || !view_starts(text, VIEW("cerium:"))) return false;
     text = (view){text.ptr + 7, text.len - 7};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
         size_t n = strlen(ends[i]);
-        while (text.len && strchr(" \t", text.ptr[text.len - 1])) text.len--;
+        text = view_trim_end(text, " \t");
         if (text.len >= n && !memcmp(text.ptr + text.len - n, ends[i], n)) text.len -= n;
     }
-    while (text.len && strchr(" \t", *text.ptr)) text.ptr++, text.len--;
-    while (text.len && strchr(" \t", text.ptr[text.len - 1])) text.len--;
+    text = view_trim(text, " \t");
     if (!text.len || text.len > INSTRUCTION_BYTES_MAX || view_starts(text, VIEW("allow ")))
         return false;
     *instruction = text;

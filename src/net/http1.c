@@ -119,9 +119,7 @@ static int on_value_end(llhttp_t *p)
 {
     http_reader *r = of(p);
     if (r->state >= IN_BODY) return 0;
-    while (r->text.len && strchr(" \t", r->text.ptr[r->text.len - 1]) &&
-           r->text.ptr[r->text.len - 1])
-        r->text.len--;
+    r->text.len = view_trim_end((view){r->text.ptr, r->text.len}, " \t").len;
     return keep(r, "", 1, 431, "the header fields are too large");
 }
 

@@ -26,6 +26,9 @@ int accounts_store(store **out, const char *path, const policy *p, bool makes, c
     for (uint32_t i = 0; p && !path && i < p->n_settings; i++)
         if (!strcmp(p->settings[i].name, "store")) path = p->settings[i].value;
     if (!path && env && *env) path = env;
+    if (!path && p)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "the configuration names no store: give --store FILE");
     if (!path)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "no store: name that of the server with --store FILE or --config FILE");

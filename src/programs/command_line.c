@@ -193,11 +193,29 @@ static void fill_getopt(const option_spec *const *all, size_t n, struct option *
     longs[n] = (struct option){"help", no_argument, NULL, 'h'};
 }
 
-static const option_spec *lettered(const option_spec *const *all, size_t n, int letter)
+static size_t lettered(const option_spec *const *all, size_t n, int letter)
+{
+    size_t i = 0;
+    while (i < n && all[i]->letter != letter) i++;
+    CHECK(i < n);
+    return i;
+}
+
+static bool is_given(const option_spec *const *all, size_t n, const bool *given, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (all[i]->letter == letter) return all[i];
-    return NULL;
+        if (given[i] && !strcmp(all[i]->name, name)) return true;
+    return false;
+}
+
+/* What would do nothing is refused. */
+static int check_needs(const char *program, const option_spec *const *all, size_t n,
+                       const bool *given)
+{
+    for (size_t i = 0; i < n; i++)
+        if (given[i] && all[i]->needs && !is_given(all, n, given, all[i]->needs))
+            return usage_error(program, "--%s needs --%s", all[i]->name, all[i]->needs);
+    return 0;
 }
 
 int command_parse(const command_table *c, void *program, int argc, char **argv)
@@ -205,6 +223,7 @@ int command_parse(const command_table *c, void *program, int argc, char **argv)
     const option_spec *all[COMMAND_OPTIONS_MAX];
     struct option longs[COMMAND_OPTIONS_MAX + 2] = {{0}};
     char letters[2 * COMMAND_OPTIONS_MAX];
+    bool given[COMMAND_OPTIONS_MAX] = {false};
     size_t n = command_options(c, all);
     fill_getopt(all, n, longs, letters);
     optind = 1;
@@ -223,12 +242,13 @@ int command_parse(const command_table *c, void *program, int argc, char **argv)
             return unknown_option(c, argv[0], is_letter ? letter : argv[optind - 1]);
         }
         bool is_long = val >= VAL_LONG;
-        const option_spec *o = is_long ? all[val - VAL_LONG] : lettered(all, n, val);
-        if (take(o, program, optarg)) continue;
-        return is_long ? bad_value(argv[0], optarg, "--", o->name)
+        const size_t i = is_long ? (size_t)(val - VAL_LONG) : lettered(all, n, val);
+        given[i] = true;
+        if (take(all[i], program, optarg)) continue;
+        return is_long ? bad_value(argv[0], optarg, "--", all[i]->name)
                        : bad_value(argv[0], optarg, "-", (char[]){(char)val, 0});
     }
-    return 0;
+    return check_needs(argv[0], all, n, given);
 }
 
 option_result command_set(const command_table *c, void *program, const char *name,

@@ -40,6 +40,7 @@ typedef struct {
     /* Reads a value, NULL for one that takes none.  False for a bad one: see option_wants(). */
     bool (*call)(void *command, const char *value);
     unsigned groups;   /* of shared options: who takes it */
+    const char *needs; /* another option, without which this one does nothing; or NULL */
 } option_spec;
 
 /* offsetof() that does not compile where the member has another type. */

@@ -35,7 +35,7 @@ typedef struct {
     bytes out; /* the completion */
     size_t n_fed; /* bytes of the model's */
     uint32_t n_lines;
-    guarding guarding;
+    watchdog watchdog;
 } completion;
 
 static bool take_context_file(void *program, const char *value)
@@ -197,8 +197,7 @@ static void give_up_broken(completion *c)
 {
     const size_t broken = infill_stop_broken(&c->stop);
     if (!broken || broken > c->out.len) return;
-    c->out.len -= broken;
-    while (c->out.len && strchr(" \t\r\n", c->out.ptr[c->out.len - 1])) c->out.len--;
+    c->out.len = view_trim_end((view){c->out.ptr, c->out.len - broken}, " \t\r\n").len;
 }
 
 static void keep_logprob(void *user, const cerium_watch_token *token)
@@ -231,7 +230,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
                               .text = keep_text,
                               .seen = c->measured ? keep_logprob : NULL,
                               .user = c,
-                              .guarding = &c->guarding,
+                              .watchdog = &c->watchdog,
                               .form = GUARD_CODE,
                               .language = guard_language_of_path(view_of(c->path)),
                               .before = {c->text.ptr + c->at - before, before}};
@@ -343,13 +342,13 @@ int program_complete(int argc, char **argv)
     if (!parse_place(&c, argv[optind]))
         return usage_error("complete", "'%s' is not FILE:LINE[:COL]", argv[optind]);
     int status = read_files(&c, &err);
-    if (!status) status = guarding_open(&c.guarding, &c.o, &err);
-    c.guarding.quiet = c.quiet;
+    if (!status) status = watchdog_open(&c.watchdog, &c.o, &err);
+    c.watchdog.quiet = c.quiet;
     if (!status) status = options_engine(&c.o, &engine, 1, &err);
-    if (!status) status = guarding_check(&c.guarding, &err);
+    if (!status) status = watchdog_check(&c.watchdog, &err);
     if (!status) status = complete(&c, engine, &err);
     cerium_engine_close(&engine);
-    guarding_close(&c.guarding);
+    watchdog_close(&c.watchdog);
     bytes_free(&c.text);
     bytes_free(&c.out);
     for (size_t i = 0; i < c.n_context; i++) bytes_free(&c.context_texts[i]);

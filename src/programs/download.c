@@ -1,7 +1,6 @@
 /* download.c - libcurl, with ranges, checks and tries. */
 #include "programs/download.h"
 
-#include <ctype.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,9 +51,7 @@ static bool header_is(view line, const char *name, view *value)
     size_t len = strlen(name);
     if (line.len <= len || line.ptr[len] != ':' || strncasecmp(line.ptr, name, len) != 0)
         return false;
-    *value = (view){line.ptr + len + 1, line.len - len - 1};
-    while (value->len && isspace((unsigned char)value->ptr[0])) value->ptr++, value->len--;
-    while (value->len && isspace((unsigned char)value->ptr[value->len - 1])) value->len--;
+    *value = view_trim((view){line.ptr + len + 1, line.len - len - 1}, " \t\r\n");
     return true;
 }
 

@@ -23,7 +23,7 @@ typedef struct {
     bool apply, quiet;
     edit_form form;
     uint32_t hunks_max, lines_max;
-    guarding guarding;
+    watchdog watchdog;
     const char *path, *replay;
     apply_file file;      /* what is edited */
     bytes instruction;
@@ -350,14 +350,14 @@ static int check_weak(edit *e, const diff *d, cerium_error *err)
 {
     char *text = NULL;
     size_t len = 0;
-    if (!e->guarding.on) return CERIUM_OK;
+    if (!e->watchdog.on) return CERIUM_OK;
     FILE *out = open_memstream(&text, &len);
     if (!out) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the diff");
     fprintf(out, "diff --git a/%s b/%s\n", e->path, e->path);
     diff_print(d, e->path, out);
     fclose(out);
     const guard_stream_config config = {.form = GUARD_ANSWER};
-    int status = guarding_judge(&e->guarding, &config, (view){NULL, 0}, (view){text, len},
+    int status = watchdog_judge(&e->watchdog, &config, (view){NULL, 0}, (view){text, len},
                                 e->path, "is unchanged", err);
     memory_release(text);
     return status;
@@ -439,12 +439,12 @@ int program_edit(int argc, char **argv)
     if (!status && e.apply) status = apply_check(&e.file, &err);
     if (!status) status = take_text(&e, &err);
     if (!status) status = read_instruction(&e, argc, argv, &err);
-    if (!status) status = guarding_open(&e.guarding, &e.o, &err);
+    if (!status) status = watchdog_open(&e.watchdog, &e.o, &err);
     if (!status) status = options_engine(&e.o, &engine, 1, &err);
-    if (!status) status = guarding_check(&e.guarding, &err);
+    if (!status) status = watchdog_check(&e.watchdog, &err);
     if (!status) status = run_edit(&e, engine, &err);
     cerium_engine_close(&engine);
-    guarding_close(&e.guarding);
+    watchdog_close(&e.watchdog);
     apply_close(&e.file);
     bytes_free(&e.instruction);
     bytes_free(&e.text);

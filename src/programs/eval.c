@@ -1,4 +1,5 @@
 /* eval.c - `cerium eval`: how well a model predicts and completes code, with intervals. */
+#include <errno.h>
 #include <jansson.h>
 
 #include "programs/eval_run.h"
@@ -56,7 +57,7 @@ static const option_spec own[] = {
     {"tokens", "N",
      "with --against: places at which the likeliest tokens of both models are compared (default "
      "1000)",
-     TAKES_U32(evaluation, run.n_likeliest, 1, 1 << 24)},
+     TAKES_U32(evaluation, run.n_likeliest, 1, 1 << 24), .needs = "against"},
     {"neighbour", "SIZE",
      "put up to SIZE bytes of another file of the package or folder in front, like a file that is "
      "open in an editor (default 0)",
@@ -67,7 +68,7 @@ static const option_spec own[] = {
      TAKES_BYTES(evaluation, run.retrieve_bytes)},
     {"snippets", "WHICH",
      "of --retrieve: found, alike (no definitions), random, or oracle (found by the missing text) "
-     "(default: found)", TAKES_CALL(take_snippets)},
+     "(default: found)", TAKES_CALL(take_snippets), .needs = "retrieve"},
     {"window", "N", "tokens that the model sees (default 1024, at most the context)",
      TAKES_U32(evaluation, run.window, 2 * LINE_TOKENS, 1 << 24)},
     {"precision", "X", "share of shown lines that must be right, for the threshold of confidence "
@@ -321,7 +322,8 @@ static json_t *text_json(const char *text, size_t len)
 static int write_answers(const evaluation *e, cerium_error *err)
 {
     FILE *f = fopen(e->answers, "w");
-    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: cannot write it", e->answers);
+    if (!f) return error_set(err, CERIUM_ERR_IO, "%s: %s", e->answers, strerror(errno));
+    errno = 0;
     for (size_t i = 0; i < e->set.n_tasks; i++) {
         const eval_document *d = document_of(e, i);
         const eval_task *t = &e->set.tasks[i];
@@ -341,7 +343,9 @@ static int write_answers(const evaluation *e, cerium_error *err)
     }
     bool bad = ferror(f);
     bad |= fclose(f) != 0;
-    return bad ? error_set(err, CERIUM_ERR_IO, "%s: cannot write it", e->answers) : CERIUM_OK;
+    return bad ? error_set(err, CERIUM_ERR_IO, "%s: %s", e->answers,
+                           errno ? strerror(errno) : "not all of it could be written")
+               : CERIUM_OK;
 }
 
 /* ---- running ---- */
@@ -387,6 +391,12 @@ static int run(evaluation *e, cerium_error *err)
 {
     RETURN_IF(eval_set_open(&e->set, e->set_path, err));
     RETURN_IF(eval_set_draw(&e->set, e->n_lines, e->within, e->run.seed, err));
+    if (!e->set.n_tasks && (e->run.retrieve_bytes || !e->set.has_documents))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: none of its files is long enough to take a "
+                         "line out of", e->set_path);
+    if (!e->set.n_tasks && e->n_lines)
+        fprintf(stderr, "%s: none of its files is long enough to take a line out of: only bits a "
+                "byte are measured\n", e->set_path);
     e->num = memory_zalloc(e->set.n, sizeof *e->num);
     e->den = memory_zalloc(e->set.n, sizeof *e->den);
     e->sorted = memory_zalloc(e->set.n_tasks + 1, sizeof *e->sorted);

@@ -224,10 +224,11 @@ static int run_tasks(runner *r)
 {
     cerium_engine_info info;
     cerium_engine_describe(r->engine, &info);
+    if (!r->set->n_tasks) return CERIUM_OK;
     for (eval_form form = EVAL_PREFIX; form < EVAL_FORMS; form++) {
         if (form == EVAL_MIDDLE && !info.fill_in_middle) continue;
         if (form == EVAL_PREFIX && r->o->only_holes) continue;
-        r->run->results[form] = memory_zalloc(r->set->n_tasks + 1, sizeof *r->run->results[form]);
+        r->run->results[form] = memory_zalloc(r->set->n_tasks, sizeof *r->run->results[form]);
         if (!r->run->results[form])
             return error_set(r->err, CERIUM_ERR_MEMORY, "no memory for answers");
         for (size_t i = 0; i < r->set->n_tasks; i++) {

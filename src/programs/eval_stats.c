@@ -1,15 +1,11 @@
 /* eval_stats.c - edit distance, bootstrap, thresholds. */
 #include "programs/eval_stats.h"
 
-#include <ctype.h>
-
 enum { RESAMPLES = 1000 };
 
 view eval_stripped(view text)
 {
-    while (text.len && isspace((unsigned char)text.ptr[0])) text.ptr++, text.len--;
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
-    return text;
+    return view_trim(text, " \t\n\v\f\r");
 }
 
 /* Levenshtein's, row by row. */

@@ -91,7 +91,7 @@ static int take(answer *a, const watch_result *out, cerium_error *err)
     for (uint32_t i = 0; a->order->seen && i < out->n_tokens; i++)
         a->order->seen(a->order->user, &out->tokens[i]);
     RETURN_IF(write_text(a, out->text, err));
-    guarding_tell(a->order->guarding, out->findings, out->n_findings);
+    watchdog_report(a->order->watchdog, out->findings, out->n_findings);
     return CERIUM_OK;
 }
 
@@ -179,7 +179,7 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
     int status = cerium_session_resume(session, order->tokens, order->n_tokens, &begin, &sync, err);
     g->reused_tokens = sync.tokens_reused;
     g->prompt_ns = clock_ns() - a.start;
-    if (!status) status = guarding_watch(order->guarding, &a.drive.watch, how, err);
+    if (!status) status = watchdog_watch(order->watchdog, &a.drive.watch, how, err);
     if (!status && order->echo.len) status = write_text(&a, order->echo, err);
     if (!status) status = step_loop(&a, err);
     interrupt_restore();

@@ -3,7 +3,7 @@
 #define PROGRAMS_GENERATE_H
 
 #include "base/thread.h"
-#include "programs/guarding.h"
+#include "programs/watchdog.h"
 
 typedef struct {
     uint32_t prompt_tokens, reused_tokens, new_tokens;
@@ -36,7 +36,7 @@ typedef struct {
                                         token */
     uint64_t *marks;                 /* [n_new] output: cerium_step.digests; or NULL */
     void *user;
-    guarding *guarding;              /* on or off, and what the answer is: */
+    watchdog *watchdog;              /* on or off, and what the answer is: */
     guard_form form;
     guard_language language;
     view echo; /* written before the answer, when nothing can be wrong with the request any more */

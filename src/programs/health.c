@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "programs/options.h"
+#include "programs/server_address.h"
 
 enum { ANSWER_BYTES_MAX = 64 << 10, URL_BYTES = 2048, TRY_MS = 100 };
 #define HEALTH_URL "http://127.0.0.1:8383"
@@ -91,11 +92,11 @@ static bool ask(const asking *a, const char *url, char said[CURL_ERROR_SIZE])
 /* A URL without a path is that of a server. */
 static bool make_url(const asking *a, const char *said, char out[URL_BYTES])
 {
-    const char *scheme = strstr(said, "://");
     size_t len = strlen(said);
-    while (len && said[len - 1] == '/') len--;
-    if (!scheme || scheme == said || scheme + 3 >= said + len) return false;
-    bool has_path = memchr(scheme + 3, '/', (size_t)(said + len - (scheme + 3))) != NULL;
+    if (!server_address_is_url(said)) return false;
+    while (said[len - 1] == '/') len--;
+    const char *host = strstr(said, "://") + 3;
+    bool has_path = memchr(host, '/', (size_t)(said + len - host)) != NULL;
     int n = snprintf(out, URL_BYTES, "%.*s%s", (int)len, said,
                      has_path ? "" : a->live ? "/health/live" : "/health/ready");
     return n > 0 && n < URL_BYTES;

@@ -22,7 +22,7 @@ typedef struct {
     const char *url, *replay;
     bool verbose, is_plain;
     lsp_predicting predicting;
-    guarding guarding;
+    watchdog watchdog;
     lsp_bell bell;
     lsp_judge *judge;
     lsp_engine *engine;
@@ -35,7 +35,7 @@ typedef struct {
     bytes out;
     size_t out_at;
     int in_fd, out_fd, parent_fd;
-    bool ended; /* the editor's side */
+    bool ended, lost; /* the editor's side; a stream failed */
 } session;
 
 static bool take_edit_format(void *program, const char *value)
@@ -147,6 +147,12 @@ static double confidence(void *user, const char *model, const char *language, do
 
 /* ---- standard input and output ---- */
 
+static void lose(session *x, const char *stream)
+{
+    fprintf(stderr, "cerium lsp: standard %s: %s\n", stream, strerror(errno));
+    x->ended = x->lost = true;
+}
+
 static void write_out(session *x)
 {
     while (x->out_at < x->out.len) {
@@ -154,7 +160,7 @@ static void write_out(session *x)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n < 0) {
-            x->ended = true;
+            lose(x, "output");
             return;
         }
         x->out_at += (size_t)n;
@@ -181,6 +187,7 @@ static void read_in(session *x)
     ssize_t n = read(x->in_fd, buffer, sizeof buffer);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (n <= 0) {
+        if (n < 0) lose(x, "input");
         x->ended = true;
         return;
     }
@@ -249,7 +256,7 @@ static int serve(session *x)
     if (!lsp_server_is_over(x->server, &status) && status) status = 1;
     fcntl(x->out_fd, F_SETFL, fcntl(x->out_fd, F_GETFL) & ~O_NONBLOCK);
     if (!x->ended) write_out(x);
-    return status;
+    return x->lost ? 1 : status;
 }
 
 /* Nothing but messages may reach the editor: what is printed goes to standard error. */
@@ -259,6 +266,9 @@ static int take_output(session *x, cerium_error *err)
     x->parent_fd = -1;
     x->out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     x->bell.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (isatty(STDIN_FILENO))
+        fprintf(stderr, "cerium lsp: waits for an editor's messages on standard input; "
+                "docs/editors.md says how to set one up\n");
     if (x->out_fd < 0 || x->bell.fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         return error_set(err, CERIUM_ERR_IO, "standard output: %s", strerror(errno));
     signal(SIGPIPE, SIG_IGN);
@@ -278,12 +288,12 @@ static int open_all(session *x, cerium_error *err)
     if (lsp_server_open(&x->server, &host)) return error_set(err, CERIUM_ERR_MEMORY, "no memory");
     RETURN_IF(lsp_edit_open(&x->edit, &x->o, x->replay, err));
     RETURN_IF(lsp_workspace_open(&x->workspace, &x->bell, err));
-    RETURN_IF(guarding_open(&x->guarding, &x->o, err));
-    x->guarding.quiet = true;
-    if (x->guarding.on) RETURN_IF(lsp_judge_open(&x->judge, &x->guarding, &x->bell, err));
+    RETURN_IF(watchdog_open(&x->watchdog, &x->o, err));
+    x->watchdog.quiet = true;
+    if (x->watchdog.on) RETURN_IF(lsp_judge_open(&x->judge, &x->watchdog, &x->bell, err));
     if (x->url) return lsp_remote_open(&x->remote, x->url, err);
     x->predicting.replay = x->replay;
-    return lsp_engine_open(&x->engine, &x->o, x->predicting, &x->guarding, x->judge, &x->bell,
+    return lsp_engine_open(&x->engine, &x->o, x->predicting, &x->watchdog, x->judge, &x->bell,
                            err);
 }
 
@@ -304,7 +314,7 @@ int program_lsp(int argc, char **argv)
     lsp_engine_close(&x.engine);
     lsp_edit_close(&x.edit);
     lsp_judge_close(&x.judge);
-    guarding_close(&x.guarding);
+    watchdog_close(&x.watchdog);
     lsp_frames_close(&x.frames);
     bytes_free(&x.out);
     return status ? failed(&err) : code;

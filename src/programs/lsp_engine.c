@@ -34,7 +34,7 @@ typedef struct {
 
 struct lsp_engine {
     const options *o;
-    guarding *guarding;
+    watchdog *watchdog;
     lsp_judge *judge; /* knows when the rules are read */
     lsp_bell *bell;
     pthread_t thread;
@@ -80,14 +80,14 @@ static void *run_load(void *user)
     return NULL;
 }
 
-int lsp_engine_open(lsp_engine **out, const options *o, lsp_predicting how, guarding *g,
+int lsp_engine_open(lsp_engine **out, const options *o, lsp_predicting how, watchdog *g,
                     lsp_judge *judge, lsp_bell *bell, cerium_error *err)
 {
     lsp_engine *e = memory_zalloc(1, sizeof *e);
     if (!e) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     e->o = o;
     e->predicting = how;
-    e->guarding = g;
+    e->watchdog = g;
     e->judge = judge;
     e->bell = bell;
     int code = thread_start(&e->thread, "load", run_load, e);
@@ -174,7 +174,7 @@ static int begin(lsp_engine *e, slot *l, const lsp_order *o)
                                   .language = o->language, .before = o->before,
                                   .heal_prefix = {l->heal, l->n_heal}, .logprobs = true};
         l->drive = (watch_drive){.prompt = l->prompt, .n_prompt = l->n_prompt};
-        status = guarding_watch(e->guarding, &l->drive.watch, how, &err);
+        status = watchdog_watch(e->watchdog, &l->drive.watch, how, &err);
     }
     if (!status) status = start_session(e, l, NULL, &err);
     if (status) {
@@ -368,7 +368,7 @@ static void open_predictor(lsp_engine *e)
     if (!how.form && !next_edit_named(view_of(e->info.edit_format), &how.form))
         how.form = next_edit_of_model(e->info.name);
     if (how.form > NEXT_EDIT_FIM &&
-        lsp_predictor_open(&e->predictor, e->engine, how, e->guarding, e->bell))
+        lsp_predictor_open(&e->predictor, e->engine, how, e->watchdog, e->bell))
         fprintf(stderr, "cerium lsp: no memory for edits\n");
 }
 

@@ -7,7 +7,7 @@
 
 #include "lsp/lsp_server.h"
 #include "programs/feedback.h"
-#include "programs/guarding.h"
+#include "programs/watchdog.h"
 
 /* Rings an eventfd, from any thread. */
 typedef struct {
@@ -21,7 +21,7 @@ void lsp_bell_ring(void *bell);
 typedef struct lsp_judge lsp_judge;
 
 /* Its thread waits for the rules, then for documents. */
-CERIUM_CHECKED int lsp_judge_open(lsp_judge **out, guarding *g, lsp_bell *bell, cerium_error *err);
+CERIUM_CHECKED int lsp_judge_open(lsp_judge **out, watchdog *g, lsp_bell *bell, cerium_error *err);
 void lsp_judge_close(lsp_judge **judge);
 /* Wait until the rules are read, on any thread; their error, when they cannot be. */
 CERIUM_CHECKED int lsp_judge_ready(lsp_judge *j, cerium_error *err);
@@ -42,7 +42,7 @@ typedef struct {
 /* Begin to load what the options name; never blocks.  g: watches what is generated; judge: reads
  * its rules, NULL where it is off. */
 CERIUM_CHECKED int lsp_engine_open(lsp_engine **out, const options *o, lsp_predicting how,
-                                   guarding *g, lsp_judge *judge, lsp_bell *bell,
+                                   watchdog *g, lsp_judge *judge, lsp_bell *bell,
                                    cerium_error *err);
 void lsp_engine_close(lsp_engine **engine);
 bool lsp_engine_generate(lsp_engine *e, const lsp_order *order);
@@ -59,7 +59,7 @@ typedef struct lsp_predictor lsp_predictor;
 
 /* how.form: one that rewrites lines.  g: judges what is proposed. */
 CERIUM_CHECKED int lsp_predictor_open(lsp_predictor **out, cerium_engine *engine,
-                                      lsp_predicting how, guarding *g, lsp_bell *bell);
+                                      lsp_predicting how, watchdog *g, lsp_bell *bell);
 void lsp_predictor_close(lsp_predictor **predictor);
 bool lsp_predictor_ask(lsp_predictor *p, const lsp_predict_order *order);
 void lsp_predictor_look(lsp_predictor *p, lsp_server *s);

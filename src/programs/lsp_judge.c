@@ -21,7 +21,7 @@ typedef struct job {
 } job;
 
 struct lsp_judge {
-    guarding *guarding;
+    watchdog *watchdog;
     guard_worker *worker;
     lsp_bell *bell;
     pthread_t thread;
@@ -79,7 +79,7 @@ static void judge(lsp_judge *all, job *j)
         .allow_comments = true,
         .path = path};
     j->found.max = LSP_FINDINGS_MAX * sizeof(lsp_judged);
-    if (guard_stream_open(&stream, all->guarding->guard, &config, NULL)) return;
+    if (guard_stream_open(&stream, all->watchdog->guard, &config, NULL)) return;
     for (size_t at = 0; at < j->text.len; at += PIECE_BYTES) {
         size_t n = j->text.len - at < PIECE_BYTES ? j->text.len - at : PIECE_BYTES;
         guard_feed(stream, all->worker, j->text.ptr + at, n, &r);
@@ -94,8 +94,8 @@ static void *serve(void *user)
 {
     lsp_judge *all = user;
     cerium_error err;
-    int status = guarding_ready(all->guarding, &err);
-    if (!status) status = guard_worker_open(&all->worker, all->guarding->guard, &err);
+    int status = watchdog_wait(all->watchdog, &err);
+    if (!status) status = guard_worker_open(&all->worker, all->watchdog->guard, &err);
     pthread_mutex_lock(&all->lock);
     all->is_ready = true;
     all->status = status;
@@ -121,11 +121,11 @@ static void *serve(void *user)
 
 /* ---- the loop's side ---- */
 
-int lsp_judge_open(lsp_judge **out, guarding *g, lsp_bell *bell, cerium_error *err)
+int lsp_judge_open(lsp_judge **out, watchdog *g, lsp_bell *bell, cerium_error *err)
 {
     lsp_judge *j = memory_zalloc(1, sizeof *j);
     if (!j) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
-    j->guarding = g;
+    j->watchdog = g;
     j->bell = bell;
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->more, NULL);

@@ -15,7 +15,7 @@ typedef struct {
 struct lsp_predictor {
     cerium_engine *engine;
     lsp_predicting how;
-    guarding *guarding;
+    watchdog *watchdog;
     lsp_bell *bell;
     size_t context_tokens;
     cerium_session *session;
@@ -154,7 +154,7 @@ static bool is_weak(const lsp_predictor *p, const next_edit *e)
     size_t end = 0;
     for (uint32_t line = 0; line < e->line && end < text.len; end++) line += text.ptr[end] == '\n';
     const size_t begin = end > JUDGED_BEFORE_BYTES ? end - JUDGED_BEFORE_BYTES : 0;
-    return guarding_judge(p->guarding, &config, (view){text.ptr + begin, end - begin}, e->text,
+    return watchdog_judge(p->watchdog, &config, (view){text.ptr + begin, end - begin}, e->text,
                           "the edit", "is left out", &err) != CERIUM_OK;
 }
 
@@ -198,7 +198,7 @@ void lsp_predictor_look(lsp_predictor *p, lsp_server *s)
 /* ---- open and close ---- */
 
 int lsp_predictor_open(lsp_predictor **out, cerium_engine *engine, lsp_predicting how,
-                       guarding *g, lsp_bell *bell)
+                       watchdog *g, lsp_bell *bell)
 {
     cerium_engine_info info;
     lsp_predictor *p = memory_zalloc(1, sizeof *p);
@@ -206,7 +206,7 @@ int lsp_predictor_open(lsp_predictor **out, cerium_engine *engine, lsp_predictin
     cerium_engine_describe(engine, &info);
     p->engine = engine;
     p->how = how;
-    p->guarding = g;
+    p->watchdog = g;
     p->bell = bell;
     p->context_tokens = info.context_tokens_max > NEXT_EDIT_NEW_TOKENS
                             ? info.context_tokens_max : NEXT_EDIT_NEW_TOKENS;

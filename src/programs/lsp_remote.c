@@ -163,7 +163,7 @@ static bool ask(lsp_remote *r, transfer_slot *t)
     return !make_body(t) && begin(r, t, "/infill");
 }
 
-static void told(transfer_slot *t, lsp_server *s, lsp_end how)
+static void report_end(transfer_slot *t, lsp_server *s, lsp_end how)
 {
     const uint64_t serial = t->serial;
     t->serial = 0;
@@ -191,12 +191,12 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const json
                         sure > 0 ? log(sure) : 0, clock_ns());
     bytes_free(&text);
     if (t->serial != serial || !serial) return; /* it has enough */
-    if (status) told(t, s, LSP_ENDED_FAILED);
-    else if (is_unsure) told(t, s, LSP_ENDED_UNSURE);
-    else if (!is_line) told(t, s, type && !strcmp(type, "limit") ? LSP_ENDED_LENGTH
-                                                                 : LSP_ENDED_STOP);
-    else if (t->n_tokens >= NEW_TOKENS) told(t, s, LSP_ENDED_LENGTH);
-    else if (!ask(r, t)) told(t, s, LSP_ENDED_FAILED);
+    if (status) report_end(t, s, LSP_ENDED_FAILED);
+    else if (is_unsure) report_end(t, s, LSP_ENDED_UNSURE);
+    else if (!is_line)
+        report_end(t, s, type && !strcmp(type, "limit") ? LSP_ENDED_LENGTH : LSP_ENDED_STOP);
+    else if (t->n_tokens >= NEW_TOKENS) report_end(t, s, LSP_ENDED_LENGTH);
+    else if (!ask(r, t)) report_end(t, s, LSP_ENDED_FAILED);
 }
 
 static void line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLcode code,
@@ -211,7 +211,7 @@ static void line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLco
     } else {
         const char *said = json_string_value(
             json_object_get(json_object_get(answer, "error"), "message"));
-        told(t, s, LSP_ENDED_FAILED);
+        report_end(t, s, LSP_ENDED_FAILED);
         snprintf(why, sizeof why, "%.300s: %.800s", r->url,
                  code   ? curl_easy_strerror(code)
                  : said ? said

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ typedef struct {
     bytes in;
     bool skips, ended;
     int out_fd;
+    cerium_error lost; /* why a standard stream ended */
     solving calls[MCP_CALLS_MAX];
 } session;
 
@@ -61,6 +63,12 @@ const command_table mcp_command = {
     .examples = "cerium mcp --root ~/project -m model.gguf",
 };
 
+static void lose(session *x, const char *stream)
+{
+    (void)error_set(&x->lost, CERIUM_ERR_IO, "standard %s: %s", stream, strerror(errno));
+    x->ended = true;
+}
+
 /* ---- out ---- */
 
 static void send_line(void *user, view line)
@@ -71,7 +79,7 @@ static void send_line(void *user, view line)
         for (size_t at = 0; at < parts[i].len && !x->ended;) {
             ssize_t n = write(x->out_fd, parts[i].ptr + at, parts[i].len - at);
             if (n < 0 && errno == EINTR) continue;
-            if (n < 0) x->ended = true;
+            if (n < 0) lose(x, "output");
             else at += (size_t)n;
         }
 }
@@ -387,7 +395,13 @@ static void read_in(session *x)
     static char buffer[READ_BYTES];
     ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) return;
-    if (n <= 0) {
+    if (n < 0) {
+        lose(x, "input");
+        return;
+    }
+    if (n == 0) {
+        /* The last line may lack its end. */
+        if (x->in.len && !bytes_append(&x->in, "\n", 1)) take_lines(x);
         x->ended = true;
         return;
     }
@@ -426,9 +440,16 @@ static void turn(session *x)
 static int open_all(session *x, cerium_error *err)
 {
     const mcp_host host = {.user = x, .send = send_line, .call = begin_call, .cancel = cancel};
-    if (!realpath(x->root ? x->root : ".", x->folder))
-        return error_set(err, CERIUM_ERR_IO, "--root %s: %s", x->root ? x->root : ".",
-                         strerror(errno));
+    const char *root = x->root ? x->root : ".";
+    struct stat at;
+    if (!realpath(root, x->folder) || stat(x->folder, &at))
+        return error_set(err, CERIUM_ERR_IO, "--root %s: %s", root, strerror(errno));
+    if (!S_ISDIR(at.st_mode))
+        return error_set(err, CERIUM_ERR_IO, "--root %s: %s", root, strerror(ENOTDIR));
+    if (x->o.model) RETURN_IF(options_model_check(options_model(&x->o), err));
+    if (isatty(STDIN_FILENO))
+        fprintf(stderr, "cerium mcp: waits for an agent's messages on standard input; "
+                "docs/clients.md says how to set one up\n");
     for (uint32_t i = 0; i < MCP_CALLS_MAX; i++)
         x->calls[i] = (solving){.out_fd = -1, .said_fd = -1};
     x->in.max = MCP_LINE_BYTES_MAX + READ_BYTES;
@@ -448,6 +469,10 @@ int program_mcp(int argc, char **argv)
     if (optind < argc) return usage_error("mcp", "it takes no '%s'", argv[optind]);
     int status = open_all(&x, &err);
     while (!status && !x.ended) turn(&x);
+    if (!status && x.lost.status) {
+        status = x.lost.status;
+        err = x.lost;
+    }
     for (uint32_t i = 0; i < MCP_CALLS_MAX; i++) cancel(&x, i);
     mcp_server_close(&x.server);
     bytes_free(&x.in);

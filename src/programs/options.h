@@ -52,7 +52,7 @@ enum {
     OPTIONS_SAMPLING = OPTIONS_LENGTH | OPTIONS_CHOICE,
     OPTIONS_JSON = 8,
     OPTIONS_MODEL = 32,   /* -m alone */
-    OPTIONS_GUARD = 64,   /* --guard --guard-late --rules: see programs/guarding.h */
+    OPTIONS_GUARD = 64,   /* --guard --guard-late --rules: see programs/watchdog.h */
 };
 
 extern const option_spec options_shared[];

@@ -40,6 +40,13 @@ int output_json(json_t *value, size_t flags, cerium_error *err)
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for the output");
 }
 
+void output_name(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) printf("\\x%02X", (unsigned char)*c);
+        else putchar(*c);
+}
+
 size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
 {
     static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -24,6 +24,9 @@ json_t *json_text(view text);
  * so that two names stay two. */
 json_t *json_name(const char *name);
 
+/* A file's name on standard output: nothing in it moves a terminal. */
+void output_name(const char *name);
+
 /* Length of the well-formed UTF-8 character at p[n], 0 when there is none; *code is its number. */
 size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code);
 

@@ -22,7 +22,7 @@ typedef struct {
     const char *record;
     const char *system, *upstream, *policy_path;
     uint32_t top, best_of;
-    guarding guarding;
+    watchdog watchdog;
 } run;
 
 static bool take_upstream(void *program, const char *value)
@@ -52,7 +52,7 @@ static const option_spec own[] = {
      TAKES_FLAG(run, quiet)},
     {"json", .help = "print the text, why it ended, and each token with its log-probability"},
     {"top", "N", "with --json: the N most likely tokens at each place",
-     TAKES_U32(run, top, 0, TOP_MAX)},
+     TAKES_U32(run, top, 0, TOP_MAX), .needs = "json"},
     {"digest", NULL,
      "print 16 bytes over the answer's tokens and the bits of their logits, on standard error: "
      "they depend on neither threads, drafts, caches nor the instruction set",
@@ -70,8 +70,8 @@ const command_table run_command = {
     .name = "run",
     .usage = "[OPTIONS] [PROMPT]",
     .about = "Stream a completion of PROMPT, or the answer of a model that has a chat form. The "
-             "prompt is PROMPT, -p TEXT, -f FILE or standard input; without one, a terminal "
-             "starts a conversation.",
+             "prompt is PROMPT, -p TEXT, -f FILE or standard input (also as -); without one, a "
+             "terminal starts a conversation.",
     .groups = OPTIONS_ENGINE | OPTIONS_PROMPT | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
     .own = own,
     .n_own = ARRAY_LEN(own),
@@ -144,7 +144,7 @@ static generation_order order_of(run *r, const int32_t *tokens, size_t n, bool c
                               .sampling = &r->o.sampling,
                               .text = generate_to_file,
                               .user = stdout,
-                              .guarding = &r->guarding,
+                              .watchdog = &r->watchdog,
                               .form = chat ? GUARD_TURN : GUARD_CODE,
                               .before = before};
 }
@@ -234,7 +234,7 @@ static int answer_best(run *r, cerium_engine *engine, const generation_order *or
     static variants all;
     all = (variants){.n = r->best_of};
     int status = variants_sample(&all, engine, order, err);
-    if (!status) status = variants_judge(&all, &r->guarding, order->form, order->before, err);
+    if (!status) status = variants_judge(&all, &r->watchdog, order->form, order->before, err);
     if (!status) write_view(order->echo, stdout);
     if (!status) status = variants_print(&all, r->quiet, r->o.json, err);
     variants_free(&all);
@@ -414,8 +414,12 @@ int program_run(int argc, char **argv)
     RETURN_IF(command_parse(&run_command, &r, argc, argv));
     if (argc - optind > 1)
         return usage_error("run", "one prompt, not %d; put it in quotes", argc - optind);
-    const char *prompt = optind < argc ? argv[optind] : r.o.prompt;
     if (optind < argc && r.o.prompt) return usage_error("run", "PROMPT and -p exclude each other");
+    const char *prompt = optind < argc ? argv[optind++] : r.o.prompt;
+    if (prompt && prompt != r.o.prompt && !strcmp(prompt, "-") && !r.o.prompt_file) {
+        r.o.prompt_file = prompt;
+        prompt = NULL;
+    }
     if (prompt && r.o.prompt_file)
         return usage_error("run", "a prompt by itself or by -f, not both");
     if (r.best_of > 1 && (r.deep || r.top))
@@ -429,12 +433,12 @@ int program_run(int argc, char **argv)
                            "--upstream");
     r.o.sampling.digest = digests;
     if (r.deep) return ask_deep(&r, prompt, &err) ? failed(&err) : 0;
-    int status = guarding_open(&r.guarding, &r.o, &err);
-    r.guarding.quiet = r.quiet;
+    int status = watchdog_open(&r.watchdog, &r.o, &err);
+    r.watchdog.quiet = r.quiet;
     if (!status) status = options_engine(&r.o, &engine, r.best_of > 1 ? r.best_of + 1 : 1, &err);
-    if (!status) status = guarding_check(&r.guarding, &err);
+    if (!status) status = watchdog_check(&r.watchdog, &err);
     if (!status) status = with_session(&r, engine, prompt, &err);
     cerium_engine_close(&engine);
-    guarding_close(&r.guarding);
+    watchdog_close(&r.watchdog);
     return status ? failed(&err) : 0;
 }

@@ -75,7 +75,7 @@ static const option_spec own[] = {
      "first argument is the folder whose environment counts",
      TAKES_FLAG(scan, exists)},
     {"env", "DIR", "with --exists: the workspace whose packages count (default: this folder)",
-     TAKES_TEXT(scan, env)},
+     TAKES_TEXT(scan, env), .needs = "exists"},
     {"known", "FILE",
      "the earlier version: the same weakness in the same line is not reported (secrets are)",
      TAKES_TEXT(scan, known)},
@@ -140,14 +140,6 @@ bool scan_rules(const char *named, char *out, size_t size)
 
 /* ---- files ---- */
 
-/* Nothing that moves a terminal. */
-static void print_name(const char *name)
-{
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) printf("\\x%02X", (unsigned char)*c);
-        else putchar(*c);
-}
-
 static int show(void *user, scan_place at, const guard_finding *f, cerium_error *err)
 {
     static const char *const tiers[] = {"note", "warning", "weak"};
@@ -159,7 +151,7 @@ static int show(void *user, scan_place at, const guard_finding *f, cerium_error 
     if (s->o.json) {
         RETURN_IF(output_json(scan_json(at, f), JSON_COMPACT, err));
     } else {
-        print_name(at.path);
+        output_name(at.path);
         printf(":%u: %s: %s (CWE-%u, %s)\n    instead: %s\n", at.line, tiers[f->severity],
                f->message, f->cwe, f->rule, *f->fix ? f->fix : f->idiom);
     }
@@ -286,6 +278,8 @@ int program_scan(int argc, char **argv)
     RETURN_IF(command_parse(&scan_command, &s, argc, argv));
     if (optind == argc && !s.test)
         return usage_error("scan", "name files, or - for standard input");
+    if (optind < argc && s.test)
+        return usage_error("scan", "--test-rules reads the rules, not '%s'", argv[optind]);
     if (s.sarif && (s.o.json || s.batch)) return usage_error("scan", "--sarif, --json or --batch");
     int status = run_all(&s, argc - optind, argv + optind, &err);
     json_decref(s.log);

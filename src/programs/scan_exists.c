@@ -65,8 +65,8 @@ static int show(void *user, const exists_finding *f)
                                      json_text(view_of(what)), "instead",
                                      json_text(view_of(instead))),
                            JSON_COMPACT, s->err);
-    printf("%s:%u: %s (%s)\n    instead: %s\n", s->path, f->line, what, exists_kind_name(f->kind),
-           instead);
+    output_name(s->path);
+    printf(":%u: %s (%s)\n    instead: %s\n", f->line, what, exists_kind_name(f->kind), instead);
     return output_flush(s->err);
 }
 
@@ -103,7 +103,7 @@ static int scan_file(void *user, const char *path, cerium_error *err)
         s->job->trouble(s->job->user, err->message);
         status = CERIUM_OK;
     } else if (!status) {
-        s->path = path;
+        s->path = strcmp(path, "-") ? path : "stdin";
         s->err = err;
         status = exists_text(s->names, language, (view){file.ptr, file.len}, show, s);
     }

@@ -6,10 +6,10 @@
 
 #include "base/limits.h"
 #include "programs/accounts.h"
-#include "programs/guarding.h"
 #include "programs/options.h"
 #include "programs/pull.h"
 #include "programs/serve_models.h"
+#include "programs/watchdog.h"
 #include "sandbox/sandbox.h"
 #include "server/access.h"
 #include "server/kv_events.h"
@@ -387,8 +387,8 @@ static int serve(serving *v, cerium_error *err)
     RETURN_IF(gather_models(v, err));
     v->config.model_path = options_model(&v->o);
     v->config.sampling = v->o.sampling;
-    guarding watchdog;
-    RETURN_IF(guarding_open(&watchdog, &v->o, err));
+    watchdog w;
+    RETURN_IF(watchdog_open(&w, &v->o, err));
     uint32_t sessions = v->config.running_max * SERVER_SESSIONS_PER_PLACE;
     int status = tell_of_kv(v, err);
     if (!status) status = options_engine_config(&v->o, sessions, &v->engine_config, err);
@@ -398,12 +398,12 @@ static int serve(serving *v, cerium_error *err)
         status = options_engine(&v->o, &engine, sessions, err);
     v->config.engine_config = &v->engine_config;
     offer_models(v);
-    if (!status) status = guarding_ready(&watchdog, err);
+    if (!status) status = watchdog_wait(&w, err);
     v->config.engine = engine;
-    v->config.guard = watchdog.guard;
-    v->config.guard_worker = watchdog.worker;
-    v->config.names = watchdog.names;
-    v->config.guard_policy = watchdog.policy;
+    v->config.guard = w.guard;
+    v->config.guard_worker = w.worker;
+    v->config.names = w.names;
+    v->config.guard_policy = w.policy;
     /* The port answers before `running` is set: a signal that comes between them waits. */
     sigset_t ends, before;
     sigemptyset(&ends);
@@ -412,7 +412,7 @@ static int serve(serving *v, cerium_error *err)
     pthread_sigmask(SIG_BLOCK, &ends, &before);
     if (!status) status = server_open(&s, &v->config, err);
     if (!status) {
-        if (watchdog.guard) tell_lacks();
+        if (w.guard) tell_lacks();
         running = s;
         sigemptyset(&action.sa_mask);
         sigaction(SIGINT, &action, NULL);
@@ -428,7 +428,7 @@ static int serve(serving *v, cerium_error *err)
     server_close(&s);
     cerium_engine_close(&engine);
     kv_events_close(&v->config.kv_pages);
-    guarding_close(&watchdog);
+    watchdog_close(&w);
     return status;
 }
 

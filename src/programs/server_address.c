@@ -13,6 +13,15 @@ static bool add(struct curl_slist **headers, const char *line)
     return more != NULL;
 }
 
+bool server_address_is_url(const char *url)
+{
+    CURLU *parsed = curl_url();
+    bool is_http = !strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8);
+    bool is_url = is_http && (!parsed || !curl_url_set(parsed, CURLUPART_URL, url, 0));
+    curl_url_cleanup(parsed);
+    return is_url;
+}
+
 int server_address_take(char out[SERVER_ADDRESS_BYTES], struct curl_slist **headers,
                         const char *url, cerium_error *err)
 {
@@ -20,7 +29,7 @@ int server_address_take(char out[SERVER_ADDRESS_BYTES], struct curl_slist **head
     char line[KEY_BYTES_MAX + 64];
     size_t n = strlen(url);
     while (n && url[n - 1] == '/') n--;
-    if (strncasecmp(url, "http://", 7) != 0 && strncasecmp(url, "https://", 8) != 0)
+    if (!server_address_is_url(url))
         return error_set(err, CERIUM_ERR_ARGUMENT, "--server %.100s: give an address, as "
                          "http://127.0.0.1:8383", url);
     if (n >= SERVER_ADDRESS_BYTES)

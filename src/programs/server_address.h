@@ -8,6 +8,9 @@ enum { SERVER_ADDRESS_BYTES = 1024 };
 
 struct curl_slist;
 
+/* Is it "http://HOST[:PORT][/...]", or https? */
+bool server_address_is_url(const char *url);
+
 /* What --server gives, without slashes at its end, and the headers of JSON requests to it, with the
  * key of CERIUM_API_KEY where there is one; the caller frees them with curl_slist_free_all().
  * CERIUM_ERR_ARGUMENT: no address of HTTP, or no key; CERIUM_ERR_MEMORY. */

@@ -96,7 +96,7 @@ static const option_spec own[] = {
      TAKES_BYTES(solve, output_bytes)},
     {"ask", NULL, "have the model's variants made by who reads the events of --json: each event "
      "`ask` is the body of a Completions request, and its answer is read from standard input, one "
-     "line", TAKES_FLAG(solve, asks)},
+     "line", TAKES_FLAG(solve, asks), .needs = "json"},
     {"json", .help = "print events as JSON Lines: begin, progress, pass, end"},
     {"guard", .help = "what the watchdog does about a weak line that a variant adds: block (leave "
      "the variant out; the default), warn or off. CLASS=WHAT sets one class; may be given several "
@@ -237,8 +237,8 @@ static int run(solve *s, cerium_error *err)
     RETURN_IF(open_judge(s, err));
     RETURN_IF(solve_tests_check(s, err));
     RETURN_IF(find_places(s, err));
-    RETURN_IF(guarding_open(&s->guarding, &s->o, err));
-    RETURN_IF(guarding_check(&s->guarding, err));
+    RETURN_IF(watchdog_open(&s->watchdog, &s->o, err));
+    RETURN_IF(watchdog_check(&s->watchdog, err));
     RETURN_IF(solve_set_open(&s->set, s->text, s->language, s->n_variants, err));
     RETURN_IF(solve_show_begin(s, err));
     return solve_run(s, err);
@@ -249,7 +249,7 @@ static void close_all(solve *s)
     maker_close(&s->model);
     cerium_engine_close(&s->engine);
     tester_close(&s->judge);
-    guarding_close(&s->guarding);
+    watchdog_close(&s->watchdog);
     solve_set_close(&s->set);
     apply_close(&s->file);
     bytes_free(&s->tests.text);
@@ -272,7 +272,6 @@ int program_solve(int argc, char **argv)
         return usage_error("solve", "'%s' is not FILE, FILE:LINE, FILE:LINE-LINE or FILE:LINE:COL",
                            argv[optind]);
     if (s.function && s.place.line) return usage_error("solve", "--function is a place, too");
-    if (s.asks && !s.o.json) return usage_error("solve", "--ask goes with --json");
     if (s.all) s.n_survivors = SOLVE_SURVIVORS_MAX;
     if (s.first) s.n_survivors = 1;
     int status = run(&s, &err);

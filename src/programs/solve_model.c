@@ -78,11 +78,12 @@ static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium
         size_t longest = p[0].n > p[1].n ? p[0].n : p[1].n;
         if (p[2].n > longest) longest = p[2].n;
         if (longest + m->n_tokens_max < context) {
-            if (p[1].n == 0) { /* nothing comes before it */
-                memory_free(p[1].tokens);
-                p[1] = (maker_prompt){0};
-            }
-            return CERIUM_OK;
+            if (p[1].n) return CERIUM_OK;
+            /* Nothing comes before it: without a form with both sides, an empty line does. */
+            memory_free(p[1].tokens);
+            p[1] = (maker_prompt){0};
+            return p[0].tokens ? CERIUM_OK
+                               : encode(m->engine, VIEW("\n"), 0, &p[1].tokens, &p[1].n, err);
         }
     }
     return error_set(err, CERIUM_ERR_CAPACITY, "the context is too small for %u tokens a variant",
@@ -115,6 +116,7 @@ static void choose(const solve_model *m, uint32_t k, uint32_t *place, uint32_t *
     static const uint8_t turns[] = {0, 1, 2, 1};
     *form = n_forms == 2 ? (k < 2 ? k : (k - 2) / 4 % 2) : p[0].tokens == NULL;
     if (p[2].tokens && k >= 2) *form = turns[(k - 2) / 4 % ARRAY_LEN(turns)];
+    if (*form == 1 && !p[1].tokens) *form = 0;
     *sampling = m->o->sampling;
     sampling->pointer = m->pointer;
     sampling->seed += k;
@@ -174,9 +176,8 @@ view maker_trim(view all, size_t at, view text)
 {
     size_t end = at;
     while (end < all.len && all.ptr[end] != '\n') end++;
-    while (end > at && strchr(" \t\r", all.ptr[end - 1])) end--;
-    while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
-    size_t rest = end - at;
+    const size_t rest = view_trim_end((view){all.ptr + at, end - at}, " \t\r").len;
+    text = view_trim_end(text, " \t\r\n");
     if (rest && text.len > rest && !memcmp(text.ptr + text.len - rest, all.ptr + at, rest))
         text.len -= rest;
     return text;

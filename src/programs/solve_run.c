@@ -31,7 +31,7 @@ static int is_weak(solve *s, view program, bool *weak, cerium_error *err)
     size_t len = 0;
     diff d;
     *weak = false;
-    if (!s->guarding.on) return CERIUM_OK;
+    if (!s->watchdog.on) return CERIUM_OK;
     FILE *out = open_memstream(&text, &len);
     if (!out) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the diff");
     int status = diff_open(&d, s->text, program, false, err);
@@ -44,7 +44,7 @@ static int is_weak(solve *s, view program, bool *weak, cerium_error *err)
     const guard_stream_config config = {.form = GUARD_ANSWER};
     cerium_error why;
     if (!status)
-        status = guarding_judge(&s->guarding, &config, (view){NULL, 0}, (view){text, len},
+        status = watchdog_judge(&s->watchdog, &config, (view){NULL, 0}, (view){text, len},
                                 s->place.path, "is unchanged", &why);
     memory_release(text);
     *weak = status == CERIUM_ERR_FORMAT;

@@ -3,10 +3,10 @@
 #define PROGRAMS_SOLVE_RUN_H
 
 #include "programs/apply.h"
-#include "programs/guarding.h"
 #include "programs/solve_asked.h"
 #include "programs/solve_judge.h"
 #include "programs/solve_model.h"
+#include "programs/watchdog.h"
 
 enum { SOLVE_SURVIVORS_MAX = 64 };
 
@@ -35,7 +35,7 @@ typedef struct {
     bytes folder;
     solve_span spans[SOLVE_HOLES_MAX];
     uint32_t n_spans;
-    guarding guarding;
+    watchdog watchdog;
     /* what runs */
     solve_set set;
     solve_judge judge;

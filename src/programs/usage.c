@@ -194,6 +194,11 @@ static int print(report *r, store *s, cerium_error *err)
         status = output_json(json_pack("{s:O}", "usage", r->rows), JSON_COMPACT, err);
     } else if (!status && !r->csv && r->n_rows > 1) {
         put_text(r, &r->total, true);
+    } else if (!status && !r->csv && !r->n_rows) {
+        char first[16], last[16];
+        printf("no requests%s%s from %s to %s\n", r->query.key ? " of " : "",
+               r->query.key ? r->query.key : "", accounts_date(first, r->query.first_day),
+               accounts_date(last, r->query.last_day));
     }
     json_decref(r->rows);
     return status;
@@ -258,6 +263,10 @@ int program_usage(int argc, char **argv)
     RETURN_IF(command_parse(&usage_command, &r, argc, argv));
     if (argc > optind) return usage_error("usage", "'%s' is not an option", argv[optind]);
     if (r.csv && r.o.json) return usage_error("usage", "give one of --csv and --json");
+    if (r.completions && (r.query.key || r.query.model || r.store_path || r.config_path ||
+                          r.since_given || r.query.last_day != today ||
+                          r.query.by != USAGE_BY_KEY))
+        return usage_error("usage", "--completions goes with --csv and --json alone");
     if (r.completions) return print_completions(&r, &err) ? failed(&err) : 0;
     if (!r.since_given) r.query.first_day = r.query.last_day - DAYS_DEFAULT + 1;
     if (r.query.first_day > r.query.last_day)

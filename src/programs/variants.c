@@ -123,14 +123,14 @@ int variants_sample(variants *all, cerium_engine *engine, const generation_order
     return status;
 }
 
-int variants_judge(variants *all, guarding *g, guard_form form, view before, cerium_error *err)
+int variants_judge(variants *all, watchdog *g, guard_form form, view before, cerium_error *err)
 {
     const guard_stream_config config = {.form = form};
     cerium_error first, why;
     for (uint32_t i = 0; i < all->n; i++) {
         variant *v = &all->of[i];
         view text = {v->text.ptr, v->text.len};
-        int status = guarding_judge(g, &config, before, text, "the answer", "is left out", &why);
+        int status = watchdog_judge(g, &config, before, text, "the answer", "is left out", &why);
         if (status && status != CERIUM_ERR_FORMAT) {
             *err = why;
             return status;

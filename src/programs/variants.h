@@ -34,7 +34,7 @@ void variants_free(variants *all);
 
 /* Drop answers that the watchdog blocks. before: the code that the answers continue, in GUARD_CODE.
  * CERIUM_ERR_FORMAT, with what was found in the likeliest, when no answer is left. */
-CERIUM_CHECKED int variants_judge(variants *all, guarding *g, guard_form form, view before,
+CERIUM_CHECKED int variants_judge(variants *all, watchdog *g, guard_form form, view before,
                                   cerium_error *err);
 
 /* The best text on standard output and figures on standard error unless quiet; or all as JSON. */

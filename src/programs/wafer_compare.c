@@ -330,7 +330,7 @@ static int print_all(const table *t, cerium_error *err)
     if (t->w->plots) RETURN_IF(plot(t, err));
     if (!t->w->o.json) {
         print_table(t);
-        return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
+        return output_flush(err);
     }
     json_t *list = json_array();
     for (uint32_t i = 0; i < t->n; i++) json_array_append_new(list, json_point(&t->points[i]));

@@ -342,7 +342,7 @@ static int plan(const wafer_options *w, const wafer_machine *machine, const wafe
         RETURN_IF(picture_plan(w->picture, &best->plan, &best->request, net->name, err));
     if (w->o.json) return print_json(w, s, net, drafter, err);
     print_plan(w, s, net, drafter);
-    return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
+    return output_flush(err);
 }
 
 int wafer_plan_main(int argc, char **argv)

@@ -141,7 +141,7 @@ static int report(const wafer_options *w, const published_rows *rows, validated_
     }
     json_decref(list);
     json_decref(moves);
-    return fflush(stdout) ? error_set(err, CERIUM_ERR_IO, "standard output: cannot write") : 0;
+    return output_flush(err);
 }
 
 int wafer_validate_main(int argc, char **argv)

@@ -32,9 +32,7 @@ static int split(diff *d, int side, view text)
 
 static view without_end(view line)
 {
-    while (line.len && strchr(" \t\r\n", line.ptr[line.len - 1]) && line.ptr[line.len - 1])
-        line.len--;
-    return line;
+    return view_trim_end(line, " \t\r\n");
 }
 
 static bool is_same(view a, view b, bool is_loose)

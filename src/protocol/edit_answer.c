@@ -28,12 +28,9 @@ static bool next_line(view text, size_t *at, view *line)
     return true;
 }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
 static view without_end(view line)
 {
-    while (line.len && is_blank(line.ptr[line.len - 1])) line.len--;
-    return line;
+    return view_trim_end(line, " \t\r\n");
 }
 
 /* 5 to 9 times c, then word, and nothing else. */
@@ -116,8 +113,7 @@ static int shown(view search, const char **text)
     size_t at = 0;
     view line = {"", 0};
     while (next_line(search, &at, &line) && without_end(line).len == 0) continue;
-    line = without_end(line);
-    while (line.len && is_blank(line.ptr[0])) line.ptr++, line.len--;
+    line = view_trim(line, " \t\r\n");
     *text = line.ptr;
     return line.len < 60 ? (int)line.len : 60;
 }

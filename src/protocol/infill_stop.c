@@ -13,11 +13,7 @@ enum {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-static view stripped(view line)
-{
-    while (line.len && is_blank(line.ptr[line.len - 1])) line.len--;
-    return line;
-}
+static view stripped(view line) { return view_trim_end(line, " \t\r"); }
 
 static uint32_t indent_of(view line)
 {

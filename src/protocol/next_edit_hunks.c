@@ -14,14 +14,7 @@ static bool next_line(view *rest, view *line)
     return true;
 }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-static view stripped(view text)
-{
-    while (text.len && is_blank(text.ptr[text.len - 1])) text.len--;
-    while (text.len && is_blank(*text.ptr)) text.ptr++, text.len--;
-    return text;
-}
+static view stripped(view text) { return view_trim(text, " \t\r\n"); }
 
 static view of(const bytes *b) { return (view){b->ptr ? b->ptr : "", b->len}; }
 

@@ -132,8 +132,7 @@ void reader_xml_value_end(cerium_reader *r)
         put(r, "\"");
         return;
     }
-    while (text.len && is_space(text.ptr[0])) text = (view){text.ptr + 1, text.len - 1};
-    while (text.len && is_space(text.ptr[text.len - 1])) text.len--;
+    text = view_trim(text, " \t\r\n");
     if ((r->types & TYPE_NULL) && equals(text, "null", "None")) put(r, "null");
     else if ((r->types & TYPE_BOOLEAN) && equals(text, "true", "True")) put(r, "true");
     else if ((r->types & TYPE_BOOLEAN) && equals(text, "false", "False")) put(r, "false");

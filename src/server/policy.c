@@ -354,9 +354,9 @@ static char *read_line(char *out, int cap, void *stream)
     view line = {r->rest.ptr, whole};
     r->rest = (view){r->rest.ptr + whole, r->rest.len - whole};
     r->line++;
-    while (line.len && (*line.ptr == ' ' || *line.ptr == '\t')) line.ptr++, line.len--;
+    line = view_trim_start(line, " \t");
     if (memchr(line.ptr, 0, line.len)) (void)wrong(r, "a NUL byte: this is not a text file");
-    while (line.len && strchr("\r\n \t", line.ptr[line.len - 1])) line.len--;
+    line = view_trim_end(line, " \t\r\n");
     if (line.len && strchr("#;", line.ptr[0])) line.len = 0; /* a comment */
     if (line.len > POLICY_LINE_BYTES_MAX || (int)line.len + 2 > cap)
         (void)wrong(r, "longer than %u bytes", POLICY_LINE_BYTES_MAX);

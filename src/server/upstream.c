@@ -78,8 +78,7 @@ static size_t on_head(char *line, size_t size, size_t n, void *user)
         t->late = "its headers do not end";
         return 0;
     }
-    view text = {line, len};
-    while (text.len && strchr("\r\n ", text.ptr[text.len - 1])) text.len--;
+    view text = view_trim_end((view){line, len}, " \r\n");
     if (text.len > 13 && !strncasecmp(text.ptr, "retry-after: ", 13) &&
         parse_u64((view){text.ptr + 13, text.len - 13}, &seconds) && seconds <= 86400)
         t->state.retry_after_s = (uint32_t)seconds;

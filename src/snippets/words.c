@@ -79,7 +79,7 @@ bool line_imports(view line)
                                         "source"};
     size_t at = 0;
     view first;
-    while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
+    line = view_trim_end(line, " \t\n\v\f\r");
     while (at < line.len && isspace((unsigned char)line.ptr[at])) at++;
     if (at == line.len) return false;
     if (line.ptr[at] == '#') return view_starts((view){line.ptr + at, line.len - at},

@@ -4,11 +4,7 @@
 
 view chat_trim(view text)
 {
-    while (text.len && strchr(" \t\n\v\f\r", text.ptr[0]) && text.ptr[0])
-        text = (view){text.ptr + 1, text.len - 1};
-    while (text.len && strchr(" \t\n\v\f\r", text.ptr[text.len - 1]) && text.ptr[text.len - 1])
-        text.len--;
-    return text;
+    return view_trim(text, " \t\n\v\f\r");
 }
 
 static bool of_assistant(piece_kind kind)

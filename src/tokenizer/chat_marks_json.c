@@ -39,12 +39,6 @@ static view span(const piece_text *p, size_t from, size_t to)
     return (view){p->text + from, to - from};
 }
 
-static view trim_end(view text)
-{
-    while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
-    return text;
-}
-
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* ---- pieces ---- */
@@ -139,8 +133,7 @@ static view common_end(piece_text *a, const piece_text *b)
     } else if (close && !open) {
         return (view){"", 0};
     }
-    while (out.len && strchr(" \t\r\n", out.ptr[0])) out.ptr++, out.len--;
-    return out;
+    return view_trim_start(out, " \t\r\n");
 }
 
 static view common_begin(piece_text *a, const piece_text *b)
@@ -148,7 +141,7 @@ static view common_begin(piece_text *a, const piece_text *b)
     size_t n = 0;
     while (n < a->n && n < b->n && is_common(a, n, b->text[n])) n++;
     if (n < a->n || n < b->n) n = whole_tags(a->text, n);
-    return trim_end(span(a, 0, n));
+    return view_trim_end(span(a, 0, n), " \t\r\n");
 }
 
 /* ---- the marks ---- */
@@ -172,7 +165,7 @@ static bool find_marks(const chat_call_probes *p, calls_text *c, json_marks *m)
         const view rest = span(&c->after, 0, c->after.n);
         const size_t end = p->end.len ? find(rest, 0, p->end) : rest.len;
         if (end == rest.len) return false;
-        m->end = trim_end((view){rest.ptr, end});
+        m->end = view_trim_end((view){rest.ptr, end}, " \t\r\n");
     } else {
         const view again = span(&c->mark_again, 0, c->mark_again.n);
         const size_t n = c->mark.n;

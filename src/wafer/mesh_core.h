@@ -109,7 +109,7 @@ struct mesh {
     mesh_schedule group_sum;
     mesh_split group_e, group_h;       /* over the side of a group */
     mesh_split expert_group_part;      /* of n_embd, over its columns: parts of each slice */
-    mesh_rows told;                    /* [rows][experts used]: what a group has received */
+    mesh_rows received;                /* [rows][experts used]: what a group has received */
     float *answers;                    /* [experts used][n_embd], of a row of the pass */
     float *met;                        /* [columns of groups][n_embd], what their columns sum to */
 
@@ -273,7 +273,7 @@ int mesh_expert_groups_make(mesh *m);
 int mesh_expert_groups_own(mesh *m);
 /* The bytes of a core's experts are those of this many; x, y: the core. */
 uint32_t mesh_expert_groups_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
-/* Every row of the pass to the groups of its chosen experts: rows of m->told. */
+/* Every row of the pass to the groups of its chosen experts: rows of m->received. */
 void mesh_expert_groups_send(mesh *m, uint32_t acts);
 /* From now on the group at which a row for that expert has arrived works, alone, until
  * mesh_at_all(); returns which of all experts is the one that it takes. */

@@ -58,11 +58,11 @@ static double guess_all(const drafted *t, uint32_t n_guesses, const draft_us *us
 
 /* Steps while a pass is verified: the token that follows, and the next guesses.  None is begun when
  * it has heard, nor after its context.  Returns when the last of them ends. */
-static double mesh_draft_go_on(const drafted *t, uint32_t n_max, double told_us, double step_us)
+static double mesh_draft_go_on(const drafted *t, uint32_t n_max, double verdict_us, double step_us)
 {
     mesh_draft *d = t->d;
     double at = 0;
-    while (at < told_us && d->n_chain < 2 * n_max - 1 &&
+    while (at < verdict_us && d->n_chain < 2 * n_max - 1 &&
            t->n + d->n_chain <= mesh_layout_of(d->m)->choice.context) {
         mesh_draft_guess(t);
         at += step_us;
@@ -97,10 +97,10 @@ uint32_t mesh_draft_pass(mesh_draft *d, mesh *m, const int32_t *tokens, uint32_t
     pass[0] = tokens[n - 1];
     for (uint32_t i = 1; i < n_max; i++) pass[i] = d->chain[i - 1];
     if (us) {
-        const double told_us = n_max > 1 ? us->verify + us->tell : us->verify;
+        const double verdict_us = n_max > 1 ? us->verify + us->tell : us->verify;
         const double ahead_us =
-            d->is_overlapped && n_max > 1 ? mesh_draft_go_on(&t, n_max, told_us, us->step) : 0;
-        d->clock_us += guesses_us + (n_max > 1 ? us->offer : 0) + fmax(told_us, ahead_us);
+            d->is_overlapped && n_max > 1 ? mesh_draft_go_on(&t, n_max, verdict_us, us->step) : 0;
+        d->clock_us += guesses_us + (n_max > 1 ? us->offer : 0) + fmax(verdict_us, ahead_us);
     }
     const uint32_t found = mesh_verify(m, pass, n_max, n - 1, out);
     d->n_passes++;

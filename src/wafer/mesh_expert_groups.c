@@ -50,10 +50,9 @@ int mesh_expert_groups_own(mesh *m)
 {
     const step_shape *s = &m->program->shape;
     const size_t n = s->n_embd, used = s->n_experts_used, rows = m->layout.rows_max * used;
-    m->told = (mesh_rows){.f = mesh_own(m, rows * n, sizeof(float)),
-                          .width = s->n_embd};
+    m->received = (mesh_rows){.f = mesh_own(m, rows * n, sizeof(float)), .width = s->n_embd};
     for (int a = 0; a < KERNEL_ACTS_END; a++)
-        m->told.q[a] = mesh_own(m, rows * kernel_n_groups(s->n_embd), sizeof(kernel_act));
+        m->received.q[a] = mesh_own(m, rows * kernel_n_groups(s->n_embd), sizeof(kernel_act));
     m->answers = mesh_own(m, used * n, sizeof *m->answers);
     m->met = mesh_own(m, m->expert_groups.columns * n, sizeof *m->met);
     return m->short_of_memory ? CERIUM_ERR_MEMORY : CERIUM_OK;
@@ -103,7 +102,7 @@ void mesh_expert_groups_send(mesh *m, uint32_t acts)
         bool is_first = true; /* of the row's experts on that group */
         for (uint32_t j = i / k * k; j < i; j++)
             is_first &= m->chosen[j] % m->expert_groups.n != m->chosen[i] % m->expert_groups.n;
-        mesh_expert_groups_send_row(m, &m->told, i, i / k);
+        mesh_expert_groups_send_row(m, &m->received, i, i / k);
         mesh_expert_groups_enter(m, m->chosen[i]);
         if (is_first) mesh_count_collective(m, WAFER_AXIS_X, &m->group_e, 0, 1);
         mesh_at_all(m);

@@ -92,7 +92,8 @@ void mesh_experts_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
         float *y[2] = {m->y, m->up};
         mesh_at_row(m, r);
         for (int j = 0; j < 2; j++) {
-            mesh_experts_product(m, y[j], w[j], e, apart ? &m->told : &m->normed, apart ? i : r, r);
+            mesh_experts_product(m, y[j], w[j], e, apart ? &m->received : &m->normed,
+                                 apart ? i : r, r);
             if (op->bias[j]) m->k.add(y[j], op->bias[j] + (size_t)e * n, n);
         }
         if (m->bound) mesh_bound_up(m, NULL, w, e, r, i, y[0], y[1]);

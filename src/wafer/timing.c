@@ -295,8 +295,8 @@ static void reduce_expert_groups(walk *w, wafer_axis axis, const wafer_tiles *t,
     events_add(&w->c->events, &counted, some, all);
 }
 
-/* Both halves of the experts on groups, told and heard as placement.h says: by sums that are the
- * same wherever the experts are. */
+/* Both halves of the experts on groups, dispatched and combined as placement.h says: by sums that
+ * are the same wherever the experts are. */
 static void time_expert_groups(walk *w, const wafer_tiles *t)
 {
     const step_shape *s = &w->p->shape;

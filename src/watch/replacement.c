@@ -133,13 +133,13 @@ static reply_kind kind_of(const watch *w)
 
 /* The first byte from which on the last line is not code; UINT64_MAX: there is none.  Within JSON
  * bytes of code are not those of the text, and a place near it has to do. */
-static uint64_t fault(watch *w, guard_fit *fit)
+static uint64_t fault(watch *w, guard_syntax *syntax)
 {
     uint32_t n_good = 0;
     uint64_t start = clock_ns();
-    *fit = guard_line_fits(w->stream, w->config.worker, &n_good);
+    *syntax = guard_syntax_check(w->stream, w->config.worker, &n_good);
     w->stats.ns += clock_ns() - start;
-    if (*fit != GUARD_FITS_NOT) return UINT64_MAX;
+    if (*syntax != GUARD_SYNTAX_BROKEN) return UINT64_MAX;
     return w->verified_until + n_good < w->fed ? w->verified_until + n_good : w->fed - 1;
 }
 
@@ -147,17 +147,17 @@ cerium_watch_order watch_weigh(watch *w)
 {
     bool judged = w->safe > w->verified_until && w->safe > w->weighed;
     reply_kind kind = judged && w->safe - w->verified_until < BACK_BYTES ? kind_of(w) : REPLY_CODE;
-    guard_fit fit = GUARD_FITS;
+    guard_syntax syntax = GUARD_SYNTAX_COMPLETE;
     w->weighed = w->safe;
     uint64_t at = said_of_note(w);
     if (at == UINT64_MAX) at = circle(w);
-    if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w, &fit);
+    if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w, &syntax);
     if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
     if (at == UINT64_MAX && leaves_hole(w)) at = w->verified_until;
     cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
     if (order != CERIUM_WATCH_GO) return order;
     /* A statement is there when all of it is. */
-    bool waits = fit == GUARD_FITS_OPEN && w->fed - w->verified_until < STATEMENT_BYTES;
+    bool waits = syntax == GUARD_SYNTAX_OPEN && w->fed - w->verified_until < STATEMENT_BYTES;
     if (judged && !waits && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
     return CERIUM_WATCH_GO;
 }
@@ -174,11 +174,11 @@ cerium_watch_order watch_weigh_end(watch *w, bool by_itself)
 {
     reply_kind kind = w->safe > w->verified_until ? kind_of(w) : REPLY_NOTHING;
     uint64_t at = said_of_note(w);
-    guard_fit fit;
+    guard_syntax syntax;
     bool half = !by_itself && strcmp(w->wrong.language, "text") != 0;
     if (w->corrects && (kind != REPLY_CODE || half || leaves_hole(w))) return give_up(w);
     if (half && drops_half(w)) return CERIUM_WATCH_GO;
-    if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w, &fit);
+    if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w, &syntax);
     cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
     if (order == CERIUM_WATCH_GO) vouch(w);
     return order;

@@ -50,7 +50,7 @@ static const guard_finding *feed(watch *w, view text, bool *fits)
         if (watch_policy_action(&w->policy, f) == WATCH_BLOCK && !f->name) first = f;
     }
     if (first || r.late || r.blind) return first;
-    *fits = guard_line_fits(w->stream, w->config.worker, &n_good) != GUARD_FITS_NOT;
+    *fits = guard_syntax_check(w->stream, w->config.worker, &n_good) != GUARD_SYNTAX_BROKEN;
     return NULL;
 }
 

@@ -67,6 +67,9 @@ def make_folder(model):
     write("section.ini", "[nothing]\na = 1\n")
     write("near.ini", "[server]\nprot = 1\n")
     write("bad.ini", "[server]\nport = 99999\n")
+    write("short.jsonl", '{"path": "a.py", "text": "x = 1\\ny = 2\\n"}\n')
+    write("server.ini", "[server]\nport = 8001\n")
+    write("names/e\033.py", "import os\nos.systm(1)\n")
     write("unreadable.jsonl", b"\xff\xfe unreadable\n")
     write("bad.jsonl", '{"id": 1}\n')
     write("change.diff", "diff --git a/src/a.txt b/src/a.txt\n--- a/src/a.txt\n+++ b/src/a.txt\n"

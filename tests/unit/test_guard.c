@@ -347,6 +347,37 @@ static void test_held_bytes(void)
         }
 }
 
+/* ---- what is parsed ---- */
+
+/* Lines that the parser saw. */
+static uint32_t parsed(guard_language language, const char *text)
+{
+    guard_stream *s;
+    guard_result r;
+    guard_stream_config config = {.form = GUARD_CODE, .language = language};
+    CHECK(guard_stream_open(&s, rules, &config, NULL) == CERIUM_OK);
+    guard_feed(s, worker, text, strlen(text), &r);
+    uint32_t n = r.n_judged;
+    guard_stream_close(&s);
+    return n;
+}
+
+/* A line is parsed for a credential when the whole word is the name of one. */
+static void test_parsed(void)
+{
+    if (!guard_has_grammar(GUARD_C) || !guard_has_grammar(GUARD_PYTHON)) {
+        TEST_SKIP("what is parsed: this build has no grammars");
+        return;
+    }
+    TEST_CHECK(parsed(GUARD_C, "uint32_t n_tokens = passed + keyboard;\n") == 0);
+    TEST_CHECK(parsed(GUARD_PYTHON, "passenger = 5\nmonkeys = tokenize_all(1)\n") == 0);
+    TEST_CHECK(parsed(GUARD_C, "const char *api_key = a;\n") == 1);
+    TEST_CHECK(parsed(GUARD_PYTHON, "a = {'db-password': b}\n") == 1);
+    view passed_on = VIEW("a = 'Tr0ub4dor&3'\npassword = a\n");
+    found f = scan(GUARD_CODE, GUARD_PYTHON, passed_on, 0, 1);
+    TEST_CHECK_THAT(f.n == 1 && f.list[0].line == 2, "%u findings", f.n);
+}
+
 static void test_adversarial(void)
 {
     check_bounded(GUARD_CODE, GUARD_PYTHON, "x = \"", "abcdefgh", 1 << 20);
@@ -457,6 +488,7 @@ int main(void)
     TEST_RUN(test_waits);
     TEST_RUN(test_allowed);
     TEST_RUN(test_held_bytes);
+    TEST_RUN(test_parsed);
     TEST_RUN(test_adversarial);
     TEST_RUN(test_small);
     TEST_RUN(test_bad_rules);

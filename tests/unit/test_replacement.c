@@ -154,9 +154,10 @@ static void check_line(guard_language language, const char *text, bool fits, con
     uint32_t n_good = 0;
     guard_stream_config config = {.form = GUARD_CODE, .language = language};
     TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
-    TEST_CHECK(guard_line_fits(s, worker, &n_good));
+    TEST_CHECK(guard_syntax_check(s, worker, &n_good));
     guard_feed(s, worker, text, strlen(text), &out);
-    TEST_CHECK_THAT((guard_line_fits(s, worker, &n_good) != GUARD_FITS_NOT) == fits, "%s", text);
+    guard_syntax syntax = guard_syntax_check(s, worker, &n_good);
+    TEST_CHECK_THAT((syntax != GUARD_SYNTAX_BROKEN) == fits, "%s", text);
     bool there = fits || !strncmp(text + n_good, wrong, strlen(wrong));
     TEST_CHECK_THAT(there, "%s: %u", text, n_good);
     guard_stream_close(&s);
@@ -253,9 +254,9 @@ static void test_places(void)
         guard_stream_config config = {.form = GUARD_CODE, .language = cases[i].language};
         TEST_CHECK(guard_stream_open(&s, rules, &config, NULL) == 0);
         guard_feed(s, worker, cases[i].before, strlen(cases[i].before), &out);
-        TEST_CHECK_THAT(guard_line_fits(s, worker, &n_good), "%s", cases[i].before);
+        TEST_CHECK_THAT(guard_syntax_check(s, worker, &n_good), "%s", cases[i].before);
         guard_feed(s, worker, cases[i].line, strlen(cases[i].line), &out);
-        TEST_CHECK_THAT(!guard_line_fits(s, worker, &n_good), "%s", cases[i].line);
+        TEST_CHECK_THAT(!guard_syntax_check(s, worker, &n_good), "%s", cases[i].line);
         guard_stream_close(&s);
     }
 }

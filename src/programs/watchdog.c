@@ -1,5 +1,5 @@
-/* guarding.c - the watchdog of programs: options become a policy, findings a line. */
-#include "programs/guarding.h"
+/* watchdog.c - the watchdog of programs: options become a policy, findings a line. */
+#include "programs/watchdog.h"
 
 #include <unistd.h>
 
@@ -12,14 +12,14 @@ enum { PIECE_BYTES = 512 }; /* that are read at once: findings have room for one
 
 static void *read_rules(void *arg)
 {
-    guarding *g = arg;
+    watchdog *g = arg;
     g->status = guard_open(&g->guard, g->rules, &g->error);
     if (!g->status) g->status = guard_worker_open(&g->worker, g->guard, &g->error);
     return NULL;
 }
 
 /* Names that code uses are looked up in the environment of a workspace (NULL: none). */
-static int open_names(guarding *g, const char *workspace, cerium_error *err)
+static int open_names(watchdog *g, const char *workspace, cerium_error *err)
 {
     char kept[4096];
     exists_config c = {.root = workspace};
@@ -28,9 +28,9 @@ static int open_names(guarding *g, const char *workspace, cerium_error *err)
     return exists_open(&g->names, &c, err);
 }
 
-int guarding_open(guarding *g, const options *o, cerium_error *err)
+int watchdog_open(watchdog *g, const options *o, cerium_error *err)
 {
-    *g = (guarding){.policy = watch_policy_strict()};
+    *g = (watchdog){.policy = watch_policy_strict()};
     for (uint32_t i = 0; i < o->n_guard; i++)
         if (!watch_policy_set(&g->policy, view_of(o->guard[i])))
             return error_set(err, CERIUM_ERR_ARGUMENT, "--guard %s: unknown", o->guard[i]);
@@ -50,7 +50,7 @@ int guarding_open(guarding *g, const options *o, cerium_error *err)
     return CERIUM_OK;
 }
 
-int guarding_ready(guarding *g, cerium_error *err)
+int watchdog_wait(watchdog *g, cerium_error *err)
 {
     if (g->reading) pthread_join(g->thread, NULL);
     g->reading = false;
@@ -58,16 +58,16 @@ int guarding_ready(guarding *g, cerium_error *err)
     return g->status;
 }
 
-int guarding_check(const guarding *g, cerium_error *err)
+int watchdog_check(const watchdog *g, cerium_error *err)
 {
     if (!g->on || g->reading) return CERIUM_OK;
     if (g->status) *err = g->error;
     return g->status;
 }
 
-void guarding_close(guarding *g)
+void watchdog_close(watchdog *g)
 {
-    if (guarding_ready(g, NULL)) g->on = false;
+    if (watchdog_wait(g, NULL)) g->on = false;
     if (g->names) exists_give(g->names, g->index);
     exists_close(&g->names);
     if (g->worker) guard_worker_close(&g->worker);
@@ -75,11 +75,11 @@ void guarding_close(guarding *g)
     g->on = false;
 }
 
-int guarding_watch(guarding *g, watch **out, watch_config how, cerium_error *err)
+int watchdog_watch(watchdog *g, watch **out, watch_config how, cerium_error *err)
 {
     *out = NULL;
     if (!g->on) return CERIUM_OK;
-    RETURN_IF(guarding_ready(g, err));
+    RETURN_IF(watchdog_wait(g, err));
     if (g->names && !g->index) g->index = exists_take(g->names);
     how.names = g->index;
     how.guard = g->guard;
@@ -106,7 +106,7 @@ static void print_finding(const cerium_finding *f, bool dim)
             dim && gone ? "\033[29m" : "", number, f->rule, f->idiom, dim ? "\033[0m" : "");
 }
 
-void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n)
+void watchdog_report(watchdog *g, const cerium_finding *findings, uint32_t n)
 {
     bool dim = terminal_colors(stderr);
     for (uint32_t i = 0; i < n; i++) {
@@ -121,7 +121,7 @@ void guarding_tell(guarding *g, const cerium_finding *findings, uint32_t n)
 }
 
 /* As for an answer: blocked or reported. */
-static int judge_unjudged(guarding *g, const guard_result *r, const char *name, const char *fate,
+static int judge_unjudged(watchdog *g, const guard_result *r, const char *name, const char *fate,
                           cerium_error *err)
 {
     watch_action action = (watch_action)g->policy.action[WATCH_KINDS_MAX - 1];
@@ -138,7 +138,7 @@ static int judge_unjudged(guarding *g, const guard_result *r, const char *name, 
     return CERIUM_OK;
 }
 
-static int judge(guarding *g, const guard_result *r, const char *name, const char *fate,
+static int judge(watchdog *g, const guard_result *r, const char *name, const char *fate,
                  cerium_error *err)
 {
     if (r->late || r->blind) RETURN_IF(judge_unjudged(g, r, name, fate, err));
@@ -156,13 +156,13 @@ static int judge(guarding *g, const guard_result *r, const char *name, const cha
     return CERIUM_OK;
 }
 
-int guarding_judge(guarding *g, const guard_stream_config *config, view before, view text,
+int watchdog_judge(watchdog *g, const guard_stream_config *config, view before, view text,
                    const char *name, const char *fate, cerium_error *err)
 {
     guard_stream *stream = NULL;
     guard_result r;
     if (!g->on) return CERIUM_OK;
-    RETURN_IF(guarding_ready(g, err));
+    RETURN_IF(watchdog_wait(g, err));
     RETURN_IF(guard_stream_open(&stream, g->guard, config, err));
     int status = CERIUM_OK;
     if (before.len) guard_context(stream, g->worker, before);

@@ -1,9 +1,8 @@
-/* form.c - can code that is not written to its end go on, or has it left its language?
+/* syntax_check.c - is unfinished code the beginning of a program of its language?
  *
- * Code is the beginning of some program when a short ending makes it one.  So what is open is
- * closed, some endings are tried, and the grammar is to read the whole of it without an error.  Who
- * has no ending here is called broken though it is not: rare, as lines are asked about, and
- * measured by test_form. */
+ * It is when a short ending completes it.  So what is open is closed, some endings are tried, and
+ * the grammar must read all of it without an error.  Code that has no ending here is called broken
+ * though it is not: this is rare, and test_replacement measures it. */
 #include <ctype.h>
 
 #include "guard/guard_parts.h"
@@ -69,8 +68,8 @@ static bool ends_with_word(view text, view word)
     return view_equal(end, word) && !isalnum((unsigned char)before) && before != '_';
 }
 
-/* Blocks that must not end without more. */
-static const char *behind_block(const beginning *b, uint32_t at)
+/* What must follow the bracket that closes this block, or "". */
+static const char *after_block(const beginning *b, uint32_t at)
 {
     view before = {b->text, at}, line = line_at(b, at);
     while (line.len && (*line.ptr == '}' || is_blank(*line.ptr))) line.ptr++, line.len--;
@@ -102,7 +101,7 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
         one.stack[0] = b->lexer.stack[i];
         one.n = 1;
         n += lexer_closers(&one, out + n, size - n);
-        if (one.stack[0] == '{') n = put(out, size, n, behind_block(b, b->open_at[i]));
+        if (one.stack[0] == '{') n = put(out, size, n, after_block(b, b->open_at[i]));
     }
     if (end) n = put(out, size, n, end);
     for (; left; left--) n = put(out, size, n, "\n#endif\n");
@@ -161,8 +160,8 @@ static bool adds_nothing(const ending *e)
     return !*e->after && (!*e->inside || (*e->inside == '>' && !strchr(e->inside, '(')));
 }
 
-/* Does the whole of it parse with this ending?  It fits, too, when that is too much to find out. */
-static guard_fit try_ending(const guard_stream *s, guard_worker *w, const beginning *b,
+/* Does all of it parse with this ending?  When the grammar gives up, it counts as complete. */
+static guard_syntax try_ending(const guard_stream *s, guard_worker *w, const beginning *b,
                             const ending *e)
 {
     uint32_t shift = stream_opening(s, w->window);
@@ -178,9 +177,9 @@ static guard_fit try_ending(const guard_stream *s, guard_worker *w, const beginn
     uint32_t last = b->n;
     while (last && is_blank(b->text[last - 1])) last--;
     if (!tree_read(&w->judge.tree, s->language, (view){w->window, shift + n}, NULL, 0))
-        return GUARD_FITS;
-    if (t->broken || t->missing < shift + last) return GUARD_FITS_NOT;
-    return t->missing == UINT32_MAX && adds_nothing(e) ? GUARD_FITS : GUARD_FITS_OPEN;
+        return GUARD_SYNTAX_COMPLETE;
+    if (t->broken || t->missing < shift + last) return GUARD_SYNTAX_BROKEN;
+    return t->missing == UINT32_MAX && adds_nothing(e) ? GUARD_SYNTAX_COMPLETE : GUARD_SYNTAX_OPEN;
 }
 
 /* Does each line of Python stand where one above it does, or further in, as it must after a line
@@ -214,23 +213,23 @@ static bool is_indented(const guard_stream *s, uint32_t n)
     return true;
 }
 
-static guard_fit fit_of(const guard_stream *s, guard_worker *w, uint32_t n)
+static guard_syntax syntax_of(const guard_stream *s, guard_worker *w, uint32_t n)
 {
     beginning b;
-    if (s->language == GUARD_PYTHON && !is_indented(s, n)) return GUARD_FITS_NOT;
+    if (s->language == GUARD_PYTHON && !is_indented(s, n)) return GUARD_SYNTAX_BROKEN;
     read_beginning(&b, s->language, (view){s->text, n});
-    guard_fit best = GUARD_FITS_NOT;
-    for (const ending *e = endings_of(s->language); e->inside && best != GUARD_FITS; e++) {
-        if (best && !adds_nothing(e)) break;
-        guard_fit fit = try_ending(s, w, &b, e);
-        if (fit > best) best = fit;
+    guard_syntax best = GUARD_SYNTAX_BROKEN;
+    for (const ending *e = endings_of(s->language); e->inside; e++) {
+        if (best == GUARD_SYNTAX_COMPLETE || (best && !adds_nothing(e))) break;
+        guard_syntax found = try_ending(s, w, &b, e);
+        if (found > best) best = found;
     }
     return best;
 }
 
-static bool goes_on(const guard_stream *s, guard_worker *w, uint32_t n)
+static bool is_beginning(const guard_stream *s, guard_worker *w, uint32_t n)
 {
-    return fit_of(s, w, n) != GUARD_FITS_NOT;
+    return syntax_of(s, w, n) != GUARD_SYNTAX_BROKEN;
 }
 
 /* Where a word ends, or a sign. */
@@ -250,23 +249,23 @@ static uint32_t last_good(const guard_stream *s, guard_worker *w, uint32_t from,
         while (at > good && !is_boundary(s->text + at)) at--;
         for (at = at > good ? at : middle; at < to && !is_boundary(s->text + at);) at++;
         if (at >= to) break;
-        if (goes_on(s, w, at)) good = at;
+        if (is_beginning(s, w, at)) good = at;
         else to = at;
     }
     return good - from;
 }
 
-guard_fit guard_line_fits(const guard_stream *s, guard_worker *w, uint32_t *n_good)
+guard_syntax guard_syntax_check(const guard_stream *s, guard_worker *w, uint32_t *n_good)
 {
     uint32_t n = s->n, from = s->row < n ? s->row : s->last_row;
     while (n > from && (s->text[n - 1] == ' ' || s->text[n - 1] == '\t')) n--;
     bool ends = n > from && s->text[n - 1] == '\n';
     char inner = s->lexer.n ? s->lexer.stack[s->lexer.n - 1] : 0;
     bool apart = inner && strchr("/#DdH", inner); /* comments and texts over lines */
-    if (!ends || apart || !guard_has_grammar(s->language)) return GUARD_FITS;
-    guard_fit fit = fit_of(s, w, n);
-    if (fit != GUARD_FITS_NOT) return fit;
-    if (!goes_on(s, w, from)) return GUARD_FITS;
+    if (!ends || apart || !guard_has_grammar(s->language)) return GUARD_SYNTAX_COMPLETE;
+    guard_syntax syntax = syntax_of(s, w, n);
+    if (syntax != GUARD_SYNTAX_BROKEN) return syntax;
+    if (!is_beginning(s, w, from)) return GUARD_SYNTAX_COMPLETE;
     *n_good = last_good(s, w, from, n);
-    return GUARD_FITS_NOT;
+    return GUARD_SYNTAX_BROKEN;
 }
