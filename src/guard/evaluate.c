@@ -143,7 +143,7 @@ static value name_value(judge *j, int32_t n)
 }
 
 /* What the program itself set before: fields of the object, settings. */
-static bool is_set_before(view text)
+bool judge_is_set_before(view text)
 {
     static const char *const names[] = {"this", "self", "$this", "config", "conf", "cfg",
                                         "settings", "configuration", "$config", "options"};
@@ -179,7 +179,7 @@ static value member_value(judge *j, int32_t n)
         return v;
     }
     v.flags = o.flags & (VALUE_MADE | VALUE_FIELDS);
-    if (v.level == TAINT_UNKNOWN && is_set_before(tree_text(&j->tree, object)))
+    if (v.level == TAINT_UNKNOWN && judge_is_set_before(tree_text(&j->tree, object)))
         v.flags |= VALUE_FIELDS;
     v.text = empty;
     /* Go writes the fields of structures so: r.URL, user.ID. */
@@ -209,7 +209,7 @@ static value subscript_value(judge *j, int32_t n)
         judge_list_get(j, tree_text(&j->tree, object), key, &item))
         return item;
     v.flags = o.flags & (VALUE_FORMAT | VALUE_MADE | VALUE_FIELDS);
-    if (v.level == TAINT_UNKNOWN && is_set_before(tree_text(&j->tree, object)))
+    if (v.level == TAINT_UNKNOWN && judge_is_set_before(tree_text(&j->tree, object)))
         v.flags |= VALUE_FIELDS;
     view part = key.flags & VALUE_STRING ? key.text : empty;
     v.name = judge_join(j, o.name, part);

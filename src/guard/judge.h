@@ -122,6 +122,7 @@ view judge_plain_name(judge *j, view text); /* with dots between its parts */
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
 value judge_named(judge *j, value v); /* a source, if its name is one */
+bool judge_is_set_before(view object); /* the object itself, settings */
 value judge_plus(judge *j, value a, value b);
 value judge_string_value(judge *j, int32_t n);
 view judge_string(const judge *j, int32_t n); /* what comes between its quotes */

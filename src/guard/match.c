@@ -192,6 +192,7 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
     guard_severity severity =
         rule_severity_near(u, level, &j->re, j->tree.text, at->begin, at->end);
     if (at->end <= j->from) return;
+    if (level == TAINT_CONST && u->level != LEVEL_ANY) severity = GUARD_NOTE;
     if (u->weak == WEAK_TLS && severity == GUARD_BLOCK && is_asked_for(j, n))
         severity = GUARD_WARN;
     for (uint32_t i = 0; i < j->n_hits; i++) {
@@ -399,9 +400,8 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
         return TAINT_UNKNOWN;
-    /* Text with a value in it: whoever calls decides what the value is, but for a field. */
-    bool field = (v->flags & VALUE_FIELDS) != 0;
-    return v->level == TAINT_UNKNOWN && format && !field ? TAINT_PARAMETER : (taint)v->level;
+    /* Text with a value in it: whoever calls decides what the value is. */
+    return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
 }
 
 static bool value_holds(judge *j, const rule *r, const use *u, const value *v, taint *level)
@@ -409,7 +409,9 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
-    taint worth = worth_of(j, r, u, v);
+    /* What was set before is judged there: it is worth a note. */
+    bool field = v->flags & VALUE_FIELDS && v->level == TAINT_UNKNOWN;
+    taint worth = field ? TAINT_CONST : worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
 }
@@ -507,7 +509,8 @@ void match_reference(judge *j, int32_t n, const value *v)
     use u = {.node = n, .receiver_node = -1, .callee = *v};
     if (j->tree.list[n].end <= j->from || !j->index->of[j->tree.language][RULE_REFERENCE].n) return;
     int32_t parent = j->tree.list[n].parent; /* what is compared with is not used */
-    if (parent >= 0 && j->tree.list[parent].role == NODE_COMPARE) return;
+    node_op op = parent < 0 ? OP_NONE : (node_op)j->tree.list[parent].op;
+    if (parent >= 0 && (j->tree.list[parent].role == NODE_COMPARE || op == OP_EQUAL)) return;
     match_use(j, RULE_REFERENCE, &u);
 }
 
