@@ -401,8 +401,9 @@ static bool passes_on(view name)
 static bool makes_its_own(const judge *j, const use *u, uint8_t level)
 {
     view name = last_part(u->callee.raw);
-    bool type = j->tree.list[u->node].role == NODE_NEW ||
-                (name.len && isupper((unsigned char)name.ptr[0]) && j->tree.language != GUARD_GO);
+    bool capital = name.len && isupper((unsigned char)name.ptr[0]) &&
+                   j->tree.language != GUARD_GO && j->tree.language != GUARD_PHP;
+    bool type = capital || j->tree.list[u->node].role == NODE_NEW;
     return !type && name.len && u->receiver.level < level && !passes_on(name);
 }
 

@@ -215,6 +215,8 @@ static value subscript_value(judge *j, int32_t n)
     v.name = judge_join(j, o.name, part);
     v.raw = judge_join(j, o.raw, part);
     if (!(v.flags & VALUE_FORMAT)) v.text = empty;
+    if (v.level > TAINT_CONST && part.len && patterns_match(&j->facts->cleaners, v.name))
+        return (value){.name = v.name, .raw = v.raw, .clean = ~0u};
     return judge_named(j, v);
 }
 

@@ -409,8 +409,8 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
-    /* What was set before is judged there: it is worth a note. */
-    bool field = v->flags & VALUE_FIELDS && v->level == TAINT_UNKNOWN;
+    /* Text with what was set before in it: that was judged there, and is worth a note. */
+    bool field = v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && v->flags & VALUE_FORMAT;
     taint worth = field ? TAINT_CONST : worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
