@@ -383,7 +383,7 @@ static bool passes_on(view name)
     static const char *const words[] = {
         "code", "unescape", "unquote", "parse", "str", "format", "concat", "join", "path", "trim",
         "lower", "upper", "replace", "sub", "json", "read", "load", "get", "fetch", "param",
-        "input", "value", "file", "url", "uri", "from", "text", "bytes", "buffer", "case", "split",
+        "input", "value", "file", "from", "text", "bytes", "buffer", "case", "split",
         "slash", "resolve", "clean", "normal", "await", "promise", "object", "assign", "merge",
         "array", "list", "map", "filter", "first", "last", "pop", "shift", "each", "entries",
         "base64", "implode", "nl2br", "printf", "dir", "abs", "or", "default", "to_", "as_"};
@@ -391,7 +391,8 @@ static bool passes_on(view name)
     size_t n = 0;
     for (; n < name.len && n + 1 < sizeof low; n++) low[n] = (char)tolower(name.ptr[n]);
     low[n] = 0;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+    bool address = n > 3 && (!strcmp(low + n - 3, "url") || !strcmp(low + n - 3, "uri"));
+    for (size_t i = 0; i < ARRAY_LEN(words) && !address; i++) /* get_item_url() makes one */
         if (strstr(low, words[i])) return true;
     return false;
 }

@@ -162,7 +162,7 @@ static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
 static bool is_asked_for(const judge *j, int32_t n)
 {
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
-                                        "cert", "check_host"};
+                                        "cert", "check_host", "tls_version", "ssl_version"};
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
         case NODE_IF:
@@ -396,6 +396,10 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     /* A function that runs what it is given: who calls it, or runs the program, writes it. */
     if (whole && command && (v->level < TAINT_SOURCE || given)) return TAINT_UNKNOWN;
     if (whole && given && r->weak == WEAK_SQL) return TAINT_UNKNOWN;
+    if (command && given && v->flags & VALUE_LIST) return TAINT_UNKNOWN;
+    /* What a function made of it that is not in view may be clean, and may not. */
+    bool made = v->flags & VALUE_MADE && v->level < TAINT_SOURCE;
+    if (made && (r->weak == WEAK_SQL || r->weak == WEAK_CODE)) return TAINT_UNKNOWN;
     if (v->level == TAINT_SOURCE) return own ? TAINT_PARAMETER : TAINT_SOURCE;
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
