@@ -382,7 +382,7 @@ static bool passes_on(view name)
 {
     static const char *const words[] = {
         "code", "unescape", "unquote", "parse", "str", "format", "concat", "join", "path", "trim",
-        "lower", "upper", "replace", "sub", "json", "read", "load", "get", "fetch", "param",
+        "lower", "upper", "replace", "sub", "json", "param",
         "input", "value", "file", "from", "text", "bytes", "buffer", "case", "split",
         "slash", "resolve", "clean", "normal", "await", "promise", "object", "assign", "merge",
         "array", "list", "map", "filter", "first", "last", "pop", "shift", "each", "entries",
@@ -391,6 +391,7 @@ static bool passes_on(view name)
     size_t n = 0;
     for (; n < name.len && n + 1 < sizeof low; n++) low[n] = (char)tolower(name.ptr[n]);
     low[n] = 0;
+    if (!strcmp(low, "get") || !strcmp(low, "fetch") || !strcmp(low, "read")) return true;
     bool address = n > 3 && (!strcmp(low + n - 3, "url") || !strcmp(low + n - 3, "uri"));
     for (size_t i = 0; i < ARRAY_LEN(words) && !address; i++) /* get_item_url() makes one */
         if (strstr(low, words[i])) return true;

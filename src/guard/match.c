@@ -145,16 +145,12 @@ static bool speaks_of(view text, const char *const *words, size_t n)
     return false;
 }
 
-/* The condition of a branch, an "a ? b : c" or a case that n stands in; -1: it has none. */
+/* The condition of a branch or a case that n stands in; -1: n is it. */
 static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
 {
     int32_t condition = tree_field(&j->tree, branch, FIELD_CONDITION);
     if (condition < 0) condition = tree_field(&j->tree, branch, FIELD_VALUE);
-    if (condition < 0) { /* Python's "a if condition else b" has no fields */
-        condition = j->tree.list[branch].child;
-        bool first = condition == n && j->tree.list[branch].role == NODE_TERNARY;
-        if (first) condition = j->tree.list[condition].next;
-    }
+    if (condition < 0) condition = j->tree.list[branch].child;
     return condition == n ? -1 : condition;
 }
 
@@ -162,12 +158,13 @@ static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
 static bool is_asked_for(const judge *j, int32_t n)
 {
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
-                                        "cert", "check_host", "tls_version", "ssl_version"};
+                                        "cert", "check_host", "tls_version", "ssl_version", "strict"};
+    if (j->tree.list[n].role == NODE_TERNARY) return true; /* whatever it asks, it chooses */
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
+        case NODE_TERNARY: return true;
         case NODE_IF:
         case NODE_UNLESS:
-        case NODE_TERNARY:
         case NODE_CASE:
         case NODE_OPTIONAL: break;
         default: continue;
