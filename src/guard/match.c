@@ -159,7 +159,8 @@ static bool is_asked_for(const judge *j, int32_t n)
 {
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
                                         "cert", "check_host", "tls_version", "ssl_version", "strict"};
-    if (j->tree.list[n].role == NODE_TERNARY) return true; /* whatever it asks, it chooses */
+    /* What chooses is asked, whatever the question is. */
+    if (j->tree.list[n].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
         case NODE_TERNARY: return true;
@@ -170,8 +171,8 @@ static bool is_asked_for(const judge *j, int32_t n)
         default: continue;
         }
         int32_t condition = condition_of(j, p, n);
-        if (condition >= 0 && speaks_of(tree_text(&j->tree, condition), words, ARRAY_LEN(words)))
-            return true;
+        view asks = condition < 0 ? (view){NULL, 0} : tree_text(&j->tree, condition);
+        if (speaks_of(asks, words, ARRAY_LEN(words))) return true;
     }
     return false;
 }
