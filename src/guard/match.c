@@ -158,7 +158,8 @@ static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
 static bool is_asked_for(const judge *j, int32_t n)
 {
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
-                                        "cert", "check_host", "tls_version", "ssl_version", "strict"};
+                                        "cert", "check_host", "tls_version", "ssl_version",
+                                        "strict"};
     /* What chooses is asked, whatever the question is. */
     if (j->tree.list[n].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
