@@ -377,16 +377,22 @@ static bool is_wrapped(judge *j, const use *u, value *out)
     return true;
 }
 
+static bool begins_or_ends(const char *name, size_t n, const char *word)
+{
+    size_t len = strlen(word);
+    return n >= len && (!memcmp(name, word, len) || !memcmp(name + n - len, word, len));
+}
+
 /* Functions that say that what is given to them is still what comes back. */
 static bool passes_on(view name)
 {
     static const char *const words[] = {
-        "code", "unescape", "unquote", "parse", "str", "format", "concat", "join", "path", "trim",
-        "lower", "upper", "replace", "sub", "json", "param",
-        "input", "value", "file", "from", "text", "bytes", "buffer", "case", "split",
-        "slash", "resolve", "clean", "normal", "await", "promise", "object", "assign", "merge",
-        "array", "list", "map", "filter", "first", "last", "pop", "shift", "each", "entries",
-        "base64", "implode", "nl2br", "printf", "dir", "abs", "or", "default", "to_", "as_"};
+        "decode", "unescape", "unquote", "parse", "string", "str", "format", "concat", "join",
+        "path", "trim", "lower", "upper", "replace", "sub", "json", "param", "parameter", "input",
+        "value", "file", "from", "text", "bytes", "buffer", "case", "split", "slash", "resolve",
+        "clean", "normal", "await", "promise", "object", "assign", "merge", "array", "list",
+        "map", "filter", "first", "last", "pop", "shift", "each", "entries", "base64", "implode",
+        "nl2br", "printf", "dir", "abs", "default", "to_", "as_", "component"};
     char low[48];
     size_t n = 0;
     for (; n < name.len && n + 1 < sizeof low; n++) low[n] = (char)tolower(name.ptr[n]);
@@ -394,7 +400,7 @@ static bool passes_on(view name)
     if (!strcmp(low, "get") || !strcmp(low, "fetch") || !strcmp(low, "read")) return true;
     bool address = n > 3 && (!strcmp(low + n - 3, "url") || !strcmp(low + n - 3, "uri"));
     for (size_t i = 0; i < ARRAY_LEN(words) && !address; i++) /* get_item_url() makes one */
-        if (strstr(low, words[i])) return true;
+        if (begins_or_ends(low, n, words[i])) return true;
     return false;
 }
 

@@ -145,7 +145,7 @@ static bool speaks_of(view text, const char *const *words, size_t n)
     return false;
 }
 
-/* The condition of a branch or a case that n stands in; -1: n is it. */
+/* The condition of a branch that n stands in; -1: n is it. */
 static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
 {
     int32_t condition = tree_field(&j->tree, branch, FIELD_CONDITION);
@@ -164,10 +164,10 @@ static bool is_asked_for(const judge *j, int32_t n)
     if (j->tree.list[n].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
-        case NODE_TERNARY: return true;
+        case NODE_TERNARY:
+        case NODE_CASE: return true;
         case NODE_IF:
         case NODE_UNLESS:
-        case NODE_CASE:
         case NODE_OPTIONAL: break;
         default: continue;
         }
