@@ -96,7 +96,7 @@ bool guard_path_is_soft(view path)
 {
     static const char *const folders[] = {
         "test", "tests", "spec", "specs", "__tests__", "testdata", "testing", "fixture",
-        "fixtures", "mocks", "__mocks__", "example", "examples", "docs", "doc", "e2e",
+        "fixtures", "mocks", "__mocks__", "example", "examples", "_examples", "docs", "doc", "e2e",
         "tutorial", "tutorials", "sample", "samples", "demo", "demos"};
     for (size_t at = 0; at < path.len;) {
         const char *slash = memchr(path.ptr + at, '/', path.len - at);
