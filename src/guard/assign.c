@@ -57,6 +57,21 @@ static void weaken(judge *j, int32_t object, value v)
     judge_set(j, tree_text(&j->tree, base), old);
 }
 
+/* url.Host = "localhost": where it leads is the program's own now. */
+static void set_host(judge *j, int32_t member)
+{
+    int32_t object = tree_field(&j->tree, member, FIELD_OBJECT);
+    int32_t property = tree_field(&j->tree, member, FIELD_NAME);
+    if (j->tree.list[member].role != NODE_MEMBER || object < 0 || property < 0) return;
+    view text = tree_text(&j->tree, property), base = tree_text(&j->tree, object);
+    bool host = view_equal(text, VIEW("Host")) || view_equal(text, VIEW("host")) ||
+                view_equal(text, VIEW("hostname"));
+    if (!host || base.len > 64) return;
+    value v = judge_value(j, object);
+    v.clean |= 1u << WEAK_SSRF | 1u << WEAK_REDIRECT;
+    judge_set(j, base, v);
+}
+
 void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
 {
     const node *at = target < 0 ? NULL : &j->tree.list[target];
@@ -72,7 +87,7 @@ void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
             while (j->tree.list[into].next >= 0 && into != c) into = j->tree.list[into].next;
             if (part < 0) {
                 one.name = judge_join(j, v.name, tree_text(&j->tree, key));
-                one.flags &= (uint8_t)~VALUE_LIST;
+                one.flags &= (uint16_t)~VALUE_LIST;
                 one = judge_named(j, one);
             }
             judge_assign_to(j, into, one, part);
@@ -80,11 +95,16 @@ void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
         }
         return;
     }
+    if (at->role == NODE_CALL) { /* Ruby's a.b = c */
+        weaken(j, tree_field(&j->tree, target, FIELD_OBJECT), v);
+        return;
+    }
     int32_t name = judge_name_below(j, target);
     if (name < 0) return;
     view text = tree_text(&j->tree, name);
     if (j->tree.list[name].role == NODE_SUBSCRIPT) weaken(j, j->tree.list[name].child, v);
     if (text.len <= 64) judge_set(j, text, v);
+    if (v.level < TAINT_SOURCE) set_host(j, name);
 }
 
 /* Java and C say the type beside the name. */

@@ -278,7 +278,8 @@ static void flow_into(judge *j, const use *u, const rule_flow *flow, bool fills)
             /* What is appended to, or written in the middle of, keeps what it has. */
             bool whole = !has_word(last_part(u->callee.raw), "cat") && u->args[i].node == base;
             if (!whole) v = judge_plus(j, judge_value(j, base), v);
-            if (v.level > TAINT_CONST) v.flags |= VALUE_FORMAT;
+            bool alone = whole && !(v.flags & (VALUE_FORMAT | VALUE_LIST));
+            if (v.level > TAINT_CONST) v.flags |= VALUE_FORMAT | (alone ? VALUE_LEADS : 0);
         }
         judge_set(j, tree_text(&j->tree, base), v);
     }
@@ -315,7 +316,7 @@ static value format_result(judge *j, const use *u)
     const char *hole = v.text.ptr ? memchr(v.text.ptr, '%', v.text.len) : NULL;
     if (!hole && v.text.ptr) hole = memchr(v.text.ptr, '{', v.text.len);
     if (v.level > TAINT_CONST) {
-        v.flags = (uint8_t)((v.flags & ~VALUE_NAMES) | VALUE_FORMAT);
+        v.flags = (uint16_t)((v.flags & ~VALUE_NAMES) | VALUE_FORMAT);
         if (judge_formats_names(v.text)) v.flags |= VALUE_NAMES;
         if (hole) v.text.len = (size_t)(hole - v.text.ptr);
     }
@@ -376,6 +377,44 @@ static bool is_wrapped(judge *j, const use *u, value *out)
     return true;
 }
 
+static bool begins_or_ends(const char *name, size_t n, const char *word)
+{
+    size_t len = strlen(word);
+    return n >= len && (!memcmp(name, word, len) || !memcmp(name + n - len, word, len));
+}
+
+/* Functions that say that what is given to them is still what comes back. */
+static bool passes_on(view name)
+{
+    static const char *const words[] = {
+        "decode", "unescape", "unquote", "parse", "string", "str", "format", "concat", "join",
+        "path", "trim", "lower", "upper", "replace", "sub", "json", "param", "parameter", "input",
+        "value", "file", "from", "text", "bytes", "buffer", "case", "split", "slash", "resolve",
+        "clean", "normal", "await", "promise", "object", "assign", "merge", "array", "list",
+        "map", "filter", "first", "last", "pop", "shift", "each", "entries", "base64", "implode",
+        "nl2br", "printf", "dir", "abs", "default", "to_", "as_", "component"};
+    char low[48];
+    size_t n = 0;
+    for (; n < name.len && n + 1 < sizeof low; n++) low[n] = (char)tolower(name.ptr[n]);
+    low[n] = 0;
+    if (!strcmp(low, "get") || !strcmp(low, "fetch") || !strcmp(low, "read")) return true;
+    bool address = n > 3 && (!strcmp(low + n - 3, "url") || !strcmp(low + n - 3, "uri"));
+    for (size_t i = 0; i < ARRAY_LEN(words) && !address; i++) /* get_item_url() makes one */
+        if (begins_or_ends(low, n, words[i])) return true;
+    return false;
+}
+
+/* render(text): what comes back is that function's, and not what was given to it.  A type that is
+ * made of a value has it. */
+static bool makes_its_own(const judge *j, const use *u, uint8_t level)
+{
+    view name = last_part(u->callee.raw);
+    bool capital = name.len && isupper((unsigned char)name.ptr[0]) &&
+                   j->tree.language != GUARD_GO && j->tree.language != GUARD_PHP;
+    bool type = capital || j->tree.list[u->node].role == NODE_NEW;
+    return !type && name.len && u->receiver.level < level && !passes_on(name);
+}
+
 static value result_of(judge *j, const use *u)
 {
     value v = VALUE_NONE;
@@ -397,7 +436,11 @@ static value result_of(judge *j, const use *u)
             v = value_union(v, u->args[i].v);
         v = value_union(v, u->receiver);
         /* A list of values is one of them; what a function makes of them is its own. */
-        v.flags &= VALUE_FORMAT | VALUE_NAMES | VALUE_PENDING;
+        v.flags &= VALUE_FORMAT | VALUE_NAMES | VALUE_PENDING | VALUE_MADE | VALUE_FIELDS;
+        if (makes_its_own(j, u, v.level)) v.flags |= VALUE_MADE;
+        if (v.level == TAINT_UNKNOWN && !u->n_args && u->receiver_node >= 0 &&
+            judge_is_set_before(tree_text(&j->tree, u->receiver_node)))
+            v.flags |= VALUE_FIELDS;
         if (!(v.flags & VALUE_FORMAT)) v.text = empty;
         if (v.level == TAINT_CONST && !literal && !keeps_constants(last_part(u->callee.raw))) {
             v.level = TAINT_UNKNOWN;
@@ -421,11 +464,13 @@ static value required(judge *j, const use *u)
 {
     view text = u->args[0].v.text;
     if (view_starts(text, VIEW("node:"))) text.ptr += 5, text.len -= 5;
+    bool own = view_starts(text, VIEW("."));
     while (text.len && strchr("./@", text.ptr[0])) text.ptr++, text.len--;
     char *out = arena_take(&j->names, text.len + 1, 1);
     if (!out) return VALUE_NONE;
     for (size_t i = 0; i < text.len; i++) out[i] = text.ptr[i] == '/' ? '.' : text.ptr[i];
-    return (value){.name = {out, text.len}, .clean = ~0u};
+    view name = {out, text.len};
+    return (value){.name = own ? judge_join(j, VIEW("own"), name) : name, .clean = ~0u};
 }
 
 /* Is the function one of the same file: f(x), this.f(x), new Helper().f(x)? */
@@ -536,6 +581,9 @@ value judge_call(judge *j, int32_t n)
     if (at->role == NODE_NEW && v.name.len > 4) { /* "new.File": its methods are File's */
         v.name.ptr += 4;
         v.name.len -= 4;
+        /* What "new Function" makes is called by whoever has it. */
+        static const char *const functions[] = {"Function", "AsyncFunction", "GeneratorFunction"};
+        if (is_one_of(v.name, functions, ARRAY_LEN(functions))) v.name = v.raw = empty;
     }
     return v;
 }

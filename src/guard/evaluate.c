@@ -11,6 +11,19 @@ static bool has_names_alone(value v)
     return v.flags & VALUE_FORMAT ? v.flags & VALUE_NAMES : v.level == TAINT_CONST;
 }
 
+enum { ORIGIN_FLAGS = VALUE_LEADS | VALUE_FIELDS | VALUE_MADE | VALUE_BEHIND,
+       WORST_FLAGS = VALUE_MADE | VALUE_BEHIND };
+
+/* What holds of both, where both say something; some flags are of the worse one alone. */
+static uint16_t shared_origin(value a, value b)
+{
+    uint16_t of_a = a.level == TAINT_CONST ? ORIGIN_FLAGS : a.flags;
+    uint16_t of_b = b.level == TAINT_CONST ? ORIGIN_FLAGS : b.flags;
+    if (a.level > b.level) of_b |= WORST_FLAGS;
+    if (b.level > a.level) of_a |= WORST_FLAGS;
+    return of_a & of_b;
+}
+
 value value_union(value a, value b)
 {
     value v = a.level >= b.level ? a : b;
@@ -21,8 +34,9 @@ value value_union(value a, value b)
     if (b.level > a.level) clean_a = ~0u;
     v.clean = clean_a & clean_b;
     v.flags = a.flags | b.flags;
-    if (!has_names_alone(a) || !has_names_alone(b)) v.flags &= (uint8_t)~VALUE_NAMES;
-    if (v.level != TAINT_CONST) v.flags &= (uint8_t)~VALUE_STRING;
+    if (!has_names_alone(a) || !has_names_alone(b)) v.flags &= (uint16_t)~VALUE_NAMES;
+    v.flags &= (uint16_t)~(ORIGIN_FLAGS & ~shared_origin(a, b));
+    if (v.level != TAINT_CONST) v.flags &= (uint16_t)~VALUE_STRING;
     if (!v.text.len || !(v.flags & (VALUE_STRING | VALUE_FORMAT))) v.text = empty;
     return v;
 }
@@ -123,8 +137,24 @@ static value name_value(judge *j, int32_t n)
     value v = var ? var->v : unknown(text);
     v.raw = text;
     if (!v.name.len) v.name = text;
+    if (!var && j->tree.language == GUARD_RUBY && text.ptr[0] == '@') v.flags = VALUE_FIELDS;
     if (!var && is_constant(j, text)) v = (value){.name = text, .raw = text, .clean = ~0u};
     return var ? v : judge_named(j, v);
+}
+
+/* What the program itself set before: fields of the object, settings. */
+bool judge_is_set_before(view text)
+{
+    static const char *const names[] = {"this", "self", "$this", "config", "conf", "cfg",
+                                        "settings", "configuration", "$config", "options"};
+    for (size_t i = text.len; i--;)
+        if (strchr(".>:@", text.ptr[i])) {
+            text = (view){text.ptr + i + 1, text.len - i - 1};
+            break;
+        }
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (view_equal(text, view_of(names[i]))) return true;
+    return false;
 }
 
 static value member_value(judge *j, int32_t n)
@@ -148,7 +178,9 @@ static value member_value(judge *j, int32_t n)
         v.raw = raw;
         return v;
     }
-    v.flags = 0;
+    v.flags = o.flags & (VALUE_MADE | VALUE_FIELDS);
+    if (v.level == TAINT_UNKNOWN && judge_is_set_before(tree_text(&j->tree, object)))
+        v.flags |= VALUE_FIELDS;
     v.text = empty;
     /* Go writes the fields of structures so: r.URL, user.ID. */
     bool field = j->tree.language == GUARD_GO && o.level >= TAINT_PARAMETER;
@@ -176,11 +208,15 @@ static value subscript_value(judge *j, int32_t n)
     if (j->tree.list[object].role == NODE_NAME &&
         judge_list_get(j, tree_text(&j->tree, object), key, &item))
         return item;
-    v.flags = o.flags & VALUE_FORMAT;
+    v.flags = o.flags & (VALUE_FORMAT | VALUE_MADE | VALUE_FIELDS);
+    if (v.level == TAINT_UNKNOWN && judge_is_set_before(tree_text(&j->tree, object)))
+        v.flags |= VALUE_FIELDS;
     view part = key.flags & VALUE_STRING ? key.text : empty;
     v.name = judge_join(j, o.name, part);
     v.raw = judge_join(j, o.raw, part);
     if (!(v.flags & VALUE_FORMAT)) v.text = empty;
+    if (v.level > TAINT_CONST && part.len && patterns_match(&j->facts->cleaners, v.name))
+        return (value){.name = v.name, .raw = v.raw, .clean = ~0u};
     return judge_named(j, v);
 }
 
@@ -224,6 +260,23 @@ static view text_before(const judge *j, const node *part, const char *begin)
     return text;
 }
 
+/* What a format keeps of the values that are put into it. */
+enum { KEPT_FLAGS = VALUE_PENDING | VALUE_FIELDS | VALUE_MADE | VALUE_BEHIND };
+
+/* Is v from outside, and behind a '/' or a '?' that the program writes? */
+static bool goes_behind(view before, value v)
+{
+    return v.level == TAINT_SOURCE && before.len &&
+           (memchr(before.ptr, '?', before.len) || memchr(before.ptr, '/', before.len));
+}
+
+/* Is it one value, or one with constant text behind it? */
+static bool leads_alone(value v)
+{
+    return v.level > TAINT_CONST && (!(v.flags & VALUE_FORMAT) || v.flags & VALUE_LEADS) &&
+           !(v.flags & VALUE_LIST);
+}
+
 value judge_string_value(judge *j, int32_t n)
 {
     value v = {.flags = VALUE_STRING, .clean = ~0u, .name = VIEW("str")};
@@ -246,8 +299,11 @@ value judge_string_value(judge *j, int32_t n)
         view before = text_before(j, part, whole ? v.text.ptr : stop);
         view text = whole ? before : v.text; /* the text before the first value in it */
         bool names = (whole || v.flags & VALUE_NAMES) && judge_before_name(before, !whole);
+        bool leads = whole && !before.len && leads_alone(p);
+        bool behind = !whole && v.level < TAINT_SOURCE && goes_behind(before, p);
         v = value_union(v, p);
-        v.flags = VALUE_FORMAT | (names ? VALUE_NAMES : 0) | (v.flags & VALUE_PENDING);
+        v.flags = VALUE_FORMAT | (names ? VALUE_NAMES : 0) | (leads ? VALUE_LEADS : 0) |
+                  (behind ? VALUE_BEHIND : 0) | (v.flags & KEPT_FLAGS);
         v.text = text;
         v.tail = empty;
         stop = j->tree.text.ptr + part->end;
@@ -316,8 +372,11 @@ value judge_plus(judge *j, value a, value b)
         }
         v.flags = VALUE_STRING;
     } else {
-        uint8_t names = adds_names_alone(a, b) ? VALUE_NAMES : 0;
-        v.flags = VALUE_FORMAT | names | (v.flags & VALUE_PENDING);
+        uint16_t names = adds_names_alone(a, b) ? VALUE_NAMES : 0;
+        uint16_t leads = leads_alone(a) && b.level == TAINT_CONST ? VALUE_LEADS : 0;
+        bool after = a.level > TAINT_CONST && a.level < TAINT_SOURCE && goes_behind(a.tail, b);
+        uint16_t behind = after ? VALUE_BEHIND : 0;
+        v.flags = VALUE_FORMAT | names | leads | behind | (v.flags & KEPT_FLAGS);
     }
     return v;
 }
@@ -342,7 +401,7 @@ static value binary_value(judge *j, int32_t n)
         if (!stringy(a)) break;
         if (a.flags & VALUE_STRING && judge_prints_numbers(a.text)) return VALUE_NONE;
         v = judge_plus(j, a, b);
-        v.flags &= (uint8_t)~VALUE_NAMES;
+        v.flags &= (uint16_t)~VALUE_NAMES;
         if (judge_formats_names(a.text)) v.flags |= VALUE_NAMES;
         return v;
     case OP_SHIFT:

@@ -66,6 +66,11 @@ static void bind_parameter(judge *j, int32_t n, taint level)
     if (given >= 0 && !j->inlined && j->tree.list[given].role == NODE_STRING)
         judge_show_assign(j, name, judge_value(j, given), given);
     if (level == TAINT_SOURCE && is_error(v.raw)) v.level = TAINT_UNKNOWN;
+    bool process = view_equal(v.raw, VIEW("pid")) || view_equal(v.raw, VIEW("ppid"));
+    if (process && v.level == TAINT_PARAMETER) { /* the system gives its number */
+        v.level = TAINT_UNKNOWN;
+        v.flags = VALUE_FIELDS;
+    }
     if (view_equal(v.raw, VIEW("self")) || view_equal(v.raw, VIEW("cls"))) v.level = TAINT_UNKNOWN;
     /* A new one, not that of the function around. */
     if (j->n_vars < GUARD_VARIABLES_MAX)
@@ -121,7 +126,7 @@ value judge_function(judge *j, int32_t n)
             if (body) v = last; /* x => x + 1 */
         }
     if (!block) j->n_vars = n_vars;
-    v.flags &= (uint8_t)~VALUE_STRING;
+    v.flags &= (uint16_t)~VALUE_STRING;
     v.text = empty;
     return v;
 }
@@ -136,6 +141,11 @@ static int32_t function_named(const judge *j, view name)
         if (n >= 0 && view_equal(tree_text(&j->tree, n), name)) return i;
     }
     return -1;
+}
+
+bool judge_is_defined(const judge *j, view name)
+{
+    return name.len && function_named(j, name) >= 0;
 }
 
 /* Is it written to its end? The closers that the window was given come after what was read. */

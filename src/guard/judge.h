@@ -23,10 +23,15 @@ enum {
     VALUE_LIST = 4,
     VALUE_PENDING = 8, /* what a function made of it that is not written yet */
     VALUE_NAMES = 16,  /* a format, whose values all stand where SQL has a name */
+    VALUE_LEADS = 32,  /* a format, whose only value is what it begins with */
+    VALUE_FIELDS = 64, /* all values in it are fields of the object itself, or settings */
+    VALUE_MADE = 128,  /* a function of which nothing is known made it of what it was given */
+    VALUE_BEHIND = 256, /* what is worst in it stands behind a host, or a path, of the program's */
 };
 
 typedef struct {
-    uint8_t level, flags;
+    uint8_t level;
+    uint16_t flags;
     uint32_t clean; /* a bit for each weakness that it cannot cause any more */
     view name;      /* dotted path of where it came from */
     view raw;       /* the same as it is written */
@@ -117,6 +122,7 @@ view judge_plain_name(judge *j, view text); /* with dots between its parts */
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
 value judge_named(judge *j, value v); /* a source, if its name is one */
+bool judge_is_set_before(view object); /* the object itself, settings */
 value judge_plus(judge *j, value a, value b);
 value judge_string_value(judge *j, int32_t n);
 view judge_string(const judge *j, int32_t n); /* what comes between its quotes */
@@ -171,6 +177,7 @@ value judge_foreach(judge *j, int32_t n);
 
 /* ---- functions.c ---- */
 value judge_function(judge *j, int32_t n);
+bool judge_is_defined(const judge *j, view name); /* as a function of this window */
 /* Follow a call into a function of this window: what it returns.  False when there is none. */
 bool judge_inline(judge *j, view name, const use *u, value *out);
 

@@ -96,12 +96,14 @@ bool guard_path_is_soft(view path)
 {
     static const char *const folders[] = {
         "test", "tests", "spec", "specs", "__tests__", "testdata", "testing", "fixture",
-        "fixtures", "mocks", "__mocks__", "example", "examples", "docs", "doc", "e2e"};
+        "fixtures", "mocks", "__mocks__", "example", "examples", "_examples", "docs", "doc", "e2e",
+        "tutorial", "tutorials", "sample", "samples", "demo", "demos"};
     for (size_t at = 0; at < path.len;) {
         const char *slash = memchr(path.ptr + at, '/', path.len - at);
         if (!slash) return is_soft_name((view){path.ptr + at, path.len - at});
         view part = {path.ptr + at, (size_t)(slash - path.ptr) - at};
         if (is_one_of(part, folders, ARRAY_LEN(folders))) return true;
+        if (view_starts(part, VIEW("test_")) || view_starts(part, VIEW("testutil"))) return true;
         at += part.len + 1;
     }
     return false;

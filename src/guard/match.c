@@ -137,6 +137,47 @@ guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re,
     return rule_severity(u, level);
 }
 
+static bool speaks_of(view text, const char *const *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t at = 0, len = strlen(words[i]); at + len <= text.len; at++)
+            if (!strncasecmp(text.ptr + at, words[i], len)) return true;
+    return false;
+}
+
+/* The condition of a branch that n stands in; -1: n is it. */
+static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
+{
+    int32_t condition = tree_field(&j->tree, branch, FIELD_CONDITION);
+    if (condition < 0) condition = tree_field(&j->tree, branch, FIELD_VALUE);
+    if (condition < 0) condition = j->tree.list[branch].child;
+    return condition == n ? -1 : condition;
+}
+
+/* Verification that is off where an option says so. */
+static bool is_asked_for(const judge *j, int32_t n)
+{
+    static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
+                                        "cert", "check_host", "tls_version", "ssl_version",
+                                        "strict"};
+    /* What chooses is asked, whatever the question is. */
+    if (j->tree.list[n].role == NODE_TERNARY) return true;
+    for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
+        switch ((node_role)j->tree.list[p].role) {
+        case NODE_TERNARY:
+        case NODE_CASE: return true;
+        case NODE_IF:
+        case NODE_UNLESS:
+        case NODE_OPTIONAL: break;
+        default: continue;
+        }
+        int32_t condition = condition_of(j, p, n);
+        view asks = condition < 0 ? (view){NULL, 0} : tree_text(&j->tree, condition);
+        if (speaks_of(asks, words, ARRAY_LEN(words))) return true;
+    }
+    return false;
+}
+
 /* What is bad by what is around it (a hash, of a password) has another safe form. */
 static view fix_for(judge *j, const rule *u, guard_severity severity, taint level, const use *by)
 {
@@ -150,6 +191,9 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
     guard_severity severity =
         rule_severity_near(u, level, &j->re, j->tree.text, at->begin, at->end);
     if (at->end <= j->from) return;
+    if (level == TAINT_CONST && u->level != LEVEL_ANY) severity = GUARD_NOTE;
+    if (u->weak == WEAK_TLS && severity == GUARD_BLOCK && is_asked_for(j, n))
+        severity = GUARD_WARN;
     for (uint32_t i = 0; i < j->n_hits; i++) {
         hit *h = &j->hits[i];
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
@@ -203,6 +247,7 @@ static const argument *find_argument(judge *j, const use *u, const rule_arg *spe
 static view argument_text(const judge *j, const argument *a)
 {
     int32_t n = a->node;
+    if (strchr("*&", j->tree.text.ptr[j->tree.list[n].begin])) return tree_text(&j->tree, n);
     while (j->tree.list[n].role == NODE_OTHER && j->tree.list[n].child >= 0)
         n = j->tree.list[n].child;
     if (a->v.flags & VALUE_LIST)
@@ -341,14 +386,22 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     bool cleaned = v->clean && v->clean != ~0u && !(v->clean & VALUE_GIVEN);
     bool format = (v->flags & VALUE_FORMAT) != 0;
     if (cleaned) return TAINT_UNKNOWN; /* for something else: worth a look */
-    if (v->level == TAINT_SOURCE)
-        return v->clean & VALUE_GIVEN && is_of_places(r->weak) ? TAINT_PARAMETER : TAINT_SOURCE;
+    bool behind = v->flags & VALUE_BEHIND && (r->weak == WEAK_SSRF || r->weak == WEAK_REDIRECT);
+    bool own = behind ||
+               (is_of_places(r->weak) && (v->clean & VALUE_GIVEN || v->flags & VALUE_MADE));
+    bool whole = v->flags & (VALUE_LEADS | VALUE_MADE) || !(format || v->flags & VALUE_LIST);
+    bool command = r->weak == WEAK_COMMAND && r->tiers[TAINT_PARAMETER] < 0;
+    bool given = (v->clean & VALUE_GIVEN) != 0;
+    /* A function that runs what it is given: who calls it, or runs the program, writes it. */
+    if (whole && command && (v->level < TAINT_SOURCE || given)) return TAINT_UNKNOWN;
+    if (whole && given && r->weak == WEAK_SQL) return TAINT_UNKNOWN;
+    if (command && given && v->flags & VALUE_LIST) return TAINT_UNKNOWN;
+    /* What a function made of it that is not in view may be clean, and may not. */
+    bool made = v->flags & VALUE_MADE && v->level < TAINT_SOURCE;
+    if (made && (r->weak == WEAK_SQL || r->weak == WEAK_CODE)) return TAINT_UNKNOWN;
+    if (v->level == TAINT_SOURCE) return own ? TAINT_PARAMETER : TAINT_SOURCE;
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
-        return TAINT_UNKNOWN;
-    /* A function that runs what it is given: who calls it writes the command. */
-    if (r->weak == WEAK_COMMAND && r->tiers[TAINT_PARAMETER] < 0 && !format &&
-        !(v->flags & VALUE_LIST))
         return TAINT_UNKNOWN;
     /* Text with a value in it: whoever calls decides what the value is. */
     return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
@@ -359,7 +412,9 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
-    taint worth = worth_of(j, r, u, v);
+    /* Text with what was set before in it: that was judged there, and is worth a note. */
+    bool field = v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && v->flags & VALUE_FORMAT;
+    taint worth = field ? TAINT_CONST : worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
 }
@@ -409,12 +464,19 @@ static view last_segment(view name)
     return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
 }
 
+/* exec = require("./exec"): not the library's. */
+static bool is_own_command(const rule *r, const use *u)
+{
+    return r->weak == WEAK_COMMAND && view_starts(u->callee.name, VIEW("own."));
+}
+
 static void try_name(judge *j, rule_kind kind, const use *u, view name, uint32_t hash)
 {
     uint32_t at = UINT32_MAX;
     taint level;
     for (const entry *e; (e = next_entry(j, kind, hash, &at));)
-        if (pattern_matches(e->pattern, name) && rule_holds(j, e->rule, u, &level))
+        if (pattern_matches(e->pattern, name) && !is_own_command(e->rule, u) &&
+            rule_holds(j, e->rule, u, &level))
             hit_at(j, e->rule, level, u->node, u);
 }
 
@@ -435,6 +497,8 @@ void match_use(judge *j, rule_kind kind, const use *u)
 {
     view names[2] = {u->callee.name, u->callee.raw};
     if (j->tree.list[u->node].end <= j->from) return; /* judged with an earlier line */
+    /* system("no such signal"): the file's own function of that name. */
+    if (kind == RULE_CALL && u->receiver_node < 0 && judge_is_defined(j, u->callee.raw)) return;
     for (int i = 0; i < 2; i++) {
         if (!names[i].len || (i == 1 && view_equal(names[0], names[1]))) continue;
         try_name(j, kind, u, names[i], pattern_hash(names[i]));
@@ -448,7 +512,8 @@ void match_reference(judge *j, int32_t n, const value *v)
     use u = {.node = n, .receiver_node = -1, .callee = *v};
     if (j->tree.list[n].end <= j->from || !j->index->of[j->tree.language][RULE_REFERENCE].n) return;
     int32_t parent = j->tree.list[n].parent; /* what is compared with is not used */
-    if (parent >= 0 && j->tree.list[parent].role == NODE_COMPARE) return;
+    node_op op = parent < 0 ? OP_NONE : (node_op)j->tree.list[parent].op;
+    if (parent >= 0 && (j->tree.list[parent].role == NODE_COMPARE || op == OP_EQUAL)) return;
     match_use(j, RULE_REFERENCE, &u);
 }
 

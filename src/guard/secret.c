@@ -98,7 +98,10 @@ static bool is_label(view text, counts c)
 {
     if (c.space || is_header(text)) return true;
     if (contains(text, "://") && !contains(text, "@")) return true;
-    if (text.ptr[0] == '/' || text.ptr[0] == '.' || text.ptr[0] == '#') return true;
+    if (strchr("/.#", text.ptr[0])) return true;
+    /* A hash of a password is none, nor is a key of Windows' registry. */
+    if (view_starts(text, VIEW("$2")) && text.len >= 59) return true;
+    if (view_starts(text, VIEW("HKEY_"))) return true;
     if (memchr(text.ptr, '(', text.len) || memchr(text.ptr, '<', text.len)) return true;
     if (memchr(text.ptr, '[', text.len) && memchr(text.ptr, ']', text.len)) return true;
     /* NAME_OF_A_VARIABLE */
@@ -106,7 +109,7 @@ static bool is_label(view text, counts c)
         return true;
     /* words joined by dots, dashes or underscores */
     return !c.digit && !c.upper && c.other &&
-           memchr("._-:", text.ptr[0], 4) == NULL &&
+           memchr(".-:", text.ptr[0], 3) == NULL &&
            (memchr(text.ptr, '_', text.len) || memchr(text.ptr, '.', text.len) ||
             memchr(text.ptr, '-', text.len) || memchr(text.ptr, ':', text.len) ||
             memchr(text.ptr, '/', text.len));

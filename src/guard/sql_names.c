@@ -74,7 +74,8 @@ bool judge_binds_nothing(view text)
     static const char *const words[] = {"pragma", "set", "alter", "create", "drop", "truncate",
                                         "use", "grant", "revoke", "notify", "listen", "vacuum",
                                         "analyze", "show", "describe", "attach", "detach",
-                                        "savepoint", "release", "rollback", "lock", "reindex"};
+                                        "savepoint", "release", "rollback", "lock", "reindex",
+                                        "begin", "start", "commit"};
     while (text.len && isspace((unsigned char)*text.ptr)) text.ptr++, text.len--;
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         size_t n = strlen(words[i]);

@@ -57,7 +57,7 @@ bool judge_looks_up(const use *u, value *out)
     if (!is_one_of(last_part(u->callee.raw), names, ARRAY_LEN(names))) return false;
     value v = VALUE_NONE;
     for (uint32_t i = 1; i < u->n_args; i++) v = value_union(v, u->args[i].v);
-    v.flags &= (uint8_t)~VALUE_LIST;
+    v.flags &= (uint16_t)~VALUE_LIST;
     *out = v;
     return true;
 }
