@@ -56,7 +56,13 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_Q5_0:
     case BLOCK_Q5_1: return 9.23f;
     case BLOCK_Q8_0: return 73.3f;
+    case BLOCK_Q2_K: return 1.12f * 11.7f; /* scales 8..15 */
     case BLOCK_Q3_K: return 2.3f * 18.5f;
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S: return 24.0f * 18.5f / 8;
+    case BLOCK_IQ3_XXS: return 15.0f * 18.5f / 2;
+    case BLOCK_IQ3_S: return 7.6f * 18.5f;
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0: return 0.82f;
     case BLOCK_Q4_K: return 3.55f * 48.2f; /* scales 32..63 */
@@ -121,7 +127,9 @@ typedef union {
     block_q5_0 q5_0;
     block_q5_1 q5_1;
     block_q8_0 q8_0;
+    block_q2_k q2_k;
     block_q3_k q3_k;
+    block_iq2_xxs iq2_xxs; /* all of IQ2 and IQ3 begin with d */
     block_tq1_0 tq1_0;
     block_tq2_0 tq2_0;
     block_q4_k q4_k;
@@ -155,7 +163,17 @@ static inline void make_sane(block_maker *m, any_block *b)
         for (int j = 0; j < 32; j++)
             if (b->q8_0.q[j] == -128) b->q8_0.q[j] = 0;
         break;
+    case BLOCK_Q2_K: /* minima equal to scales, and 1.5 the middle of the values */
+        b->q2_k.d = d, b->q2_k.dmin = make_offset(d, 1.5f);
+        for (int j = 0; j < 16; j++)
+            b->q2_k.scales[j] = (uint8_t)(17 * ((b->q2_k.scales[j] & 15) | 8));
+        break;
     case BLOCK_Q3_K: b->q3_k.d = d; break;
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S: b->iq2_xxs.d = d; break;
     case BLOCK_TQ1_0: b->tq1_0.d = d; break;
     case BLOCK_TQ2_0: /* three of the four that two bits can say */
         b->tq2_0.d = d;

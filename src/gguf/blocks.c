@@ -160,6 +160,18 @@ static inline void k_scale_min(const uint8_t *s, int j, float *scale, float *min
     }
 }
 
+static void decode_q2_k(float *restrict out, const block_q2_k *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 256) {
+        const float d = f16_to_f32(b[i].d), dmin = f16_to_f32(b[i].dmin);
+        for (int k = 0; k < 256; k++) {
+            const int q = b[i].q[k / 128 * 32 + k % 32] >> (k / 32 % 4 * 2) & 3;
+            const int scales = b[i].scales[k / 16];
+            out[k] = d * (float)(scales & 15) * (float)q - dmin * (float)(scales >> 4);
+        }
+    }
+}
+
 static void decode_q4_k(float *restrict out, const block_q4_k *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, out += 256) {
@@ -284,9 +296,15 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_Q5_0: decode_q5_0(out, blocks, n_blocks); break;
     case BLOCK_Q5_1: decode_q5_1(out, blocks, n_blocks); break;
     case BLOCK_Q8_0: decode_q8_0(out, blocks, n_blocks); break;
+    case BLOCK_Q2_K: decode_q2_k(out, blocks, n_blocks); break;
     case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: decode_narrow(type, out, blocks, n_blocks); break;
+    case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S: decode_narrow(type, out, blocks, n_blocks); break;
     case BLOCK_Q4_K: decode_q4_k(out, blocks, n_blocks); break;
     case BLOCK_Q5_K: decode_q5_k(out, blocks, n_blocks); break;
     case BLOCK_Q6_K: decode_q6_k(out, blocks, n_blocks); break;

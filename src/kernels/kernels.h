@@ -48,10 +48,12 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
-/* What panels a type is kept in: its own, or for those that Q6_K can say, Q6_K's. */
+/* What panels a type is kept in: its own; ternary types those of Q2_K, and those whose values are
+ * one of sixteen levels, those of IQ3_S (docs/decisions/0106-levels-beside-the-numbers.md). */
 static inline block_type kernel_panel_type(block_type type)
 {
-    return type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0 ? BLOCK_Q6_K : type;
+    if (type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0) return BLOCK_Q2_K;
+    return block_levels_of(type) ? BLOCK_IQ3_S : type;
 }
 
 /* Bytes of one panel of 16 rows by n_cols; 0 when the type cannot be repacked at that width

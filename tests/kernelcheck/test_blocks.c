@@ -50,7 +50,16 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
     case BLOCK_IQ4_NL:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S:
     case BLOCK_IQ4_XS: put_half(block, mode); break;
+    case BLOCK_Q2_K:
+        put_half(block + 80, mode);
+        put_half(block + 82, mode);
+        break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
     case BLOCK_Q3_K: put_half(block + 108, mode); break;
     case BLOCK_TQ1_0: put_half(block + 52, mode); break;

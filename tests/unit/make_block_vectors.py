@@ -10,11 +10,13 @@ import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T, quants
 
 TYPES = [T.F32, T.F16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q4_K, T.Q5_K, T.Q6_K, T.IQ4_NL,
-         T.IQ4_XS, T.BF16, T.MXFP4, T.Q3_K, T.TQ1_0, T.TQ2_0]
+         T.IQ4_XS, T.BF16, T.MXFP4, T.Q3_K, T.TQ1_0, T.TQ2_0,
+         T.Q2_K, T.IQ3_S, T.IQ3_XXS, T.IQ2_XXS, T.IQ2_XS, T.IQ2_S]
 # Byte offsets of the half-precision fields of a block.
 HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.Q4_K: [0, 2],
           T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0],
-          T.Q3_K: [108], T.TQ1_0: [52], T.TQ2_0: [64]}
+          T.Q3_K: [108], T.TQ1_0: [52], T.TQ2_0: [64], T.Q2_K: [80, 82], T.IQ3_S: [0],
+          T.IQ3_XXS: [0], T.IQ2_XXS: [0], T.IQ2_XS: [0], T.IQ2_S: [0]}
 
 
 def blocks_of(kind, rng):
