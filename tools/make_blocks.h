@@ -51,6 +51,8 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: return 1.0f;
+    case BLOCK_Q1_0: return 1.0f;
+    case BLOCK_Q2_0: return 0.82f;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1: return 3.55f;
     case BLOCK_Q5_0:
@@ -127,6 +129,8 @@ typedef union {
     block_q5_0 q5_0;
     block_q5_1 q5_1;
     block_q8_0 q8_0;
+    block_q1_0 q1_0;
+    block_q2_0 q2_0;
     block_q2_k q2_k;
     block_q3_k q3_k;
     block_iq2_xxs iq2_xxs; /* all of IQ2 and IQ3 begin with d */
@@ -141,6 +145,12 @@ typedef union {
     block_q4_w q4_w;
     block_q8_w q8_w;
 } any_block;
+
+/* Three of the four that two bits can say. */
+static inline void make_ternary(uint8_t *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++) q[i] &= (uint8_t)~((q[i] >> 1 & q[i] & 0x55) << 1);
+}
 
 /* Set what must not be random in a block of random bytes. */
 static inline void make_sane(block_maker *m, any_block *b)
@@ -175,12 +185,14 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ3_XXS:
     case BLOCK_IQ3_S: b->iq2_xxs.d = d; break;
     case BLOCK_TQ1_0: b->tq1_0.d = d; break;
-    case BLOCK_TQ2_0: /* three of the four that two bits can say */
+    case BLOCK_TQ2_0:
         b->tq2_0.d = d;
-        for (int j = 0; j < 64; j++) {
-            const uint8_t q = b->tq2_0.q[j];
-            b->tq2_0.q[j] = q & (uint8_t)~((q >> 1 & q & 0x55) << 1);
-        }
+        make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
+        break;
+    case BLOCK_Q1_0: b->q1_0.d = d; break;
+    case BLOCK_Q2_0:
+        b->q2_0.d = d;
+        make_ternary(b->q2_0.q, sizeof b->q2_0.q);
         break;
     case BLOCK_Q4_K:
         b->q4_k.d = d, b->q4_k.dmin = make_offset(d, 8.0f);

@@ -103,6 +103,17 @@ static void decode_q4_0(float *restrict out, const block_q4_0 *restrict b, size_
     }
 }
 
+/* Q1_0 and Q2_0. */
+static void decode_as_q4_0(block_type type, float *restrict out, const void *restrict blocks,
+                           size_t n)
+{
+    for (size_t i = 0; i < n / 32; i++, out += 32) {
+        block_q4_0 b;
+        block_as_q4_0(type, &b, blocks, i);
+        decode_q4_0(out, &b, 1);
+    }
+}
+
 static void decode_q4_1(float *restrict out, const block_q4_1 *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, out += 32) {
@@ -292,6 +303,8 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_F16: decode_f16(out, blocks, n_blocks); break;
     case BLOCK_BF16: decode_bf16(out, blocks, n_blocks); break;
     case BLOCK_Q4_0: decode_q4_0(out, blocks, n_blocks); break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0: decode_as_q4_0(type, out, blocks, n); break;
     case BLOCK_Q4_1: decode_q4_1(out, blocks, n_blocks); break;
     case BLOCK_Q5_0: decode_q5_0(out, blocks, n_blocks); break;
     case BLOCK_Q5_1: decode_q5_1(out, blocks, n_blocks); break;

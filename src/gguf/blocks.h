@@ -33,6 +33,8 @@
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
     X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)                                                            \
+    X(BLOCK_Q1_0, 41, "Q1_0", 128, 18)                                                             \
+    X(BLOCK_Q2_0, 42, "Q2_0", 64, 18)                                                              \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
     X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
 
@@ -155,6 +157,16 @@ typedef struct {
     uint16_t d;
 } block_q3_k;
 
+/* -1 or 1; and -1, 0, 1 or 2. */
+typedef struct {
+    uint16_t d;
+    uint8_t q[16]; /* a bit each, the first lowest */
+} block_q1_0;
+typedef struct {
+    uint16_t d;
+    uint8_t q[16]; /* two bits each */
+} block_q2_0;
+
 /* Ternary: -1, 0 and 1, times one scale for 256 values. */
 typedef struct {
     uint8_t q[48];   /* five digits of base 3 in a byte, as a fraction of 256 */
@@ -209,6 +221,8 @@ _Static_assert(sizeof(block_q4_1) == 20, "a file format");
 _Static_assert(sizeof(block_q5_0) == 22, "a file format");
 _Static_assert(sizeof(block_q5_1) == 24, "a file format");
 _Static_assert(sizeof(block_q8_0) == 34, "a file format");
+_Static_assert(sizeof(block_q1_0) == 18, "a file format");
+_Static_assert(sizeof(block_q2_0) == 18, "a file format");
 _Static_assert(sizeof(block_q2_k) == 84, "a file format");
 _Static_assert(sizeof(block_iq2_xxs) == 66, "a file format");
 _Static_assert(sizeof(block_iq2_xs) == 74, "a file format");
@@ -241,8 +255,11 @@ const block_levels *block_levels_of(block_type type);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 
+/* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more, as Q4_0. */
+void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
+
 /* Whether block_encode and block_quantize make it: of grids, which want a search of their own, and
- * Q2_K, files are read and none are written. */
+ * of Q2_K, Q1_0 and Q2_0, files are read and none are written. */
 bool block_is_written(block_type type);
 
 #endif

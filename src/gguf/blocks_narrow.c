@@ -1,7 +1,8 @@
 /* blocks_narrow.c - formats of one to three bits: which level each value has, and what levels are.
  *
- * All are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those whose
- * values are looked up four or eight at a time in a grid (IQ2, IQ3), with their signs beside. */
+ * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
+ * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with their signs beside.
+ * Q1_0 and Q2_0 have shorter blocks, and are what Q4_0 can say. */
 #include "gguf/encode.h"
 #include "gguf/grids.h"
 
@@ -177,5 +178,26 @@ void decode_narrow(block_type type, float *restrict out, const void *restrict bl
         const float d = f16_to_f32(b.d) * levels->factor;
         for (int k = 0; k < 256; k++)
             *out++ = d * (float)b.scale[k / 16] * (float)levels->value[b.number[k]];
+    }
+}
+
+/* ---- scales for more than 32 values, and quants of -1 to 2 ---- */
+
+static int q1_0_at(const block_q1_0 *b, uint32_t i) { return (b->q[i / 8] >> (i % 8) & 1) * 2 - 1; }
+static int q2_0_at(const block_q2_0 *b, uint32_t i) { return (b->q[i / 4] >> (i % 4 * 2) & 3) - 1; }
+
+void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i)
+{
+    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0);
+    const block_q1_0 *one = (const block_q1_0 *)blocks + i / 4;
+    const block_q2_0 *two = (const block_q2_0 *)blocks + i / 2;
+    const bool is_one = type == BLOCK_Q1_0;
+    const uint32_t first = (uint32_t)(i % (is_one ? 4 : 2)) * 32;
+    out->d = is_one ? one->d : two->d;
+    for (uint32_t j = 0; j < 16; j++) {
+        const uint32_t low = first + j, high = low + 16;
+        const int a = is_one ? q1_0_at(one, low) : q2_0_at(two, low);
+        const int b = is_one ? q1_0_at(one, high) : q2_0_at(two, high);
+        out->q[j] = (uint8_t)((a + 8) | (b + 8) << 4);
     }
 }

@@ -16,6 +16,8 @@ typedef struct {
 static scales_at scales_of(block_type type)
 {
     switch (type) {
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:

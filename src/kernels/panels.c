@@ -108,6 +108,27 @@ PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
     }
 }
 
+/* Q1_0 and Q2_0. */
+static void repack_as_q4_0(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                           uint32_t n_cols)
+{
+    const size_t row_bytes = (size_t)(n_cols / block_values(type)) * block_bytes(type);
+    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+        uint8_t *quants = panel + panel_group_head(BLOCK_Q4_0, n_blocks);
+        const uint32_t head_bytes = n_blocks * panel_head_bytes(BLOCK_Q4_0);
+        memset(panel + head_bytes, 0, panel_group_head(BLOCK_Q4_0, n_blocks) - head_bytes);
+        for (uint32_t b = 0; b < n_blocks; b++)
+            for (uint32_t r = 0; r < n_rows; r++) {
+                block_q4_0 block;
+                block_as_q4_0(type, &block, rows + r * row_bytes, g * PANEL_BLOCKS + b);
+                put_block(BLOCK_Q4_0, panel + b * panel_head_bytes(BLOCK_Q4_0),
+                          quants + b * panel_quant_bytes(BLOCK_Q4_0), r, (const uint8_t *)&block);
+            }
+        panel += panel_group_bytes(BLOCK_Q4_0, n_blocks);
+    }
+}
+
 /* ---- types with a scale for 128 values ---- */
 
 PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, const uint8_t *rows,
@@ -409,6 +430,8 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_F16:
     case BLOCK_BF16: repack_floats(2, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_0: repack_groups(BLOCK_Q4_0, 18, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0: repack_as_q4_0(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_1: repack_groups(BLOCK_Q4_1, 20, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_0: repack_groups(BLOCK_Q5_0, 22, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_1: repack_groups(BLOCK_Q5_1, 24, panel, rows, n_rows, n_cols); break;
@@ -521,6 +544,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0: row_of_groups(BLOCK_Q4_0, out, panel, row, n_cols); break;
     case BLOCK_Q4_1: row_of_groups(BLOCK_Q4_1, out, panel, row, n_cols); break;
     case BLOCK_Q5_0: row_of_groups(BLOCK_Q5_0, out, panel, row, n_cols); break;

@@ -122,7 +122,9 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_IQ4_XS: return 64 + 128;
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* not of a block: panel_wide_head */
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
     case BLOCK_IQ2_XXS:
@@ -155,7 +157,9 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_Q6_K: return PANEL_NIBBLES + 2 * PANEL_LINE;
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: return 2 * PANEL_NIBBLES;
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
     case BLOCK_IQ2_XXS:
@@ -223,7 +227,9 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_Q2_K:
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: /* above */
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
     case BLOCK_IQ2_XXS:

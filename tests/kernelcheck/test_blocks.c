@@ -44,6 +44,8 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         put_half(block, mode);
         put_half(block + 2, mode);
         break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:

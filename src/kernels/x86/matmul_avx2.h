@@ -79,7 +79,9 @@ PANEL_INLINE uint32_t quant_products(block_type type)
     case BLOCK_IQ4_XS:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx2.c */
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
     case BLOCK_IQ2_XXS:
