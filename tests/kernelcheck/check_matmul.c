@@ -106,7 +106,8 @@ static void check_case(matmul_case *c, const kernel_table *ref, const kernel_tab
         snprintf(what, sizeof what, "panels %u, width %u, mode %d, tokens %u", c->n_panels,
                  c->n_cols, (int)c->mode, n_tokens);
         float *got = kc_buffer(n * sizeof *got, 4);
-        level->matmul[c->type](got, c->stride, c->panels, c->x, c->n_panels, c->n_cols, n_tokens);
+        level->matmul[kernel_panel_type(c->type)](got, c->stride, c->panels, c->x, c->n_panels,
+                                                  c->n_cols, n_tokens);
         kc_compare(c->want, got, n, what);
     }
     kc_release();
@@ -217,7 +218,7 @@ void kc_check_matmul(const kernel_table *ref, const kernel_table *level)
         snprintf(name, sizeof name, "matmul_%s", block_name(type));
         /* Types in panels of another have its kernel, but what they put into it is their own. */
         const bool is_guest = kernel_panel_type(type) != type;
-        if (is_guest ? !level->matmul[type] || !kc_begin_named(name)
+        if (is_guest ? !level->matmul[kernel_panel_type(type)] || !kc_begin_named(name)
                      : !kc_begin((kc_fn)level->matmul[type], name))
             continue;
         for (uint32_t w = 0; w < ARRAY_LEN(widths); w++) {
