@@ -51,12 +51,20 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: return 1.0f;
+    case BLOCK_Q1_0: return 1.0f;
+    case BLOCK_Q2_0: return 0.82f;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1: return 3.55f;
     case BLOCK_Q5_0:
     case BLOCK_Q5_1: return 9.23f;
     case BLOCK_Q8_0: return 73.3f;
+    case BLOCK_Q2_K: return 1.12f * 11.7f; /* scales 8..15 */
     case BLOCK_Q3_K: return 2.3f * 18.5f;
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S: return 24.0f * 18.5f / 8;
+    case BLOCK_IQ3_XXS: return 15.0f * 18.5f / 2;
+    case BLOCK_IQ3_S: return 7.6f * 18.5f;
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0: return 0.82f;
     case BLOCK_Q4_K: return 3.55f * 48.2f; /* scales 32..63 */
@@ -121,7 +129,11 @@ typedef union {
     block_q5_0 q5_0;
     block_q5_1 q5_1;
     block_q8_0 q8_0;
+    block_q1_0 q1_0;
+    block_q2_0 q2_0;
+    block_q2_k q2_k;
     block_q3_k q3_k;
+    block_iq2_xxs iq2_xxs; /* all of IQ2 and IQ3 begin with d */
     block_tq1_0 tq1_0;
     block_tq2_0 tq2_0;
     block_q4_k q4_k;
@@ -133,6 +145,12 @@ typedef union {
     block_q4_w q4_w;
     block_q8_w q8_w;
 } any_block;
+
+/* Three of the four that two bits can say. */
+static inline void make_ternary(uint8_t *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++) q[i] &= (uint8_t)~((q[i] >> 1 & q[i] & 0x55) << 1);
+}
 
 /* Set what must not be random in a block of random bytes. */
 static inline void make_sane(block_maker *m, any_block *b)
@@ -155,14 +173,26 @@ static inline void make_sane(block_maker *m, any_block *b)
         for (int j = 0; j < 32; j++)
             if (b->q8_0.q[j] == -128) b->q8_0.q[j] = 0;
         break;
+    case BLOCK_Q2_K: /* minima equal to scales, and 1.5 the middle of the values */
+        b->q2_k.d = d, b->q2_k.dmin = make_offset(d, 1.5f);
+        for (int j = 0; j < 16; j++)
+            b->q2_k.scales[j] = (uint8_t)(17 * ((b->q2_k.scales[j] & 15) | 8));
+        break;
     case BLOCK_Q3_K: b->q3_k.d = d; break;
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S: b->iq2_xxs.d = d; break;
     case BLOCK_TQ1_0: b->tq1_0.d = d; break;
-    case BLOCK_TQ2_0: /* three of the four that two bits can say */
+    case BLOCK_TQ2_0:
         b->tq2_0.d = d;
-        for (int j = 0; j < 64; j++) {
-            const uint8_t q = b->tq2_0.q[j];
-            b->tq2_0.q[j] = q & (uint8_t)~((q >> 1 & q & 0x55) << 1);
-        }
+        make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
+        break;
+    case BLOCK_Q1_0: b->q1_0.d = d; break;
+    case BLOCK_Q2_0:
+        b->q2_0.d = d;
+        make_ternary(b->q2_0.q, sizeof b->q2_0.q);
         break;
     case BLOCK_Q4_K:
         b->q4_k.d = d, b->q4_k.dmin = make_offset(d, 8.0f);

@@ -227,7 +227,15 @@ static uint32_t file_type(block_type type)
     case BLOCK_Q8_0: return 7;
     case BLOCK_Q5_0: return 8;
     case BLOCK_Q5_1: return 9;
+    case BLOCK_Q2_K: return 10;
     case BLOCK_Q3_K: return 11;
+    case BLOCK_IQ2_XXS: return 19;
+    case BLOCK_IQ2_XS: return 20;
+    case BLOCK_IQ2_S: return 28;
+    case BLOCK_IQ3_XXS: return 23;
+    case BLOCK_IQ3_S: return 26;
+    case BLOCK_Q1_0: return 40;
+    case BLOCK_Q2_0: break; /* no number that we know */
     case BLOCK_TQ1_0: return 36;
     case BLOCK_TQ2_0: return 37;
     case BLOCK_Q4_K: return 14;

@@ -117,7 +117,7 @@ static int choose_head(const char *name, model_options *out, cerium_error *err)
         out->head = MODEL_HEAD_FULL;
     else if (!strcmp(name, "search"))
         out->head = MODEL_HEAD_SEARCH;
-    else if (block_type_of_name(view_of(name), &out->head_type))
+    else if (block_type_of_name(view_of(name), &out->head_type) && block_is_written(out->head_type))
         out->head = MODEL_HEAD_TYPE;
     else
         return error_set(err, CERIUM_ERR_ARGUMENT,

@@ -103,6 +103,17 @@ static void decode_q4_0(float *restrict out, const block_q4_0 *restrict b, size_
     }
 }
 
+/* Q1_0 and Q2_0. */
+static void decode_as_q4_0(block_type type, float *restrict out, const void *restrict blocks,
+                           size_t n)
+{
+    for (size_t i = 0; i < n / 32; i++, out += 32) {
+        block_q4_0 b;
+        block_as_q4_0(type, &b, blocks, i);
+        decode_q4_0(out, &b, 1);
+    }
+}
+
 static void decode_q4_1(float *restrict out, const block_q4_1 *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, out += 32) {
@@ -157,6 +168,18 @@ static inline void k_scale_min(const uint8_t *s, int j, float *scale, float *min
     } else {
         *scale = (float)((s[j + 4] & 15) | (s[j - 4] >> 6) << 4);
         *min = (float)(s[j + 4] >> 4 | (s[j] >> 6) << 4);
+    }
+}
+
+static void decode_q2_k(float *restrict out, const block_q2_k *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++, out += 256) {
+        const float d = f16_to_f32(b[i].d), dmin = f16_to_f32(b[i].dmin);
+        for (int k = 0; k < 256; k++) {
+            const int q = b[i].q[k / 128 * 32 + k % 32] >> (k / 32 % 4 * 2) & 3;
+            const int scales = b[i].scales[k / 16];
+            out[k] = d * (float)(scales & 15) * (float)q - dmin * (float)(scales >> 4);
+        }
     }
 }
 
@@ -280,13 +303,21 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_F16: decode_f16(out, blocks, n_blocks); break;
     case BLOCK_BF16: decode_bf16(out, blocks, n_blocks); break;
     case BLOCK_Q4_0: decode_q4_0(out, blocks, n_blocks); break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0: decode_as_q4_0(type, out, blocks, n); break;
     case BLOCK_Q4_1: decode_q4_1(out, blocks, n_blocks); break;
     case BLOCK_Q5_0: decode_q5_0(out, blocks, n_blocks); break;
     case BLOCK_Q5_1: decode_q5_1(out, blocks, n_blocks); break;
     case BLOCK_Q8_0: decode_q8_0(out, blocks, n_blocks); break;
+    case BLOCK_Q2_K: decode_q2_k(out, blocks, n_blocks); break;
     case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: decode_narrow(type, out, blocks, n_blocks); break;
+    case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S: decode_narrow(type, out, blocks, n_blocks); break;
     case BLOCK_Q4_K: decode_q4_k(out, blocks, n_blocks); break;
     case BLOCK_Q5_K: decode_q5_k(out, blocks, n_blocks); break;
     case BLOCK_Q6_K: decode_q6_k(out, blocks, n_blocks); break;

@@ -17,16 +17,24 @@
     X(BLOCK_Q5_0, 6, "Q5_0", 32, 22)                                                               \
     X(BLOCK_Q5_1, 7, "Q5_1", 32, 24)                                                               \
     X(BLOCK_Q8_0, 8, "Q8_0", 32, 34)                                                               \
+    X(BLOCK_Q2_K, 10, "Q2_K", 256, 84)                                                             \
     X(BLOCK_Q3_K, 11, "Q3_K", 256, 110)                                                            \
     X(BLOCK_Q4_K, 12, "Q4_K", 256, 144)                                                            \
     X(BLOCK_Q5_K, 13, "Q5_K", 256, 176)                                                            \
     X(BLOCK_Q6_K, 14, "Q6_K", 256, 210)                                                            \
+    X(BLOCK_IQ2_XXS, 16, "IQ2_XXS", 256, 66)                                                       \
+    X(BLOCK_IQ2_XS, 17, "IQ2_XS", 256, 74)                                                         \
+    X(BLOCK_IQ3_XXS, 18, "IQ3_XXS", 256, 98)                                                       \
     X(BLOCK_IQ4_NL, 20, "IQ4_NL", 32, 18)                                                          \
+    X(BLOCK_IQ3_S, 21, "IQ3_S", 256, 110)                                                          \
+    X(BLOCK_IQ2_S, 22, "IQ2_S", 256, 82)                                                           \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
     X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)                                                            \
+    X(BLOCK_Q1_0, 41, "Q1_0", 128, 18)                                                             \
+    X(BLOCK_Q2_0, 42, "Q2_0", 64, 18)                                                              \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
     X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
 
@@ -138,11 +146,26 @@ typedef struct {
 } block_mxfp4;
 
 typedef struct {
+    uint8_t scales[16]; /* each for 16 values: low nibble scale, high nibble minimum */
+    uint8_t q[64];      /* each 32 bytes: two bits of four runs of 32 */
+    uint16_t d, dmin;
+} block_q2_k;
+typedef struct {
     uint8_t high[32];   /* bit j of byte i: third bit of value 32 j + i; without it, 4 less */
     uint8_t low[64];    /* each 32 bytes: two bits of four runs of 32 */
     uint8_t scales[12]; /* sixteen of 6 bits, offset by 32, each for 16 values */
     uint16_t d;
 } block_q3_k;
+
+/* -1 or 1; and -1, 0, 1 or 2. */
+typedef struct {
+    uint16_t d;
+    uint8_t q[16]; /* a bit each, the first lowest */
+} block_q1_0;
+typedef struct {
+    uint16_t d;
+    uint8_t q[16]; /* two bits each */
+} block_q2_0;
 
 /* Ternary: -1, 0 and 1, times one scale for 256 values. */
 typedef struct {
@@ -154,6 +177,34 @@ typedef struct {
     uint8_t q[64]; /* each 32 bytes: two bits of four runs of 32 */
     uint16_t d;
 } block_tq2_0;
+
+/* Values from grids (blocks_narrow.c).  The scales have 4 bits each. */
+typedef struct {
+    uint16_t d;
+    uint8_t q[64]; /* each 8 bytes: four entries of 8 values; 4 times 7 signs and a scale */
+} block_iq2_xxs;
+typedef struct {
+    uint16_t d;
+    uint8_t q[64]; /* each 2 bytes: 9 bits of an entry, 7 signs */
+    uint8_t scales[8]; /* each of two runs of 16 */
+} block_iq2_xs;
+typedef struct {
+    uint16_t d;
+    uint8_t q[32], signs[32]; /* entries of 8 values, */
+    uint8_t high[8];          /* whose number has 10 bits */
+    uint8_t scales[8];
+} block_iq2_s;
+typedef struct {
+    uint16_t d;
+    uint8_t q[64];     /* entries of 4 values */
+    uint8_t signs[32]; /* each 4 bytes: 4 times 7 signs, and a scale for 32 values */
+} block_iq3_xxs;
+typedef struct {
+    uint16_t d;
+    uint8_t q[64], high[8]; /* entries of 4 values, whose number has 9 bits */
+    uint8_t signs[32];
+    uint8_t scales[4]; /* each of two runs of 32 */
+} block_iq3_s;
 
 /* Our own: one scale for 128 values, so that 128 products are one exact integer. */
 typedef struct {
@@ -170,6 +221,14 @@ _Static_assert(sizeof(block_q4_1) == 20, "a file format");
 _Static_assert(sizeof(block_q5_0) == 22, "a file format");
 _Static_assert(sizeof(block_q5_1) == 24, "a file format");
 _Static_assert(sizeof(block_q8_0) == 34, "a file format");
+_Static_assert(sizeof(block_q1_0) == 18, "a file format");
+_Static_assert(sizeof(block_q2_0) == 18, "a file format");
+_Static_assert(sizeof(block_q2_k) == 84, "a file format");
+_Static_assert(sizeof(block_iq2_xxs) == 66, "a file format");
+_Static_assert(sizeof(block_iq2_xs) == 74, "a file format");
+_Static_assert(sizeof(block_iq2_s) == 82, "a file format");
+_Static_assert(sizeof(block_iq3_xxs) == 98, "a file format");
+_Static_assert(sizeof(block_iq3_s) == 110, "a file format");
 _Static_assert(sizeof(block_q4_k) == 144, "a file format");
 _Static_assert(sizeof(block_q5_k) == 176, "a file format");
 _Static_assert(sizeof(block_q6_k) == 210, "a file format");
@@ -179,7 +238,28 @@ _Static_assert(sizeof(block_mxfp4) == 17, "a file format");
 _Static_assert(sizeof(block_q4_w) == 66, "a file format");
 _Static_assert(sizeof(block_q8_w) == 130, "a file format");
 
-/* n blocks of Q3_K, TQ1_0 or TQ2_0, which are less than Q6_K can say, as Q6_K: the same values. */
-void block_widen(block_type type, block_q6_k *restrict out, const void *restrict blocks, size_t n);
+/* What values of few bits are numbers of: value i is d factor scale[i / 16] value[number[i]], exact
+ * in a float in any order. */
+typedef struct {
+    int8_t value[16]; /* magnitudes up to 63 */
+    float factor;     /* a power of two */
+} block_levels;
+typedef struct {
+    uint8_t number[256];
+    int8_t scale[16];
+    uint16_t d;
+} block_numbers;
+
+/* Of Q3_K, TQ1_0, TQ2_0, IQ2 and IQ3; NULL for the others. */
+const block_levels *block_levels_of(block_type type);
+/* Block i of such a type. */
+void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
+
+/* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more, as Q4_0. */
+void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
+
+/* Whether block_encode and block_quantize make it: of grids, which want a search of their own, and
+ * of Q2_K, Q1_0 and Q2_0, files are read and none are written. */
+bool block_is_written(block_type type);
 
 #endif

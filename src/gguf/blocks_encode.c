@@ -397,12 +397,27 @@ static void encode_narrow(block_type type, void *restrict blocks, const float *r
     }
 }
 
+bool block_is_written(block_type type)
+{
+    const block_levels *levels = block_levels_of(type);
+    if (type == BLOCK_Q2_K || type == BLOCK_Q1_0 || type == BLOCK_Q2_0) return false;
+    return !levels || type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0;
+}
+
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n)
 {
-    CHECK(block_values(type) != 0 && n % block_values(type) == 0);
+    CHECK(block_is_written(type) && block_values(type) != 0 && n % block_values(type) == 0);
     size_t n_blocks = n / block_values(type);
     /* clang-format off */
     switch (type) {
+    case BLOCK_Q1_0: /* block_is_written() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q2_K:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S: break;
     case BLOCK_F32: memcpy(blocks, in, n * sizeof *in); break;
     case BLOCK_F16: encode_halves(blocks, in, n, f32_to_f16); break;
     case BLOCK_BF16: encode_halves(blocks, in, n, f32_to_bf16); break;

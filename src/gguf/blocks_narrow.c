@@ -1,85 +1,203 @@
-/* blocks_narrow.c - formats of 3 bits and of three values: what their bits mean, and as Q6_K.
+/* blocks_narrow.c - formats of one to three bits: which level each value has, and what levels are.
  *
- * All are 256 integers of a few bits, 16 small scales and one d: what they hold, Q6_K holds. */
+ * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
+ * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with their signs beside.
+ * Q1_0 and Q2_0 have shorter blocks, and are what Q4_0 can say. */
 #include "gguf/encode.h"
+#include "gguf/grids.h"
 
-typedef struct {
-    int8_t q[256], scales[16]; /* value i is d scales[i / 16] q[i] */
-    uint16_t d;
-} narrow;
+/* d times level times small scale is exact: 11 bits, 6 and 6. */
+static const block_levels q3_k_levels = {{-4, -3, -2, -1, 0, 1, 2, 3}, 1.0f};
+static const block_levels ternary_levels = {{-1, 0, 1, 2}, 1.0f};
+/* The number of a negative level is BLOCK_NEGATIVE more.  Scales of grids are (2 s + 1) / 2. */
+enum { BLOCK_NEGATIVE = 8 };
+static const block_levels iq2_levels = {{8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43}, 0.125f};
+static const block_levels iq3_xxs_levels = { /* twice these, times a fourth */
+    {2, 6, 10, 14, 18, 22, 26, 31, -2, -6, -10, -14, -18, -22, -26, -31}, 0.5f};
+static const block_levels iq3_s_levels = {
+    {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}, 1.0f};
 
-/* ---- from bits ---- */
+const block_levels *block_levels_of(block_type type)
+{
+    switch ((uint32_t)type) {
+    case BLOCK_Q3_K: return &q3_k_levels;
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: return &ternary_levels;
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S: return &iq2_levels;
+    case BLOCK_IQ3_XXS: return &iq3_xxs_levels;
+    case BLOCK_IQ3_S: return &iq3_s_levels;
+    }
+    return NULL;
+}
 
-static void open_q3_k(narrow *out, const block_q3_k *b)
+/* ---- without a grid ---- */
+
+static void open_q3_k(block_numbers *out, const block_q3_k *b)
 {
     for (int i = 0; i < 256; i++) {
         const int run = i / 32, at = i % 32;
         const int low = b->low[run / 4 * 32 + at] >> (run % 4 * 2) & 3;
-        out->q[i] = (int8_t)(low - (b->high[at] >> run & 1 ? 0 : 4));
+        out->number[i] = (uint8_t)(low | (b->high[at] >> run & 1) << 2);
     }
     for (int s = 0; s < 16; s++) {
         const int low = b->scales[s % 8] >> (s / 8 * 4) & 15;
         const int high = b->scales[8 + s % 4] >> (s / 4 * 2) & 3;
-        out->scales[s] = (int8_t)((low | high << 4) - 32);
+        out->scale[s] = (int8_t)((low | high << 4) - 32);
     }
     out->d = b->d;
 }
 
 /* Digit n of a byte: the byte is the fraction 0.d0 d1 d2 ... of base 3, times 256, rounded up. */
-static int8_t digit_of(uint8_t byte, int n)
+static uint8_t digit_of(uint8_t byte, int n)
 {
     static const uint8_t powers[5] = {1, 3, 9, 27, 81};
-    return (int8_t)(((uint8_t)(byte * powers[n]) * 3 >> 8) - 1);
+    return (uint8_t)((uint8_t)(byte * powers[n]) * 3 >> 8);
 }
 
-static void open_tq1_0(narrow *out, const block_tq1_0 *b)
+static void open_tq1_0(block_numbers *out, const block_tq1_0 *b)
 {
-    memset(out->scales, 1, sizeof out->scales);
-    for (int i = 0; i < 160; i++) out->q[i] = digit_of(b->q[i % 32], i / 32);
-    for (int i = 0; i < 80; i++) out->q[160 + i] = digit_of(b->q[32 + i % 16], i / 16);
-    for (int i = 0; i < 16; i++) out->q[240 + i] = digit_of(b->last[i % 4], i / 4);
+    memset(out->scale, 1, sizeof out->scale);
+    for (int i = 0; i < 160; i++) out->number[i] = digit_of(b->q[i % 32], i / 32);
+    for (int i = 0; i < 80; i++) out->number[160 + i] = digit_of(b->q[32 + i % 16], i / 16);
+    for (int i = 0; i < 16; i++) out->number[240 + i] = digit_of(b->last[i % 4], i / 4);
     out->d = b->d;
 }
 
-static void open_tq2_0(narrow *out, const block_tq2_0 *b)
+static void open_tq2_0(block_numbers *out, const block_tq2_0 *b)
 {
-    memset(out->scales, 1, sizeof out->scales);
+    memset(out->scale, 1, sizeof out->scale);
     for (int i = 0; i < 256; i++)
-        out->q[i] = (int8_t)((b->q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3) - 1);
+        out->number[i] = b->q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
     out->d = b->d;
 }
 
-/* Block i of blocks. */
-static void open_block(block_type type, narrow *out, const void *blocks, size_t i)
+/* ---- from a grid ---- */
+
+/* n values of an entry; bit i of signs says that value i is negative. */
+static void put_entry(uint8_t *number, uint32_t entry, int n, int bits, uint32_t signs)
 {
-    CHECK(type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0);
+    for (int i = 0; i < n; i++) {
+        const uint32_t level = entry >> (bits * i) & ((1u << bits) - 1);
+        number[i] = (uint8_t)(level + (signs >> i & 1) * BLOCK_NEGATIVE);
+    }
+}
+
+/* Seven signs of eight: the last makes their number even. */
+static uint32_t eight_signs(uint32_t seven)
+{
+    seven &= 127;
+    return seven | (uint32_t)(__builtin_popcount(seven) & 1) << 7;
+}
+
+/* Four bits as an odd scale: twice (s + 1/2). */
+static int8_t odd_scale(uint32_t four) { return (int8_t)(2 * (four & 15) + 1); }
+
+static uint32_t word_at(const uint8_t *p)
+{
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void open_iq2_xxs(block_numbers *out, const block_iq2_xxs *b)
+{
+    for (int run = 0; run < 8; run++) {
+        const uint8_t *q = b->q + 8 * run;
+        const uint32_t signs = word_at(q + 4);
+        for (int i = 0; i < 4; i++)
+            put_entry(out->number + 32 * run + 8 * i, iq2_xxs_grid[q[i]], 8, 2,
+                      eight_signs(signs >> 7 * i));
+        out->scale[2 * run] = out->scale[2 * run + 1] = odd_scale(signs >> 28);
+    }
+    out->d = b->d;
+}
+
+static void open_iq2_xs(block_numbers *out, const block_iq2_xs *b)
+{
+    for (int i = 0; i < 32; i++) {
+        const uint32_t v = b->q[2 * i] | (uint32_t)b->q[2 * i + 1] << 8;
+        put_entry(out->number + 8 * i, iq2_xs_grid[v & 511], 8, 2, eight_signs(v >> 9));
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->scales[s / 2] >> (s % 2 * 4));
+    out->d = b->d;
+}
+
+static void open_iq2_s(block_numbers *out, const block_iq2_s *b)
+{
+    for (int i = 0; i < 32; i++) {
+        const uint32_t high = b->high[i / 4] >> (i % 4 * 2) & 3;
+        put_entry(out->number + 8 * i, iq2_s_grid[b->q[i] | high << 8], 8, 2, b->signs[i]);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->scales[s / 2] >> (s % 2 * 4));
+    out->d = b->d;
+}
+
+static void open_iq3_xxs(block_numbers *out, const block_iq3_xxs *b)
+{
+    for (int run = 0; run < 8; run++) {
+        const uint32_t packed = word_at(b->signs + 4 * run);
+        for (int i = 0; i < 8; i++)
+            put_entry(out->number + 32 * run + 4 * i, iq3_xxs_grid[b->q[8 * run + i]], 4, 3,
+                      eight_signs(packed >> (i / 2 * 7)) >> (i % 2 * 4));
+        out->scale[2 * run] = out->scale[2 * run + 1] = odd_scale(packed >> 28);
+    }
+    out->d = b->d;
+}
+
+static void open_iq3_s(block_numbers *out, const block_iq3_s *b)
+{
+    for (int i = 0; i < 64; i++) {
+        const uint32_t high = b->high[i / 8] >> (i % 8) & 1;
+        put_entry(out->number + 4 * i, iq3_s_grid[b->q[i] | high << 8], 4, 3,
+                  b->signs[i / 2] >> (i % 2 * 4));
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->scales[s / 4] >> (s / 2 % 2 * 4));
+    out->d = b->d;
+}
+
+void block_open(block_type type, block_numbers *out, const void *blocks, size_t i)
+{
+    CHECK(block_levels_of(type));
     if (type == BLOCK_Q3_K) open_q3_k(out, (const block_q3_k *)blocks + i);
-    else if (type == BLOCK_TQ1_0) open_tq1_0(out, (const block_tq1_0 *)blocks + i);
-    else open_tq2_0(out, (const block_tq2_0 *)blocks + i);
+    if (type == BLOCK_TQ1_0) open_tq1_0(out, (const block_tq1_0 *)blocks + i);
+    if (type == BLOCK_TQ2_0) open_tq2_0(out, (const block_tq2_0 *)blocks + i);
+    if (type == BLOCK_IQ2_XXS) open_iq2_xxs(out, (const block_iq2_xxs *)blocks + i);
+    if (type == BLOCK_IQ2_XS) open_iq2_xs(out, (const block_iq2_xs *)blocks + i);
+    if (type == BLOCK_IQ2_S) open_iq2_s(out, (const block_iq2_s *)blocks + i);
+    if (type == BLOCK_IQ3_XXS) open_iq3_xxs(out, (const block_iq3_xxs *)blocks + i);
+    if (type == BLOCK_IQ3_S) open_iq3_s(out, (const block_iq3_s *)blocks + i);
 }
 
 void decode_narrow(block_type type, float *restrict out, const void *restrict blocks,
                    size_t n_blocks)
 {
-    narrow b;
+    const block_levels *levels = block_levels_of(type);
+    block_numbers b;
     for (size_t i = 0; i < n_blocks; i++) {
-        open_block(type, &b, blocks, i);
-        const float d = f16_to_f32(b.d);
-        for (int k = 0; k < 256; k++) *out++ = d * (float)b.scales[k / 16] * (float)b.q[k];
+        block_open(type, &b, blocks, i);
+        const float d = f16_to_f32(b.d) * levels->factor;
+        for (int k = 0; k < 256; k++)
+            *out++ = d * (float)b.scale[k / 16] * (float)levels->value[b.number[k]];
     }
 }
 
-void block_widen(block_type type, block_q6_k *restrict out, const void *restrict blocks, size_t n)
+/* ---- scales for more than 32 values, and quants of -1 to 2 ---- */
+
+static int q1_0_at(const block_q1_0 *b, uint32_t i) { return (b->q[i / 8] >> (i % 8) & 1) * 2 - 1; }
+static int q2_0_at(const block_q2_0 *b, uint32_t i) { return (b->q[i / 4] >> (i % 4 * 2) & 3) - 1; }
+
+void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i)
 {
-    narrow b;
-    for (size_t i = 0; i < n; i++, out++) {
-        open_block(type, &b, blocks, i);
-        *out = (block_q6_k){.d = b.d};
-        memcpy(out->scales, b.scales, sizeof b.scales);
-        for (int k = 0; k < 256; k++) {
-            const int half = k / 128, run = k / 32 % 4, at = k % 32, v = b.q[k] + 32;
-            out->low[half * 64 + run % 2 * 32 + at] |= (uint8_t)((v & 15) << (run / 2 * 4));
-            out->high[half * 32 + at] |= (uint8_t)(v >> 4 << (2 * run));
-        }
+    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0);
+    const block_q1_0 *one = (const block_q1_0 *)blocks + i / 4;
+    const block_q2_0 *two = (const block_q2_0 *)blocks + i / 2;
+    const bool is_one = type == BLOCK_Q1_0;
+    const uint32_t first = (uint32_t)(i % (is_one ? 4 : 2)) * 32;
+    out->d = is_one ? one->d : two->d;
+    for (uint32_t j = 0; j < 16; j++) {
+        const uint32_t low = first + j, high = low + 16;
+        const int a = is_one ? q1_0_at(one, low) : q2_0_at(two, low);
+        const int b = is_one ? q1_0_at(one, high) : q2_0_at(two, high);
+        out->q[j] = (uint8_t)((a + 8) | (b + 8) << 4);
     }
 }

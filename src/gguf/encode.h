@@ -78,7 +78,7 @@ void fill_iq4_xs(block_iq4_xs *b, const entry_table *t, const float *x, float d,
 
 void fill_q3_k(block_q3_k *b, const float *x, float d, const int8_t scales[16]);
 
-/* blocks_narrow.c: Q3_K, TQ1_0, TQ2_0. */
+/* blocks_narrow.c: the types that block_levels_of() knows. */
 void decode_narrow(block_type type, float *restrict out, const void *restrict blocks,
                    size_t n_blocks);
 

@@ -16,17 +16,25 @@ typedef struct {
 static scales_at scales_of(block_type type)
 {
     switch (type) {
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: return (scales_at){0, 1};
     case BLOCK_Q4_1:
     case BLOCK_Q5_1:
     case BLOCK_Q4_K:
     case BLOCK_Q5_K: return (scales_at){0, 2};
+    case BLOCK_Q2_K: return (scales_at){offsetof(block_q2_k, d), 2};
     case BLOCK_Q3_K: return (scales_at){offsetof(block_q3_k, d), 1};
     case BLOCK_Q6_K: return (scales_at){offsetof(block_q6_k, d), 1};
     case BLOCK_TQ1_0: return (scales_at){offsetof(block_tq1_0, d), 1};

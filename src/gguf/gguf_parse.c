@@ -230,10 +230,8 @@ static int read_values(parser *p, uint64_t n)
 static const char *unsupported_name(uint32_t type)
 {
     static const char *const names[] = {
-        [9] = "Q8_1",    [10] = "Q2_K",    [11] = "Q3_K",  [15] = "Q8_K",  [16] = "IQ2_XXS",
-        [17] = "IQ2_XS", [18] = "IQ3_XXS", [19] = "IQ1_S", [21] = "IQ3_S", [22] = "IQ2_S",
-        [24] = "I8",     [25] = "I16",     [26] = "I32",   [27] = "I64",   [28] = "F64",
-        [29] = "IQ1_M",  [34] = "TQ1_0",   [35] = "TQ2_0", [40] = "NVFP4", [41] = "Q1_0",
+        [9] = "Q8_1", [15] = "Q8_K", [19] = "IQ1_S", [24] = "I8",    [25] = "I16",
+        [26] = "I32", [27] = "I64",  [28] = "F64",   [29] = "IQ1_M", [40] = "NVFP4",
     };
     return type < ARRAY_LEN(names) && names[type] ? names[type] : "unknown";
 }
@@ -299,6 +297,16 @@ static int read_alignment(const parser *p, uint64_t *out)
     return CERIUM_OK;
 }
 
+/* Older files have another Q2_0 by the same number: a scale for 128 values, so fewer bytes. */
+static int check_q2_0(const parser *p, const gguf_tensor *tensor, uint64_t room)
+{
+    if (tensor->type != BLOCK_Q2_0 || room >= tensor->size) return CERIUM_OK;
+    return refuse(p,
+                  "tensor %.*s: Q2_0 takes %zu bytes here, and there are %llu: older files with a "
+                  "scale for 128 values are not read",
+                  (int)tensor->name.len, tensor->name.ptr, tensor->size, (unsigned long long)room);
+}
+
 /* Where each tensor's bytes lie, once the end of the table is known. */
 static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alignment)
 {
@@ -314,6 +322,9 @@ static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alig
             return refuse(p, "tensor %.*s: offset %llu is not aligned to %llu",
                           (int)tensor->name.len, tensor->name.ptr, (unsigned long long)offsets[i],
                           (unsigned long long)alignment);
+        const bool has_next = i + 1 < part->n_tensors && offsets[i + 1] > offsets[i];
+        const uint64_t behind = has_next ? offsets[i + 1] : data_len;
+        RETURN_IF(check_q2_0(p, tensor, behind > offsets[i] ? behind - offsets[i] : 0));
         if (offsets[i] > data_len || tensor->size > data_len - offsets[i])
             return refuse(p,
                           "tensor %.*s: its %zu bytes reach past the end of the file; download it "

@@ -48,10 +48,14 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
-/* What panels a type is kept in: its own, or for those that Q6_K can say, Q6_K's. */
+/* What panels a type is kept in: its own; Q1_0 and Q2_0 those of Q4_0, ternary types those of Q2_K,
+ * and those whose values are
+ * one of sixteen levels, those of IQ3_S (docs/decisions/0106-levels-beside-the-numbers.md). */
 static inline block_type kernel_panel_type(block_type type)
 {
-    return type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0 ? BLOCK_Q6_K : type;
+    if (type == BLOCK_Q1_0 || type == BLOCK_Q2_0) return BLOCK_Q4_0;
+    if (type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0) return BLOCK_Q2_K;
+    return block_levels_of(type) ? BLOCK_IQ3_S : type;
 }
 
 /* Bytes of one panel of 16 rows by n_cols; 0 when the type cannot be repacked at that width
@@ -89,7 +93,7 @@ static inline bool kernel_takes_acts(block_type type)
  * they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
 static inline kernel_acts kernel_acts_of(block_type type)
 {
-    return block_values(type) > KERNEL_BLOCK ? KERNEL_ACTS_128 : KERNEL_ACTS_32;
+    return block_values(kernel_panel_type(type)) > KERNEL_BLOCK ? KERNEL_ACTS_128 : KERNEL_ACTS_32;
 }
 
 /* How many scales n activations have. */

@@ -30,7 +30,8 @@ PANEL_INLINE float group_dot(block_type type, float acc, const uint8_t *group, u
 PANEL_INLINE float super_dot(block_type type, const uint8_t *super, uint32_t half, uint32_t row,
                              const kernel_act *x)
 {
-    const uint32_t n_values = type == BLOCK_Q6_K ? 16 : 32; /* that share a small scale */
+    const uint32_t n_values = panel_small(type);
+    const int16_t *sums = n_values == 16 ? x->sum16 : x->sum32;
     const uint8_t *block = super + panel_head_bytes(type) +
                            half * PANEL_BLOCKS * panel_quant_bytes(type);
     int32_t dot = 0, min = 0;
@@ -38,14 +39,15 @@ PANEL_INLINE float super_dot(block_type type, const uint8_t *super, uint32_t hal
         int32_t part = 0;
         for (uint32_t i = 0; i < n_values; i++) {
             uint32_t k = s * n_values + i;
-            part += panel_quant(type, block + k / PANEL_BLOCK * panel_quant_bytes(type), row,
-                                k % PANEL_BLOCK) * x->q[k];
+            part += panel_super_quant(type, super,
+                                      block + k / PANEL_BLOCK * panel_quant_bytes(type), row,
+                                      k % PANEL_BLOCK) * x->q[k];
         }
         uint32_t at = half * (KERNEL_GROUP / n_values) + s;
         dot += panel_super_scale(type, super, at, row) * part;
-        if (panel_has_min(type)) min += panel_super_min(super, at, row) * x->sum32[s];
+        if (panel_has_min(type)) min += panel_super_min(type, super, at, row) * sums[s];
     }
-    float sum = panel_scale(super, 0, row) * (float)dot;
+    float sum = panel_super_d(type, super, row) * (float)dot;
     if (panel_has_min(type)) sum = fmaf(-panel_scale(super, 1, row), (float)min, sum);
     return sum;
 }
@@ -134,9 +136,11 @@ MATMUL_REF(matmul_q4_1_ref, BLOCK_Q4_1, matmul_ref)
 MATMUL_REF(matmul_q5_0_ref, BLOCK_Q5_0, matmul_ref)
 MATMUL_REF(matmul_q5_1_ref, BLOCK_Q5_1, matmul_ref)
 MATMUL_REF(matmul_q8_0_ref, BLOCK_Q8_0, matmul_ref)
+MATMUL_REF(matmul_q2_k_ref, BLOCK_Q2_K, matmul_ref)
 MATMUL_REF(matmul_q4_k_ref, BLOCK_Q4_K, matmul_ref)
 MATMUL_REF(matmul_q5_k_ref, BLOCK_Q5_K, matmul_ref)
 MATMUL_REF(matmul_q6_k_ref, BLOCK_Q6_K, matmul_ref)
+MATMUL_REF(matmul_iq3_s_ref, BLOCK_IQ3_S, matmul_ref)
 MATMUL_REF(matmul_iq4_nl_ref, BLOCK_IQ4_NL, matmul_ref)
 MATMUL_REF(matmul_iq4_xs_ref, BLOCK_IQ4_XS, matmul_ref)
 MATMUL_REF(matmul_mxfp4_ref, BLOCK_MXFP4, matmul_ref)
@@ -200,9 +204,11 @@ void matmul_init_ref(kernel_table *table)
     table->matmul[BLOCK_Q5_0] = matmul_q5_0_ref;
     table->matmul[BLOCK_Q5_1] = matmul_q5_1_ref;
     table->matmul[BLOCK_Q8_0] = matmul_q8_0_ref;
+    table->matmul[BLOCK_Q2_K] = matmul_q2_k_ref;
     table->matmul[BLOCK_Q4_K] = matmul_q4_k_ref;
     table->matmul[BLOCK_Q5_K] = matmul_q5_k_ref;
     table->matmul[BLOCK_Q6_K] = matmul_q6_k_ref;
+    table->matmul[BLOCK_IQ3_S] = matmul_iq3_s_ref;
     table->matmul[BLOCK_IQ4_NL] = matmul_iq4_nl_ref;
     table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_ref;
     table->matmul[BLOCK_MXFP4] = matmul_mxfp4_ref;

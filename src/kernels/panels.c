@@ -108,6 +108,27 @@ PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
     }
 }
 
+/* Q1_0 and Q2_0. */
+static void repack_as_q4_0(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                           uint32_t n_cols)
+{
+    const size_t row_bytes = (size_t)(n_cols / block_values(type)) * block_bytes(type);
+    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
+        uint8_t *quants = panel + panel_group_head(BLOCK_Q4_0, n_blocks);
+        const uint32_t head_bytes = n_blocks * panel_head_bytes(BLOCK_Q4_0);
+        memset(panel + head_bytes, 0, panel_group_head(BLOCK_Q4_0, n_blocks) - head_bytes);
+        for (uint32_t b = 0; b < n_blocks; b++)
+            for (uint32_t r = 0; r < n_rows; r++) {
+                block_q4_0 block;
+                block_as_q4_0(type, &block, rows + r * row_bytes, g * PANEL_BLOCKS + b);
+                put_block(BLOCK_Q4_0, panel + b * panel_head_bytes(BLOCK_Q4_0),
+                          quants + b * panel_quant_bytes(BLOCK_Q4_0), r, (const uint8_t *)&block);
+            }
+        panel += panel_group_bytes(BLOCK_Q4_0, n_blocks);
+    }
+}
+
 /* ---- types with a scale for 128 values ---- */
 
 PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, const uint8_t *rows,
@@ -242,19 +263,79 @@ static inline void put_super_iq4_xs(uint8_t *super, uint32_t row, const uint8_t 
         put_nibbles(quants + b * PANEL_NIBBLES, row, from + 8 + 16 * b);
 }
 
-/* Types that Q6_K can say: a block as that, then as one of it. */
-static void repack_narrow(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
-                          uint32_t n_cols)
+static inline void put_super_q2_k(uint8_t *super, uint32_t row, const uint8_t *from)
+{
+    const uint8_t *q = from + 16;
+    uint8_t scales[16], minima[16], *quants = super + panel_head_bytes(BLOCK_Q2_K);
+    for (uint32_t s = 0; s < 16; s++) scales[s] = from[s] & 15, minima[s] = from[s] >> 4;
+    memcpy(super + 2 * row, from + 80, 2);
+    memcpy(super + 32 + 2 * row, from + 82, 2);
+    put_scales(super + 64, 16, row, scales);
+    put_scales(super + 64 + 256, 16, row, minima);
+    for (uint32_t half = 0; half < 2; half++, q += 32)
+        for (uint32_t line = 0; line < 2; line++) {
+            uint32_t v[4]; /* field b of byte 16 line + 4 j + i to field j of byte i of block b */
+            for (uint32_t j = 0; j < 4; j++) v[j] = load32(q + 16 * line + 4 * j);
+            transpose_fields(v);
+            for (uint32_t b = 0; b < 4; b++)
+                store32(quants + (4 * half + b) * panel_quant_bytes(BLOCK_Q2_K) +
+                            PANEL_LINE * line + 4 * row,
+                        v[b]);
+        }
+}
+
+/* Ternary: value = d number - d 1. */
+static inline void put_super_ternary(uint8_t *super, uint32_t row, const block_numbers *b)
+{
+    uint8_t *quants = super + panel_head_bytes(BLOCK_Q2_K);
+    const uint8_t *scales = (const uint8_t *)b->scale; /* all 1 */
+    memcpy(super + 2 * row, &b->d, 2);
+    memcpy(super + 32 + 2 * row, &b->d, 2);
+    put_scales(super + 64, 16, row, scales);
+    put_scales(super + 64 + 256, 16, row, scales);
+    for (uint32_t k = 0; k < PANEL_SUPER; k += 16) {
+        const uint8_t *n = b->number + k;
+        uint8_t *line = quants + k / PANEL_BLOCK * panel_quant_bytes(BLOCK_Q2_K) +
+                        k % PANEL_BLOCK / 16 * PANEL_LINE + 4 * row;
+        for (uint32_t i = 0; i < 4; i++)
+            line[i] = (uint8_t)(n[i] | n[4 + i] << 2 | n[8 + i] << 4 | n[12 + i] << 6);
+    }
+}
+
+static inline void put_super_levels(uint8_t *super, uint32_t row, const block_numbers *b)
+{
+    uint8_t *quants = super + panel_head_bytes(BLOCK_IQ3_S);
+    memcpy(super + 2 * row, &b->d, 2);
+    put_scales(super + 64, 16, row, (const uint8_t *)b->scale);
+    for (uint32_t k = 0; k < PANEL_SUPER; k += PANEL_BLOCK) {
+        uint8_t *to = quants + k / PANEL_BLOCK * panel_quant_bytes(BLOCK_IQ3_S);
+        for (uint32_t i = 0; i < PANEL_BLOCK / 2; i++)
+            to[PANEL_LINE * (i / 4) + 4 * row + i % 4] =
+                (uint8_t)(b->number[k + i] | b->number[k + 16 + i] << 4);
+    }
+}
+
+/* Types that block_open() takes apart, as panels of another. */
+static void repack_numbers(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                           uint32_t n_cols)
 {
     const uint32_t n_supers = n_cols / PANEL_SUPER, bytes = block_bytes(type);
-    for (uint32_t s = 0; s < n_supers; s++, rows += bytes) {
-        memset(panel + 32, 0, 32);
-        for (uint32_t r = 0; r < n_rows; r++) {
-            block_q6_k wide;
-            block_widen(type, &wide, rows + (size_t)r * n_supers * bytes, 1);
-            put_super_q6_k(panel, r, (const uint8_t *)&wide);
+    const block_type to = kernel_panel_type(type);
+    const block_levels *levels = block_levels_of(type);
+    for (uint32_t s = 0; s < n_supers; s++, rows += bytes, panel += panel_super_bytes(to)) {
+        if (panel_has_levels(to)) {
+            memset(panel + 32, 0, 32);
+            memcpy(panel + 32, levels->value, sizeof levels->value);
+            memcpy(panel + 48, &levels->factor, sizeof levels->factor);
         }
-        panel += panel_super_bytes(BLOCK_Q6_K);
+        for (uint32_t r = 0; r < n_rows; r++) {
+            block_numbers b;
+            block_open(type, &b, rows + (size_t)r * n_supers * bytes, 0);
+            if (panel_has_levels(to))
+                put_super_levels(panel, r, &b);
+            else
+                put_super_ternary(panel, r, &b);
+        }
     }
 }
 
@@ -268,6 +349,8 @@ PANEL_INLINE void repack_supers(block_type type, uint32_t bytes, uint8_t *panel,
             const uint8_t *from = rows + (size_t)r * n_supers * bytes;
             if (type == BLOCK_Q6_K)
                 put_super_q6_k(panel, r, from);
+            else if (type == BLOCK_Q2_K)
+                put_super_q2_k(panel, r, from);
             else if (type == BLOCK_IQ4_XS)
                 put_super_iq4_xs(panel, r, from);
             else
@@ -347,6 +430,8 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_F16:
     case BLOCK_BF16: repack_floats(2, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_0: repack_groups(BLOCK_Q4_0, 18, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0: repack_as_q4_0(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_1: repack_groups(BLOCK_Q4_1, 20, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_0: repack_groups(BLOCK_Q5_0, 22, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_1: repack_groups(BLOCK_Q5_1, 24, panel, rows, n_rows, n_cols); break;
@@ -355,9 +440,15 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_W: repack_wide(BLOCK_Q4_W, 66, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q8_W: repack_wide(BLOCK_Q8_W, 130, panel, rows, n_rows, n_cols); break;
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S:
     case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: repack_narrow(type, panel, rows, n_rows, n_cols); break;
+    case BLOCK_TQ2_0: repack_numbers(type, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q2_K: repack_supers(BLOCK_Q2_K, 84, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_K: repack_supers(BLOCK_Q4_K, 144, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_K: repack_supers(BLOCK_Q5_K, 176, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q6_K: repack_supers(BLOCK_Q6_K, 210, panel, rows, n_rows, n_cols); break;
@@ -400,21 +491,34 @@ PANEL_INLINE void row_of_wide(block_type type, float *out, const uint8_t *panel,
 PANEL_INLINE void row_of_supers(block_type type, float *out, const uint8_t *panel, uint32_t row,
                                 uint32_t n_cols)
 {
-    const uint32_t n_values = type == BLOCK_Q6_K ? 16 : 32;
+    const uint32_t n_values = panel_small(type);
     for (; n_cols > 0; n_cols -= PANEL_SUPER, panel += panel_super_bytes(type)) {
         const uint8_t *quants = panel + panel_head_bytes(type);
-        const float d = panel_scale(panel, 0, row), dmin = panel_scale(panel, 1, row);
+        const float d = panel_super_d(type, panel, row), dmin = panel_scale(panel, 1, row);
         for (uint32_t s = 0; s < PANEL_SUPER / n_values; s++) {
             const float scale = d * (float)panel_super_scale(type, panel, s, row);
-            const float m = panel_has_min(type) ? dmin * (float)panel_super_min(panel, s, row)
+            const float m = panel_has_min(type) ? dmin * (float)panel_super_min(type, panel, s, row)
                                                 : 0.0f;
             for (uint32_t i = 0; i < n_values; i++) {
                 const uint32_t k = s * n_values + i;
                 const uint8_t *block = quants + k / PANEL_BLOCK * panel_quant_bytes(type);
-                float v = scale * (float)panel_quant(type, block, row, k % PANEL_BLOCK);
+                float v = scale * (float)panel_super_quant(type, panel, block, row,
+                                                           k % PANEL_BLOCK);
                 *out++ = panel_has_min(type) ? v - m : v;
             }
         }
+    }
+}
+
+/* In panels of Q2_K: as one product, so that no zero has another sign. */
+static void row_of_ternary(float *out, const uint8_t *panel, uint32_t row, uint32_t n_cols)
+{
+    for (uint32_t k = 0; k < n_cols; k++) {
+        const uint8_t *super = panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(BLOCK_Q2_K);
+        const uint8_t *block = super + panel_head_bytes(BLOCK_Q2_K) +
+                               k % PANEL_SUPER / PANEL_BLOCK * panel_quant_bytes(BLOCK_Q2_K);
+        const int32_t number = panel_quant(BLOCK_Q2_K, block, row, k % PANEL_BLOCK);
+        out[k] = panel_scale(super, 0, row) * (float)(number - 1);
     }
 }
 
@@ -440,6 +544,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0: row_of_groups(BLOCK_Q4_0, out, panel, row, n_cols); break;
     case BLOCK_Q4_1: row_of_groups(BLOCK_Q4_1, out, panel, row, n_cols); break;
     case BLOCK_Q5_0: row_of_groups(BLOCK_Q5_0, out, panel, row, n_cols); break;
@@ -449,9 +555,15 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
     case BLOCK_Q4_W: row_of_wide(BLOCK_Q4_W, out, panel, row, n_cols); break;
     case BLOCK_Q8_W: row_of_wide(BLOCK_Q8_W, out, panel, row, n_cols); break;
-    case BLOCK_Q3_K:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S:
+    case BLOCK_Q3_K: row_of_supers(BLOCK_IQ3_S, out, panel, row, n_cols); break;
     case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;
+    case BLOCK_TQ2_0: row_of_ternary(out, panel, row, n_cols); break;
+    case BLOCK_Q2_K: row_of_supers(BLOCK_Q2_K, out, panel, row, n_cols); break;
     case BLOCK_Q4_K: row_of_supers(BLOCK_Q4_K, out, panel, row, n_cols); break;
     case BLOCK_Q5_K: row_of_supers(BLOCK_Q5_K, out, panel, row, n_cols); break;
     case BLOCK_Q6_K: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;

@@ -16,18 +16,23 @@
  *   head    f16 d[16], f16 dmin[16], u8 scales[4][16][2], u8 minima[4][16][2]   Q4_K Q5_K
  *           f16 d[16], 32 zeros, i8 scales[8][16][2]                            Q6_K
  *           f16 d[16], 32 zeros, i8 scales[4][16][2]                            IQ4_XS
+ *           f16 d[16], dmin[16], u8 scales[8][16][2], u8 minima[8][16][2]       Q2_K
+ *           f16 d[16], i8 levels[16], f32 factor, 12 zeros, i8 scales[8][16][2] IQ3_S
  *           Scale s is at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
  *   blocks  eight blocks of quants
  * Types with a scale for 128 values (Q4_W Q8_W):
  *   head    f16 d[n_groups][16] of the whole panel, rounded up to 64 bytes with zeros
  *   blocks  for each block of 32 columns: quants
  * Quants of a block of 32 columns, k4 = k / 4:
+ *   2 bits  u8 [2][16][4]: at [k4 / 4][row][k % 4], bits 2 (k4 % 4) and the next
  *   8 bits  i8 [8][16][4]: value k of a row at [k4][row][k % 4]             Q8_0 Q8_W
  *   4 bits  u8 [4][16][4]: at [k4 % 4][row][k % 4] the low nibble is k4 < 4,
  *           the high nibble k4 >= 4: two loads' worth by one mask and one shift
  *   5 bits  and a plane u8 [16][4]: at [row][k % 4], bit k4 is the fifth bit
  *   6 bits  and two planes u8 [16][4]: in plane k4 / 4 at [row][k % 4],
  *           bits 2 (k4 % 4) and the next are the two high bits
+ * Panels of IQ3_S hold what their 4 bits mean, so all types whose values are one of sixteen levels
+ * are kept in them (block_levels): value = d factor scale level.
  * All parts are multiples of 64 bytes, so every 64-byte load is aligned. */
 #ifndef KERNELS_PANELS_H
 #define KERNELS_PANELS_H
@@ -61,8 +66,30 @@ enum {
 
 PANEL_INLINE bool panel_is_super(block_type type)
 {
-    return type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K || type == BLOCK_IQ4_XS;
+    return type == BLOCK_Q2_K || type == BLOCK_Q4_K || type == BLOCK_Q5_K || type == BLOCK_Q6_K ||
+           type == BLOCK_IQ3_S || type == BLOCK_IQ4_XS;
 }
+
+/* Columns of a superblock that share a small scale. */
+PANEL_INLINE uint32_t panel_small(block_type type)
+{
+    return type == BLOCK_Q2_K || type == BLOCK_Q6_K || type == BLOCK_IQ3_S ? 16 : 32;
+}
+
+/* Bytes of the small scales of a block: a pair of them, or half of one. */
+PANEL_INLINE uint32_t panel_small_bytes(block_type type)
+{
+    return panel_small(type) == 16 ? 32 : 16;
+}
+
+/* Small scales with a sign. */
+PANEL_INLINE bool panel_small_is_signed(block_type type)
+{
+    return type == BLOCK_Q6_K || type == BLOCK_IQ3_S || type == BLOCK_IQ4_XS;
+}
+
+/* The panel says what its nibbles mean. */
+PANEL_INLINE bool panel_has_levels(block_type type) { return type == BLOCK_IQ3_S; }
 
 PANEL_INLINE bool panel_is_wide(block_type type)
 {
@@ -72,7 +99,8 @@ PANEL_INLINE bool panel_is_wide(block_type type)
 /* Quants plus a minimum (w = d q + m), in place of a signed quant. */
 PANEL_INLINE bool panel_has_min(block_type type)
 {
-    return type == BLOCK_Q4_1 || type == BLOCK_Q5_1 || type == BLOCK_Q4_K || type == BLOCK_Q5_K;
+    return type == BLOCK_Q4_1 || type == BLOCK_Q5_1 || type == BLOCK_Q2_K || type == BLOCK_Q4_K ||
+           type == BLOCK_Q5_K;
 }
 
 /* Bytes of head: of one block of 32, or of a superblock. */
@@ -86,15 +114,23 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_Q4_1:
     case BLOCK_Q5_1: return 64;
     case BLOCK_MXFP4: return 16;
+    case BLOCK_Q2_K: return 64 + 512;
     case BLOCK_Q4_K:
     case BLOCK_Q5_K:
+    case BLOCK_IQ3_S:
     case BLOCK_Q6_K: return 64 + 256;
     case BLOCK_IQ4_XS: return 64 + 128;
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* not of a block: panel_wide_head */
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -106,9 +142,11 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
 PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
 {
     switch (type) {
+    case BLOCK_Q2_K: return 2 * PANEL_LINE;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1:
     case BLOCK_Q4_K:
+    case BLOCK_IQ3_S:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
     case BLOCK_Q4_W:
@@ -119,9 +157,15 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_Q6_K: return PANEL_NIBBLES + 2 * PANEL_LINE;
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: return 2 * PANEL_NIBBLES;
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -156,17 +200,20 @@ PANEL_INLINE uint32_t panel_group_blocks(uint32_t n_cols, uint32_t g)
     return left < PANEL_BLOCKS ? left : PANEL_BLOCKS;
 }
 
-/* Value k of a row of one block, as an integer; the offset of signed types is removed. */
+/* Value k of a row of one block, as an integer; the offset of signed types is removed.  Of panels
+ * with levels, the number of one. */
 PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t row, uint32_t k)
 {
     uint32_t k4 = k / 4, at = 4 * row + k % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W) return (int8_t)block[PANEL_LINE * k4 + at];
+    if (type == BLOCK_Q2_K) return block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3;
     int32_t v = block[PANEL_LINE * (k4 % 4) + at];
     v = k4 < 4 ? v & 15 : v >> 4;
     const uint8_t *plane = block + PANEL_NIBBLES + at;
     switch (type) {
     case BLOCK_Q4_0: return v - 8;
     case BLOCK_Q4_1:
+    case BLOCK_IQ3_S:
     case BLOCK_Q4_K: return v;
     case BLOCK_Q5_0: return (v | (plane[0] >> k4 & 1) << 4) - 16;
     case BLOCK_Q5_1:
@@ -177,11 +224,18 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_IQ4_XS: return block_iq4_values[v];
     case BLOCK_MXFP4: return block_mxfp4_values[v];
     case BLOCK_Q4_W: return block_q4_w_values[v];
+    case BLOCK_Q2_K:
     case BLOCK_Q8_W:
-    case BLOCK_Q8_0:
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q8_0: /* above */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -209,16 +263,37 @@ PANEL_INLINE float panel_block_min(block_type type, const uint8_t *group, uint32
     return panel_scale(group, b * panel_head_bytes(type) / 32 + 1, row);
 }
 
-/* Small scale s of a superblock (8, of Q6_K 16, signed there and in IQ4_XS), minimum s of 8. */
+/* What the quants of a row of a superblock are multiplied with, beside their small scales. */
+PANEL_INLINE float panel_super_d(block_type type, const uint8_t *super, uint32_t row)
+{
+    float factor = 1.0f;
+    if (panel_has_levels(type)) memcpy(&factor, super + 48, sizeof factor);
+    return panel_scale(super, 0, row) * factor;
+}
+/* Value k of a row of one block of a superblock. */
+PANEL_INLINE int32_t panel_super_quant(block_type type, const uint8_t *super, const uint8_t *block,
+                                       uint32_t row, uint32_t k)
+{
+    const int32_t v = panel_quant(type, block, row, k);
+    return panel_has_levels(type) ? (int8_t)super[32 + v] : v;
+}
+
+/* Small scale and minimum s of a superblock. */
 PANEL_INLINE int32_t panel_super_scale(block_type type, const uint8_t *super, uint32_t s,
                                        uint32_t row)
 {
     uint8_t v = super[64 + 32 * (s / 2) + 2 * row + s % 2];
-    return type == BLOCK_Q6_K || type == BLOCK_IQ4_XS ? (int8_t)v : v;
+    return panel_small_is_signed(type) ? (int8_t)v : v;
 }
-PANEL_INLINE int32_t panel_super_min(const uint8_t *super, uint32_t s, uint32_t row)
+/* Bytes of the small scales of a superblock, which minima follow. */
+PANEL_INLINE uint32_t panel_smalls_bytes(block_type type)
 {
-    return super[64 + 128 + 32 * (s / 2) + 2 * row + s % 2];
+    return PANEL_SUPER_BLOCKS * panel_small_bytes(type);
+}
+PANEL_INLINE int32_t panel_super_min(block_type type, const uint8_t *super, uint32_t s,
+                                     uint32_t row)
+{
+    return super[64 + panel_smalls_bytes(type) + 32 * (s / 2) + 2 * row + s % 2];
 }
 
 #endif

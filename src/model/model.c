@@ -156,7 +156,7 @@ static uint64_t hash_of_layout(block_type type, uint64_t hash)
     uint8_t rows[BYTES_MAX];
     _Alignas(MEMORY_ALIGN) uint8_t panel[BYTES_MAX];
     /* Whole groups and a part of one, where the type has such. */
-    const uint32_t cols = block_values(type) <= MORE ? COLS + MORE : COLS;
+    const uint32_t cols = (COLS + MORE) % block_values(type) == 0 ? COLS + MORE : COLS;
     size_t len = kernel_panel_bytes(type, cols);
     CHECK(len && len <= sizeof panel);
     for (uint32_t i = 0; i < sizeof rows; i++) rows[i] = (uint8_t)(i * 167 + (i >> 8) * 59);

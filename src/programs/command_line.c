@@ -52,10 +52,10 @@ bool option_word(const char *value, const char *words, uint32_t *at)
 
 const char *option_types(void)
 {
-    static char names[200];
+    static char names[200]; /* of types that can be written */
     size_t n = 0;
     for (uint32_t type = 0; type < BLOCK_TYPE_END && n < sizeof names; type++)
-        if (block_name(type))
+        if (block_name(type) && block_is_written((block_type)type))
             n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", n ? " " : "",
                                   block_name(type));
     return names;
@@ -63,7 +63,10 @@ const char *option_types(void)
 
 bool option_type(const char *value, block_type *out)
 {
-    return block_type_of_name(view_of(value), out) || option_wants("one of %s", option_types());
+    if (!block_type_of_name(view_of(value), out))
+        return option_wants("one of %s", option_types());
+    return block_is_written(*out) ||
+           option_wants("one of %s; %s is read, not written", option_types(), block_name(*out));
 }
 
 bool option_text(const char *value, const char **out)

@@ -31,10 +31,10 @@ static mesh_unit unit_at(block_type type, const uint8_t *panel, uint32_t row, ui
         const uint8_t *super = panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(type);
         const uint32_t at = k % PANEL_SUPER / unit;
         const bool has_min = panel_has_min(type);
-        return (mesh_unit){.d = panel_scale(super, 0, row),
+        return (mesh_unit){.d = panel_super_d(type, super, row),
                            .m = has_min ? panel_scale(super, 1, row) : 0.0f,
                            .scale = (int16_t)panel_super_scale(type, super, at, row),
-                           .min = has_min ? (int16_t)panel_super_min(super, at, row) : 0};
+                           .min = has_min ? (int16_t)panel_super_min(type, super, at, row) : 0};
     }
     if (panel_is_wide(type)) return (mesh_unit){.d = panel_scale(panel, k / KERNEL_GROUP, row)};
     const size_t group_bytes = panel_group_bytes(type, PANEL_BLOCKS);
@@ -60,7 +60,7 @@ static void load_floats(mesh_tiles *t, float *f, const uint8_t *panel, uint32_t 
 
 static void load_row(mesh_tiles *t, uint32_t matrix, uint32_t row)
 {
-    const block_type type = t->w->type;
+    const block_type type = kernel_panel_type(t->w->type);
     const uint32_t cols = t->w->cols, panel_row = row % KERNEL_PANEL_ROWS;
     const size_t at = (size_t)matrix * t->w->rows + row;
     const uint8_t *panel = model_matrix_panels(t->w, matrix, row / KERNEL_PANEL_ROWS);
@@ -71,8 +71,11 @@ static void load_row(mesh_tiles *t, uint32_t matrix, uint32_t row)
     int8_t *q = t->q + at * cols;
     for (uint32_t k = 0; k < cols; k += PANEL_BLOCK) {
         const uint8_t *block = mesh_tile_quants_at(type, panel, cols, k);
+        const uint8_t *super = panel_is_super(type)
+                                   ? panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(type)
+                                   : panel;
         for (uint32_t i = 0; i < PANEL_BLOCK; i++)
-            q[k + i] = (int8_t)panel_quant(type, block, panel_row, i);
+            q[k + i] = (int8_t)panel_super_quant(type, super, block, panel_row, i);
     }
     for (uint32_t u = 0; u < t->n_units; u++)
         t->units[at * t->n_units + u] = unit_at(type, panel, panel_row, u * t->unit, t->unit);
@@ -119,8 +122,9 @@ int mesh_tiles_make(mesh *m, mesh_tiles *t)
 {
     const model_matrix *w = t->w;
     const size_t n_rows = (size_t)w->n_matrices * w->rows;
-    t->has_min = panel_has_min(w->type);
-    t->unit = !kernel_takes_acts(w->type) ? 0 : w->type == BLOCK_Q6_K ? 16 : PANEL_BLOCK;
+    const block_type type = kernel_panel_type(w->type);
+    t->has_min = panel_has_min(type);
+    t->unit = !kernel_takes_acts(type) ? 0 : panel_is_super(type) ? panel_small(type) : PANEL_BLOCK;
     t->closes = kernel_acts_of(w->type) == KERNEL_ACTS_32 ? KERNEL_BLOCK : KERNEL_GROUP;
     if (t->unit) {
         t->n_units = w->cols / t->unit;
@@ -210,7 +214,7 @@ void mesh_tile_run(const mesh_tiles *t, uint32_t matrix, const mesh_piece *n, co
                    const void *x, mesh_sum *sums, bool close)
 {
     const uint32_t cols = t->w->cols;
-    const block_type type = t->w->type;
+    const block_type type = kernel_panel_type(t->w->type);
     const kind with = {t->unit, t->closes, cols, panel_is_super(type), t->has_min};
     for (uint32_t row = n->begin; row < n->end; row++, sums++) {
         const size_t at = (size_t)matrix * t->w->rows + row;

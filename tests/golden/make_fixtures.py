@@ -243,6 +243,9 @@ def tensors_of(model, arch, is_old=False):
 
 # ---- block formats that the gguf package reads and cannot write: random blocks ----
 
+GRIDS = (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S)
+
+
 def half_bytes(x):
     return np.asarray(x, np.float16).reshape(-1, 1).view(np.uint8)
 
@@ -271,7 +274,14 @@ def random_blocks(qtype, n, rng, scale):
         return np.concatenate([byte(128), byte(64), byte(16), half_bytes(d)], 1)
     if qtype == Q.Q3_K:
         return np.concatenate([byte(32), byte(64), byte(12), half_bytes(d)], 1)
+    if qtype == Q.Q2_K:
+        sc = rng.integers(3, 16, (n, 16))
+        m = np.clip(np.rint(sc * rng.uniform(0.8, 1.2, (n, 16))), 0, 15).astype(np.int64)
+        return np.concatenate([(sc | m << 4).astype(np.uint8), byte(64), half_bytes(d),
+                               half_bytes(d * 1.5)], 1)
     d *= rng.choice([-1.0, 1.0], n)
+    if qtype in GRIDS:
+        return np.concatenate([half_bytes(d), byte(gguf.GGML_QUANT_SIZES[qtype][1] - 2)], 1)
     if qtype == Q.IQ4_NL:
         return np.concatenate([half_bytes(d), byte(16)], 1)
     assert qtype == Q.IQ4_XS
@@ -280,7 +290,7 @@ def random_blocks(qtype, n, rng, scale):
 
 def encode(array, qtype, rng):
     """The tensor's bytes in the file: [..., bytes of a row]."""
-    if qtype not in (Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
+    if qtype not in GRIDS + (Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
         return gguf.quantize(array, qtype)
     block, size = gguf.GGML_QUANT_SIZES[qtype]
     assert array.shape[-1] % block == 0
@@ -298,7 +308,7 @@ def type_of(name, shape, fixture):
         return Q.F32
     if "_exps." in name:
         return fixture.get("experts", fixture["type"])
-    return fixture["type"]
+    return fixture.get("types", {}).get(name.split(".")[-2], fixture["type"])
 
 
 def quantize_model(tensors, fixture, rng):
@@ -797,6 +807,13 @@ FIXTURES = [
     llama("llama-q6_k", SUPER, 32, Q.Q6_K, F.MOSTLY_Q6_K),
     llama("llama-iq4_xs", SUPER, 33, Q.IQ4_XS, F.MOSTLY_IQ4_XS),
     llama("llama-q3_k", SUPER, 34, Q.Q3_K, F.MOSTLY_Q3_K_S),
+    llama("llama-q2_k", SUPER, 37, Q.Q2_K, F.MOSTLY_Q2_K,
+          types=dict(attn_v=Q.Q3_K, ffn_down=Q.Q3_K, token_embd=Q.Q6_K)),
+    llama("llama-iq3", SUPER, 38, Q.IQ3_S, F.MOSTLY_IQ3_XS,
+          types=dict(attn_q=Q.IQ3_XXS, ffn_up=Q.IQ3_XXS, ffn_down=Q.Q4_K, token_embd=Q.Q6_K)),
+    llama("llama-iq2", SUPER, 39, Q.IQ2_XS, F.MOSTLY_IQ2_XS,
+          types=dict(attn_q=Q.IQ2_XXS, ffn_gate=Q.IQ2_XXS, attn_v=Q.IQ2_S, ffn_down=Q.IQ2_S,
+                     token_embd=Q.Q5_K)),
     llama("llama-tq1_0", SUPER, 35, Q.TQ1_0, F.MOSTLY_TQ1_0),
     llama("llama-tq2_0", SUPER, 36, Q.TQ2_0, F.MOSTLY_TQ2_0),
     qwen3moe("qwen3moe-q4_0", dict(hidden_size=128, moe_intermediate_size=64), 40, Q.Q4_0,

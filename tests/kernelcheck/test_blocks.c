@@ -44,13 +44,24 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         put_half(block, mode);
         put_half(block + 2, mode);
         break;
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
     case BLOCK_IQ4_NL:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
+    case BLOCK_IQ3_S:
     case BLOCK_IQ4_XS: put_half(block, mode); break;
+    case BLOCK_Q2_K:
+        put_half(block + 80, mode);
+        put_half(block + 82, mode);
+        break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
     case BLOCK_Q3_K: put_half(block + 108, mode); break;
     case BLOCK_TQ1_0: put_half(block + 52, mode); break;

@@ -281,6 +281,21 @@ if [ -e models/cerium-line.gguf ]; then
         ./cerium quantize "$work/in.gguf" "$work/link.gguf" q4_0
     check "which stays" cmp $model "$work/in.gguf"
     check "no such type" refused 2 "'q3' is not a type" ./cerium quantize $model "$work/x.gguf" q3
+    check "a type that is only read" refused 2 "IQ3_S is read, not written" \
+        ./cerium quantize $model "$work/x.gguf" iq3_s
+    check "as a head, too" refused 2 "Q2_K is read, not written" \
+        ./cerium quantize --head q2_k $model "$work/x.gguf" q4_0
+    # What is narrower than any type that is written stays, and says what it is.
+    tensors() { ./cerium inspect --tensors "$1" | grep -E ' (Q|IQ|F)[0-9]+(_[A-Z0-9]+)* '; }
+    stays() { # MIX TYPES...
+        low=tests/golden/fixtures/llama-$1.gguf && shift
+        status 0 ./cerium quantize "$low" "$work/low.gguf" q8_0 || return 1
+        tensors "$low" >"$work/a" && tensors "$work/low.gguf" | cmp - "$work/a" || return 1
+        for type; do grep -q " $type " "$work/a" || { echo "no $type"; return 1; }; done
+    }
+    check "Q2_K stays" stays q2_k Q2_K Q3_K Q6_K
+    check "IQ3 stays" stays iq3 IQ3_XXS IQ3_S Q4_K
+    check "IQ2 stays" stays iq2 IQ2_XXS IQ2_XS IQ2_S
     check "two operands" refused 2 "IN, OUT and TYPE" ./cerium quantize $model q4_0
     check "a broken model in" refused 1 "broken.gguf" \
         ./cerium quantize "$work/broken.gguf" "$work/x.gguf" q4_0

@@ -3,23 +3,47 @@
 
     pip install gguf numpy && tests/unit/make_block_vectors.py > tests/unit/block_vectors.h
 
-The float bits come from the `gguf` package, ggml's own description of its formats.  Where that
+The float bits come from the `gguf` package, ggml's own description of its formats; of Q1_0 and
+Q2_0, which it does not know, from their layout.  Where that
 package also encodes, its encoding of a row is written too.  Deterministic.
 """
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T, quants
 
 TYPES = [T.F32, T.F16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q4_K, T.Q5_K, T.Q6_K, T.IQ4_NL,
-         T.IQ4_XS, T.BF16, T.MXFP4, T.Q3_K, T.TQ1_0, T.TQ2_0]
+         T.IQ4_XS, T.BF16, T.MXFP4, T.Q3_K, T.TQ1_0, T.TQ2_0,
+         T.Q2_K, T.IQ3_S, T.IQ3_XXS, T.IQ2_XXS, T.IQ2_XS, T.IQ2_S]
 # Byte offsets of the half-precision fields of a block.
 HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.Q4_K: [0, 2],
           T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0],
-          T.Q3_K: [108], T.TQ1_0: [52], T.TQ2_0: [64]}
+          T.Q3_K: [108], T.TQ1_0: [52], T.TQ2_0: [64], T.Q2_K: [80, 82], T.IQ3_S: [0],
+          T.IQ3_XXS: [0], T.IQ2_XXS: [0], T.IQ2_XS: [0], T.IQ2_S: [0]}
+
+
+class Own:
+    """A type that the package does not know: values and bytes of a block, and what it means."""
+    def __init__(self, name, values, size, decode):
+        self.name, self.values, self.size, self.decode = name, values, size, decode
+
+
+def fields(raw, bits):
+    """The fields of each byte of [blocks][bytes], the lowest first."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return (raw[:, :, None] >> shifts & ((1 << bits) - 1)).reshape(len(raw), -1).astype(np.float32)
+
+
+def halves_of(raw):
+    return np.ascontiguousarray(raw[:, :2]).view(np.float16).astype(np.float32)
+
+
+OWN = [Own("Q1_0", 128, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 1) * 2 - 1)),
+       Own("Q2_0", 64, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 2) - 1))]
 
 
 def blocks_of(kind, rng):
     """Random bytes; scales are finite halves: usual ones, a denormal, zero, a negative one."""
-    values, size = GGML_QUANT_SIZES[kind]
+    is_own = isinstance(kind, Own)
+    values, size = (kind.values, kind.size) if is_own else GGML_QUANT_SIZES[kind]
     n = max(2, 128 // values)
     if kind in (T.F32, T.BF16):
         x = (rng.standard_normal(n) * 10.0 ** rng.integers(-30, 30, n)).astype(np.float32)
@@ -32,7 +56,7 @@ def blocks_of(kind, rng):
         x[(x & 0x7C00) == 0x7C00] ^= 0x4000
         return x.view(np.uint8)
     raw = rng.integers(0, 256, (n, size)).astype(np.uint8)
-    for at in HALVES.get(kind, []):
+    for at in [0] if is_own else HALVES.get(kind, []):
         d = (rng.standard_normal(n) * 0.02).astype(np.float16)
         d[-1] = [np.float16(6e-7), np.float16(0), np.float16(-3)][at % 3]
         raw[:, at:at + 2] = d.view(np.uint8).reshape(n, 2)
@@ -57,16 +81,20 @@ def main():
     row[64:96] = 0
     row[96:128] = np.abs(row[96:128])
     print_array("uint32_t", "vector_row", row.view(np.uint32), 8, 8)
-    for kind in TYPES:
+    for kind in TYPES + OWN:
         raw = blocks_of(kind, rng)
         shape = raw.reshape(1, -1)
-        if kind in (T.F32, T.F16):
+        if isinstance(kind, Own):
+            out = kind.decode(raw.reshape(-1, kind.size))
+        elif kind in (T.F32, T.F16):
             out = shape.view(np.float32 if kind == T.F32 else np.float16).astype(np.float32)
         else:
             out = quants.dequantize(shape, kind)
         out = np.ascontiguousarray(out.reshape(-1), dtype=np.float32)
         print_array("uint8_t", f"blocks_{kind.name}", raw, 2, 16)
         print_array("uint32_t", f"values_{kind.name}", out.view(np.uint32), 8, 8)
+        if isinstance(kind, Own):
+            continue
         try:
             code = quants.quantize(row.reshape(1, -1), kind).view(np.uint8).reshape(-1)
         except NotImplementedError:
@@ -74,7 +102,8 @@ def main():
         if kind not in (T.F32, T.F16):
             encoded.append(kind.name)
             print_array("uint8_t", f"encoded_{kind.name}", code, 2, 16)
-    print("#define BLOCK_VECTORS(X) \\\n    " + " \\\n    ".join(f"X({k.name})" for k in TYPES))
+    names = [k.name for k in TYPES + OWN]
+    print("#define BLOCK_VECTORS(X) \\\n    " + " \\\n    ".join(f"X({k})" for k in names))
     print("#define ENCODED_VECTORS(X) \\\n    " + " \\\n    ".join(f"X({k})" for k in encoded))
 
 

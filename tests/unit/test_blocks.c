@@ -120,7 +120,7 @@ static void test_encode_errors(void)
     static float x[N];
     normal(x, N);
     int n_types = 0;
-#define COUNT_TYPE(symbol, id, name, values, bytes) n_types++;
+#define COUNT_TYPE(symbol, id, name, values, bytes) n_types += block_is_written(symbol);
     BLOCK_TYPE_MAP(COUNT_TYPE)
     TEST_CHECK(n_types == (int)ARRAY_LEN(error_bounds));
     for (size_t i = 0; i < ARRAY_LEN(error_bounds); i++) {
@@ -254,7 +254,10 @@ static void test_finite(void)
         const uint32_t size = block_bytes((uint32_t)type), n = block_values((uint32_t)type);
         if (!size) continue;
         for (size_t i = 0; i < VALUES; i++) values[i] = (float)i * 1e-3f - 0.5f;
-        block_encode((block_type)type, blocks, values, VALUES);
+        if (block_is_written((block_type)type))
+            block_encode((block_type)type, blocks, values, VALUES);
+        else
+            memset(blocks, 0, sizeof blocks);
         TEST_CHECK_THAT(block_is_finite((block_type)type, blocks, VALUES), "%s",
                         block_name((uint32_t)type));
         /* Each byte in turn: what decodes to what is not finite is refused, and only that. */

@@ -169,7 +169,7 @@ static void break_tensor_values(void)
 static void break_tensor_block(void) { begin(3, 1, 0), put_tensor("t", 48, 2, 0), put_data(128); }
 static void break_tensor_type(void)
 {
-    begin(3, 1, 0), put_tensor("blk.3.attn_q.weight", 256, 17, 0), put_data(128);
+    begin(3, 1, 0), put_tensor("blk.3.attn_q.weight", 256, 40, 0), put_data(128);
 }
 static void break_tensor_type_new(void)
 {
@@ -177,6 +177,11 @@ static void break_tensor_type_new(void)
 }
 static void break_tensor_offset(void) { begin(3, 1, 0), put_tensor("t", 4, 0, 8), put_data(128); }
 static void break_tensor_past(void) { begin(3, 1, 0), put_tensor("t", 32, 0, 32), put_data(128); }
+static void break_q2_0_between(void)
+{
+    begin(3, 2, 0), put_tensor("t", 4096, 42, 0), put_tensor("u", 8, 0, 1088), put_data(4096);
+}
+static void break_q2_0_last(void) { begin(3, 1, 0), put_tensor("t", 4096, 42, 0), put_data(1088); }
 static void break_tensor_far(void)
 {
     begin(3, 1, 0), put_tensor("t", 32, 0, UINT64_MAX - 31), put_data(128);
@@ -239,11 +244,13 @@ static const struct {
     {break_tensor_overflow, "tensor t: its dimensions multiply to more than 2^48"},
     {break_tensor_values, "tensor t: its dimensions multiply to more than 2^48"},
     {break_tensor_block, "tensor t: rows of 48 values are not a multiple of Q4_0's block of 32"},
-    {break_tensor_type, "m.gguf: tensor blk.3.attn_q.weight: type 17 (IQ2_XS) is not supported; "
+    {break_tensor_type, "m.gguf: tensor blk.3.attn_q.weight: type 40 (NVFP4) is not supported; "
                         "supported are F32 F16 Q4_0"},
     {break_tensor_type_new, "tensor t: type 4000000000 (unknown) is not supported"},
     {break_tensor_offset, "tensor t: offset 8 is not aligned to 32"},
     {break_tensor_past, "tensor t: its 128 bytes reach past the end of the file"},
+    {break_q2_0_between, "tensor t: Q2_0 takes 1152 bytes here, and there are 1088: older files"},
+    {break_q2_0_last, "tensor t: Q2_0 takes 1152 bytes here, and there are 1088: older files"},
     {break_tensor_far, "tensor t: its 128 bytes reach past the end of the file"},
     {break_tensor_no_data, "tensor t: its 128 bytes reach past the end of the file"},
     {break_tensor_end, "the file ends inside the tensor table"},

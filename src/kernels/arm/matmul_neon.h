@@ -43,6 +43,10 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     const int32_t j = k4 % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W)
         return vreinterpretq_s8_u8(vld1q_u8(block + PANEL_LINE * k4 + 16 * h));
+    if (type == BLOCK_Q2_K) {
+        const uint8x16_t four = vld1q_u8(block + PANEL_LINE * (k4 / 4) + 16 * h);
+        return vreinterpretq_s8_u8(vandq_u8(shifted_right(four, 2 * j), vdupq_n_u8(3)));
+    }
     uint8x16_t v = vld1q_u8(block + PANEL_LINE * (uint32_t)j + 16 * h);
     v = k4 < 4 ? vandq_u8(v, vdupq_n_u8(15)) : vshrq_n_u8(v, 4);
     if (type == BLOCK_Q5_0 || type == BLOCK_Q5_1 || type == BLOCK_Q5_K) {
@@ -58,7 +62,8 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     if (type == BLOCK_Q4_0) return vsubq_s8(quants, vdupq_n_s8(8));
     if (type == BLOCK_Q5_0) return vsubq_s8(quants, vdupq_n_s8(16));
     if (type == BLOCK_Q6_K) return vsubq_s8(quants, vdupq_n_s8(32));
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W)
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+        type == BLOCK_Q4_W || panel_has_levels(type))
         return vqtbl1q_s8(table, v);
     return quants;
 }
@@ -179,22 +184,21 @@ PANEL_INLINE int32x4_t load_scales(bool is_signed, const uint8_t *pair, uint32_t
 PANEL_INLINE void scaled_dots(block_type type, uint32_t n_p, uint32_t n_t,
                               int32x4_t total[TILE][QUARTERS], const uint8_t *pairs,
                               const uint8_t *block, size_t panel_bytes, uint32_t b,
-                              int8x16_t q[TILE][2])
+                              int8x16_t q[TILE][2], int8x16_t table)
 {
-    const int8x16_t table = quant_table(type);
-    const bool q6 = type == BLOCK_Q6_K, is_signed = q6 || type == BLOCK_IQ4_XS;
+    const bool halves = panel_small(type) == 16, is_signed = panel_small_is_signed(type);
     for (uint32_t p = 0; p < n_p; p++) {
-        /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
-        const uint8_t *pair = pairs + p * panel_bytes + (q6 ? 32 * b : 32 * (b / 2));
+        /* A pair of scales belongs to one block, or to two. */
+        const uint8_t *pair = pairs + p * panel_bytes + 32 * (halves ? b : b / 2);
         const uint8_t *from = block + p * panel_bytes;
         for (uint32_t h = 0; h < QUARTERS; h++) {
-            const int32x4_t first = load_scales(is_signed, pair, h, q6 ? 0 : b % 2);
-            const int32x4_t second = q6 ? load_scales(is_signed, pair, h, 1) : first;
+            const int32x4_t first = load_scales(is_signed, pair, h, halves ? 0 : b % 2);
+            const int32x4_t second = halves ? load_scales(is_signed, pair, h, 1) : first;
             int32x4_t dot[TILE];
             half_block_dots(type, n_t, dot, from, 0, h, q, table, false);
-            UNROLLED for (uint32_t t = 0; t < n_t && q6; t++)
+            UNROLLED for (uint32_t t = 0; t < n_t && halves; t++)
                 total[p * n_t + t][h] = vmlaq_s32(total[p * n_t + t][h], dot[t], first);
-            half_block_dots(type, n_t, dot, from, 1, h, q, table, !q6);
+            half_block_dots(type, n_t, dot, from, 1, h, q, table, !halves);
             UNROLLED for (uint32_t t = 0; t < n_t; t++)
                 total[p * n_t + t][h] = vmlaq_s32(total[p * n_t + t][h], dot[t], second);
         }
@@ -206,12 +210,19 @@ PANEL_INLINE float32x4_t add_half(block_type type, float32x4_t acc, int32x4_t to
                                   const uint8_t *super, const uint8_t *pairs, uint32_t h,
                                   const kernel_act *x)
 {
-    float32x4_t sum = vmulq_f32(load_quarter_halves(super, h), vcvtq_f32_s32(total));
+    float32x4_t d = load_quarter_halves(super, h);
+    if (panel_has_levels(type)) {
+        float factor;
+        memcpy(&factor, super + 48, sizeof factor);
+        d = vmulq_n_f32(d, factor);
+    }
+    float32x4_t sum = vmulq_f32(d, vcvtq_f32_s32(total));
     if (panel_has_min(type)) {
+        const uint8_t *minima = pairs + panel_smalls_bytes(type);
+        const int16_t *sums = panel_small(type) == 16 ? x->sum16 : x->sum32;
         int32x4_t min = vdupq_n_s32(0);
-        UNROLLED for (uint32_t s = 0; s < PANEL_BLOCKS; s++)
-            min = vmlaq_n_s32(min, load_scales(false, pairs + 128 + 32 * (s / 2), h, s % 2),
-                              x->sum32[s]);
+        UNROLLED for (uint32_t s = 0; s < KERNEL_GROUP / panel_small(type); s++)
+            min = vmlaq_n_s32(min, load_scales(false, minima + 32 * (s / 2), h, s % 2), sums[s]);
         sum = vfmsq_f32(sum, load_quarter_halves(super + 32, h), vcvtq_f32_s32(min));
     }
     return vfmaq_n_f32(acc, sum, x->scale[0]);
@@ -225,7 +236,10 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
     float32x4_t acc[TILE][QUARTERS];
     clear(n_p * n_t, acc);
     for (uint32_t g = 0; g < n_groups; g++, x++) {
-        const uint8_t *pairs = panel + 64 + g % 2 * (type == BLOCK_Q6_K ? 128 : 64);
+        const uint8_t *pairs = panel + 64 + g % 2 * PANEL_BLOCKS * panel_small_bytes(type);
+        const int8x16_t table = panel_has_levels(type)
+                                    ? vld1q_s8((const int8_t *)panel + 32)
+                                    : quant_table(type);
         const uint8_t *block = panel + panel_head_bytes(type) + g % 2 * PANEL_BLOCKS * step;
         int32x4_t total[TILE][QUARTERS];
         for (uint32_t i = 0; i < n_p * n_t; i++)
@@ -233,7 +247,7 @@ PANEL_INLINE void tile_supers(block_type type, uint32_t n_p, uint32_t n_t, float
         for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += step) {
             int8x16_t q[TILE][2];
             load_acts(n_t, q, x, n_groups, b);
-            scaled_dots(type, n_p, n_t, total, pairs, block, panel_bytes, b, q);
+            scaled_dots(type, n_p, n_t, total, pairs, block, panel_bytes, b, q, table);
         }
         for (uint32_t i = 0; i < n_p * n_t; i++) {
             const size_t at = i / n_t * panel_bytes;
@@ -306,6 +320,8 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
     X(matmul_mxfp4, BLOCK_MXFP4, tile_groups)                                                      \
     X(matmul_q4_w, BLOCK_Q4_W, tile_wide)                                                          \
     X(matmul_q8_w, BLOCK_Q8_W, tile_wide)                                                          \
+    X(matmul_q2_k, BLOCK_Q2_K, tile_supers)                                                        \
+    X(matmul_iq3_s, BLOCK_IQ3_S, tile_supers)                                                      \
     X(matmul_q4_k, BLOCK_Q4_K, tile_supers)                                                        \
     X(matmul_q5_k, BLOCK_Q5_K, tile_supers)                                                        \
     X(matmul_q6_k, BLOCK_Q6_K, tile_supers)                                                        \

@@ -9,14 +9,15 @@
  * The three work on different groups: weights are stored one group before the tiles load them, and
  * sums are read one step after they were stored, as neither is forwarded between the two worlds.
  *
- * Four ways to the integers of the reference (docs/numerics.md):
+ * Five ways to the integers of the reference (docs/numerics.md):
  *   wide    a scale for 128 values: one sum for the group, products 64 deep
  *   blocks  a scale for 32 values: a sum for each block, products 32 deep
  *   supers  Q4_K, Q5_K, IQ4_XS: the same, and sums times small scales are added, as floats where
  *           that is exact (below 2^24), else as integers
- *   scaled  Q6_K, whose small scales are for 16 values: the weight times its small scale fits in 16
- *           bits, so the low bytes (unsigned) and the high bytes (signed) are multiplied apart, 64
- *           deep, and the sum over the whole group is 256 high + low
+ *   scaled  Q6_K and IQ3_S, whose small scales are for 16 values: the weight times its small scale
+ *           fits in 16 bits, so the low bytes (unsigned) and the high bytes (signed) are multiplied
+ *           apart, 64 deep, and the sum over the whole group is 256 high + low
+ *   folded  Q2_K: the same, but the product, 3 * 15 at most, fits in 8 bits: as wide
  *
  * tests/kernelcheck/tiles_emulated.c compiles this file for machines without these instructions. */
 #include "kernels/x86/matmul_avx512.h"
@@ -70,13 +71,14 @@ typedef struct {
 
 PANEL_INLINE bool type_is_scaled(block_type type)
 {
-    return type == BLOCK_Q6_K;
+    return type == BLOCK_Q6_K || type == BLOCK_IQ3_S;
 }
+PANEL_INLINE bool type_is_folded(block_type type) { return type == BLOCK_Q2_K; }
 
 /* Sums go over the whole group. */
 PANEL_INLINE bool type_is_whole(block_type type)
 {
-    return type_is_scaled(type) || panel_is_wide(type);
+    return type_is_scaled(type) || type_is_folded(type) || panel_is_wide(type);
 }
 
 /* Quants have a sign and 8 bits already: they are what the tiles load. */
@@ -136,35 +138,41 @@ PANEL_INLINE void unpack_blocks(block_type type, uint8_t *restrict lines, const 
             _mm512_store_si512(lines + PANEL_LINE * k4, signed_quants(type, block, k4));
 }
 
-/* A small scale of Q6_K as what the even and the odd bytes of 16-bit lanes are multiplied by, and
- * what the offset of quants, 32, makes of it. */
+/* What an unsigned quant is above its value, as a power of two. */
+PANEL_INLINE uint32_t offset_bits(block_type type) { return panel_has_levels(type) ? 6 : 5; }
+
+/* A small scale as what the even and the odd bytes of 16-bit lanes are multiplied by, and what the
+ * offset of quants makes of it. */
 typedef struct {
     __m512i even, odd, offset;
 } byte_scales;
 
-PANEL_INLINE byte_scales load_byte_scales(const uint8_t *pair, uint32_t which)
+PANEL_INLINE byte_scales load_byte_scales(block_type type, const uint8_t *pair, uint32_t which)
 {
-    const __m512i scale = load_scales(BLOCK_Q6_K, pair, which); /* 32 bits a row */
+    const __m512i scale = load_scales(type, pair, which); /* 32 bits a row */
     const __m512i low = _mm512_and_si512(scale, _mm512_set1_epi32(0xff));
     const __m512i even = _mm512_or_si512(low, _mm512_slli_epi32(low, 16));
     const __m512i both = _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(0xffff)),
                                          _mm512_slli_epi32(scale, 16));
-    return (byte_scales){even, _mm512_slli_epi16(even, 8), _mm512_slli_epi16(both, 5)};
+    return (byte_scales){even, _mm512_slli_epi16(even, 8),
+                         _mm512_slli_epi16(both, offset_bits(type))};
 }
 
-/* Weights of Q6_K times small scales, 32 * 128 at most: quants as unsigned bytes, 63 * 128 < 2^15,
- * become 16-bit products of the even columns and of the odd ones (the other byte of a pair is
- * multiplied by 0), the offset is taken away, and low and high bytes go back in place. */
-PANEL_INLINE void unpack_scaled(uint8_t *restrict low, uint8_t *restrict high,
-                                const uint8_t *pairs, const uint8_t *block)
+/* Weights of Q6_K and IQ3_S times small scales, 64 * 128 at most: quants as unsigned bytes,
+ * 127 * 128 < 2^15, become 16-bit products of the even columns and of the odd ones (the other byte
+ * of a pair is multiplied by 0), the offset is taken away, and low and high bytes go back in
+ * place. */
+PANEL_INLINE void unpack_scaled(block_type type, uint8_t *restrict low, uint8_t *restrict high,
+                                const uint8_t *super, const uint8_t *pairs, const uint8_t *block)
 {
     const uint64_t odd_bytes = UINT64_C(0xaaaaaaaaaaaaaaaa);
-    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(BLOCK_Q6_K)) {
-        const byte_scales scales[2] = {load_byte_scales(pairs + 32 * b, 0),
-                                       load_byte_scales(pairs + 32 * b, 1)};
+    const __m512i levels = _mm512_add_epi8(load_levels(super), _mm512_set1_epi8(64));
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+        const byte_scales scales[2] = {load_byte_scales(type, pairs + 32 * b, 0),
+                                       load_byte_scales(type, pairs + 32 * b, 1)};
         UNROLLED for (uint32_t k4 = 0; k4 < 8; k4++, low += PANEL_LINE, high += PANEL_LINE) {
             const byte_scales *by = &scales[k4 / 4];
-            const __m512i v = unpack_quants(BLOCK_Q6_K, block, k4, _mm512_setzero_si512());
+            const __m512i v = unpack_quants(type, block, k4, levels);
             const __m512i even = _mm512_sub_epi16(_mm512_maddubs_epi16(v, by->even), by->offset);
             const __m512i odd = _mm512_sub_epi16(_mm512_maddubs_epi16(v, by->odd), by->offset);
             _mm512_store_si512(low, _mm512_mask_blend_epi8(odd_bytes, even,
@@ -175,15 +183,43 @@ PANEL_INLINE void unpack_scaled(uint8_t *restrict low, uint8_t *restrict high,
     }
 }
 
+/* Weights of Q2_K times small scales: of the two bits of a number the low one stands for one scale,
+ * the high one for two. */
+PANEL_INLINE void unpack_folded(uint8_t *restrict lines, const uint8_t *pairs,
+                                const uint8_t *block)
+{
+    const __m512i low_bit = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
+    for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(BLOCK_Q2_K)) {
+        __m512i scale[2]; /* in all four bytes of a row */
+        UNROLLED for (uint32_t i = 0; i < 2; i++) {
+            const __m512i v = load_scales(BLOCK_Q2_K, pairs + 32 * b, i);
+            const __m512i two = _mm512_or_si512(v, _mm512_slli_epi32(v, 8));
+            scale[i] = _mm512_or_si512(two, _mm512_slli_epi32(two, 16));
+        }
+        UNROLLED for (uint32_t k4 = 0; k4 < 8; k4++, lines += PANEL_LINE) {
+            const __m512i v = unpack_quants(BLOCK_Q2_K, block, k4, zero);
+            const __m512i low = _mm512_and_si512(v, low_bit);
+            const __m512i high = _mm512_and_si512(_mm512_srli_epi16(v, 1), low_bit);
+            const __m512i one = _mm512_and_si512(_mm512_sub_epi8(zero, low), scale[k4 / 4]);
+            const __m512i two = _mm512_and_si512(_mm512_sub_epi8(zero, high), scale[k4 / 4]);
+            _mm512_store_si512(lines, _mm512_add_epi8(one, _mm512_add_epi8(two, two)));
+        }
+    }
+}
+
 PANEL_INLINE void unpack_pair(block_type type, workspace *ws, const pair_job *job, uint32_t g)
 {
     const uint32_t n_blocks = panel_group_blocks(job->n_cols, g);
     if (type_is_bytes(type)) return;
     for (uint32_t p = 0; p < PAIR; p++) {
         const uint8_t *block = quants_at(type, job, p, g);
+        const uint8_t *group = group_at(type, job->panel[p], g);
+        const uint8_t *pairs = group + 64 + g % 2 * 128; /* of small scales for 16 values */
         if (type_is_scaled(type))
-            unpack_scaled(ws->lines[g % 2][0][p], ws->lines[g % 2][1][p],
-                          group_at(type, job->panel[p], g) + 64 + g % 2 * 128, block);
+            unpack_scaled(type, ws->lines[g % 2][0][p], ws->lines[g % 2][1][p], group, pairs,
+                          block);
+        else if (type_is_folded(type))
+            unpack_folded(ws->lines[g % 2][0][p], pairs, block);
         else
             unpack_blocks(type, ws->lines[g % 2][0][p], block, n_blocks);
     }
@@ -302,7 +338,7 @@ PANEL_INLINE void multiply(block_type type, workspace *ws, const pair_job *job, 
     for (uint32_t p = 0; p < PAIR; p++)
         lines[p] = type_is_bytes(type) ? quants_at(type, job, p, at.group)
                                        : ws->lines[at.group % 2][0][p];
-    if (panel_is_wide(type))
+    if (panel_is_wide(type) || type_is_folded(type))
         multiply_wide(ws->sums[n % 2], lines, x->q, q_stride);
     else
         multiply_blocks(ws->sums[n % 2], lines, x->q, q_stride, n_blocks);
@@ -390,15 +426,34 @@ PANEL_INLINE void add_xs(float (*acc)[KERNEL_PANEL_ROWS],
     }
 }
 
-PANEL_INLINE void add_scaled(float (*acc)[KERNEL_PANEL_ROWS],
+PANEL_INLINE void add_scaled(block_type type, float (*acc)[KERNEL_PANEL_ROWS],
                              int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS], const uint8_t *super,
                              const kernel_act *x, uint32_t x_stride, uint32_t rows)
 {
-    const __m512 d = load_halves(super);
+    const __m512 d = load_super_d(type, super);
     for (uint32_t r = 0; r < rows; r++, x += x_stride) {
         const __m512i high = _mm512_slli_epi32(_mm512_load_si512(sums[1][r]), 8);
         const __m512i sum = _mm512_add_epi32(high, _mm512_load_si512(sums[0][r]));
         add_sum(acc[r], _mm512_mul_ps(d, _mm512_cvtepi32_ps(sum)), x);
+    }
+}
+
+PANEL_INLINE void add_folded(float (*acc)[KERNEL_PANEL_ROWS],
+                             int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS], const uint8_t *super,
+                             uint32_t half, const kernel_act *x, uint32_t x_stride, uint32_t rows)
+{
+    enum { N_PAIRS = 4 };
+    const uint8_t *minima = super + 64 + panel_smalls_bytes(BLOCK_Q2_K) + 128 * half;
+    const __m512 d = load_halves(super), d_min = load_halves(super + 32);
+    __m512i pair[N_PAIRS];
+    UNROLLED for (uint32_t i = 0; i < N_PAIRS; i++)
+        pair[i] = load_pairs(BLOCK_Q2_K, minima + 32 * i);
+    for (uint32_t r = 0; r < rows; r++, x += x_stride) {
+        __m512i min = _mm512_setzero_si512();
+        UNROLLED for (uint32_t i = 0; i < N_PAIRS; i++)
+            min = _mm512_dpwssd_epi32(min, pair[i], broadcast_word(x->sum16 + 2 * i));
+        const __m512 sum = _mm512_mul_ps(d, load_sum(sums, 0, r));
+        add_sum(acc[r], _mm512_fnmadd_ps(d_min, _mm512_cvtepi32_ps(min), sum), x);
     }
 }
 
@@ -421,7 +476,9 @@ PANEL_INLINE void add_step(block_type type, workspace *ws, const pair_job *job, 
         int32_t (*sums)[ROWS][KERNEL_PANEL_ROWS] = ws->sums[n % 2][p];
         const uint8_t *group = group_at(type, job->panel[p], at.group);
         if (type_is_scaled(type))
-            add_scaled(acc, sums, group, x, job->n_groups, job->rows);
+            add_scaled(type, acc, sums, group, x, job->n_groups, job->rows);
+        else if (type_is_folded(type))
+            add_folded(acc, sums, group, at.group % 2, x, job->n_groups, job->rows);
         else if (panel_is_wide(type))
             add_wide(acc, sums, group, x, job->n_groups, job->rows);
         else if (type == BLOCK_IQ4_XS)
@@ -540,6 +597,8 @@ static struct {
     X(matmul_mxfp4_amx, BLOCK_MXFP4)                                                               \
     X(matmul_q4_w_amx, BLOCK_Q4_W)                                                                 \
     X(matmul_q8_w_amx, BLOCK_Q8_W)                                                                 \
+    X(matmul_q2_k_amx, BLOCK_Q2_K)                                                                 \
+    X(matmul_iq3_s_amx, BLOCK_IQ3_S)                                                               \
     X(matmul_q4_k_amx, BLOCK_Q4_K)                                                                 \
     X(matmul_q5_k_amx, BLOCK_Q5_K)                                                                 \
     X(matmul_q6_k_amx, BLOCK_Q6_K)                                                                 \

@@ -43,7 +43,8 @@ PANEL_INLINE __m256 load_halves(const uint8_t *p) /* eight f16 */
 /* Quants with a sign in eight bits; the others are unsigned, with an offset or a minimum. */
 PANEL_INLINE bool quant_is_signed(block_type type)
 {
-    return type == BLOCK_Q8_0 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS;
+    return type == BLOCK_Q8_0 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+           panel_has_levels(type);
 }
 
 /* What an unsigned quant is above its value. */
@@ -58,7 +59,8 @@ PANEL_INLINE int32_t quant_offset(block_type type)
 
 /* How many products of maddubs (two of an unsigned quant and an activation each) fit in 16 bits:
  *   15: 8 * 2 * 15 * 127 = 30480    24: 4 * 2 * 24 * 127 = 24384    31: 4 * 2 * 31 * 127 = 31496
- *   63: 2 * 2 * 63 * 127 = 32004    signed, to 128: 2 * 128 * 127 = 32512                < 32768 */
+ *   63, with a sign too: 2 * 2 * 63 * 127 = 32004    signed, to 128: 2 * 128 * 127 = 32512
+ * all < 32768; and no more than share a small scale, of Q2_K four. */
 PANEL_INLINE uint32_t quant_products(block_type type)
 {
     switch (type) {
@@ -68,16 +70,24 @@ PANEL_INLINE uint32_t quant_products(block_type type)
     case BLOCK_Q5_0:
     case BLOCK_Q5_1:
     case BLOCK_Q5_K:
+    case BLOCK_Q2_K:
     case BLOCK_MXFP4: return 4;
+    case BLOCK_IQ3_S:
     case BLOCK_Q6_K: return 2;
     case BLOCK_Q8_0:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx2.c */
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -112,6 +122,10 @@ PANEL_INLINE __m256i unpack_quants(block_type type, const uint8_t *block, uint32
 {
     const uint32_t j = k4 % 4;
     if (type == BLOCK_Q8_0) return load_line(block + PANEL_LINE * k4 + 32 * h);
+    if (type == BLOCK_Q2_K)
+        return _mm256_and_si256(_mm256_srli_epi16(load_line(block + PANEL_LINE * (k4 / 4) + 32 * h),
+                                                  2 * (int)j),
+                                _mm256_set1_epi8(3));
     __m256i v = load_line(block + PANEL_LINE * j + 32 * h);
     if (k4 >= 4) v = _mm256_srli_epi16(v, 4);
     v = _mm256_and_si256(v, _mm256_set1_epi8(15));
@@ -125,7 +139,8 @@ PANEL_INLINE __m256i unpack_quants(block_type type, const uint8_t *block, uint32
         const uint8_t *plane = block + PANEL_NIBBLES + PANEL_LINE * (k4 / 4);
         return _mm256_or_si256(v, field_bits(load_line(plane + 32 * h), j));
     }
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+        panel_has_levels(type))
         return _mm256_shuffle_epi8(table, v);
     return v;
 }
@@ -159,19 +174,20 @@ PANEL_INLINE void prefetch_next(block_type type, uint32_t n_p, const uint8_t *bl
 }
 
 /* dot += factor[p][h][k / 16] * the integer products of one block of 32 columns.
+ *   table: what the nibbles mean, or unused
  *   block: of the first panel, the others panel_bytes after
  *   q: of the first token for these columns, the others q_stride after */
 PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i dot[TILE][2],
-                             __m256i factor[TILE][2][2], const uint8_t *block,
+                             __m256i factor[TILE][2][2], __m256i table, const uint8_t *block,
                              size_t panel_bytes, const int8_t *q, size_t q_stride)
 {
-    const __m256i table = quant_table(type);
     const uint32_t n_products = quant_products(type);
     __m256i pairs[TILE][2];
     prefetch_next(type, n_p, block, panel_bytes);
     UNROLLED for (uint32_t step = 0; step < 8; step++) {
         /* Both nibbles of a byte in turn; but one scale after the other where halves have two. */
-        const uint32_t k4 = type == BLOCK_Q6_K ? step : step / 2 + step % 2 * 4;
+        const bool halves = panel_is_super(type) && panel_small(type) == 16;
+        const uint32_t k4 = halves ? step : step / 2 + step % 2 * 4;
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             __m256i w[2], w_abs[2];
             UNROLLED for (uint32_t h = 0; h < 2; h++) {

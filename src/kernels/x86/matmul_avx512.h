@@ -42,6 +42,10 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
     if (type == BLOCK_Q8_0)
         return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
                                 _mm512_set1_epi8((char)0x80));
+    if (type == BLOCK_Q2_K)
+        return _mm512_and_si512(_mm512_srli_epi16(_mm512_load_si512(block + PANEL_LINE * (k4 / 4)),
+                                                  2 * j),
+                                _mm512_set1_epi8(3));
     __m512i v = _mm512_load_si512(block + PANEL_LINE * j);
     if (k4 >= 4) v = _mm512_srli_epi16(v, 4);
     v = _mm512_and_si512(v, _mm512_set1_epi8(15));
@@ -56,7 +60,8 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
         bits = j == 3 ? _mm512_srli_epi16(bits, 2) : _mm512_slli_epi16(bits, 4 - 2 * j);
         return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
     }
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W)
+    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+        type == BLOCK_Q4_W || panel_has_levels(type))
         return _mm512_shuffle_epi8(table, v);
     return v;
 }
@@ -76,7 +81,7 @@ PANEL_INLINE __m512i load_scales(block_type type, const uint8_t *pair, uint32_t 
 {
     const __m512i v = _mm512_slli_epi32(_mm512_cvtepi16_epi32(load_half_line(pair)),
                                         24 - 8 * which); /* the scale on top */
-    if (type == BLOCK_Q6_K || type == BLOCK_IQ4_XS) return _mm512_srai_epi32(v, 24);
+    if (panel_small_is_signed(type)) return _mm512_srai_epi32(v, 24);
     return _mm512_srli_epi32(v, 24);
 }
 
@@ -84,8 +89,21 @@ PANEL_INLINE __m512i load_scales(block_type type, const uint8_t *pair, uint32_t 
 PANEL_INLINE __m512i load_pairs(block_type type, const uint8_t *pair)
 {
     const __m256i v = load_half_line(pair);
-    return type == BLOCK_Q6_K || type == BLOCK_IQ4_XS ? _mm512_cvtepi8_epi16(v)
-                                                      : _mm512_cvtepu8_epi16(v);
+    return panel_small_is_signed(type) ? _mm512_cvtepi8_epi16(v) : _mm512_cvtepu8_epi16(v);
+}
+
+/* What the sums of a superblock are multiplied with. */
+PANEL_INLINE __m512 load_super_d(block_type type, const uint8_t *super)
+{
+    const __m512 d = load_halves(super);
+    if (!panel_has_levels(type)) return d;
+    return _mm512_mul_ps(d, _mm512_castsi512_ps(broadcast_word(super + 48)));
+}
+
+/* What the nibbles of such a panel mean. */
+PANEL_INLINE __m512i load_levels(const uint8_t *super)
+{
+    return _mm512_broadcast_i32x4(_mm_load_si128((const __m128i *)(const void *)(super + 32)));
 }
 
 #endif

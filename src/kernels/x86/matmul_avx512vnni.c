@@ -20,17 +20,25 @@ PANEL_INLINE int32_t quant_offset(block_type type)
     case BLOCK_Q6_K: return 32;
     case BLOCK_MXFP4: return 12;
     case BLOCK_Q8_0:
+    case BLOCK_IQ3_S:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS: return 128;
+    case BLOCK_Q2_K:
     case BLOCK_Q4_1:
     case BLOCK_Q5_1:
     case BLOCK_Q4_K:
     case BLOCK_Q5_K:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx512vnni.c */
-    case BLOCK_Q3_K: /* kernel_panel_type() */
+    case BLOCK_Q1_0: /* kernel_panel_type() */
+    case BLOCK_Q2_0:
+    case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
     case BLOCK_TQ2_0:
+    case BLOCK_IQ2_XXS:
+    case BLOCK_IQ2_XS:
+    case BLOCK_IQ2_S:
+    case BLOCK_IQ3_XXS:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;
@@ -51,11 +59,18 @@ PANEL_INLINE __m512i quant_table(block_type type)
     return _mm512_broadcast_i32x4(v);
 }
 
+/* The same of a superblock, which may say it itself. */
+PANEL_INLINE __m512i super_table(block_type type, const uint8_t *super)
+{
+    if (!panel_has_levels(type)) return quant_table(type);
+    return _mm512_xor_si512(load_levels(super), _mm512_set1_epi8((char)0x80));
+}
+
 /* How many chains of sums a block has for n of them: the instruction takes five cycles, so few sums
- * have two each.  Q6_K keeps halves apart, which have scales of their own. */
+ * have two each.  Halves that have scales of their own are kept apart. */
 PANEL_INLINE uint32_t n_chains(block_type type, uint32_t n)
 {
-    return n < 5 || type == BLOCK_Q6_K ? 2 : 1;
+    return n < 5 || (panel_is_super(type) && panel_small(type) == 16) ? 2 : 1;
 }
 
 /* Whether the high nibbles of a block stay where they are in their bytes, sixteen times what they
@@ -68,13 +83,13 @@ PANEL_INLINE bool high_stays(block_type type, uint32_t n)
 
 /* dot[i][k / 16] += the products of a block of panel i / n_t and token i % n_t; all in dot[i][0]
  * where there is one chain.
+ *   table: what the nibbles mean, or unused
  *   block: of the first panel, the others panel_bytes after
  *   q: of the first token for these columns, the others q_stride after */
 PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i dot[TILE_WIDE][2],
-                             const uint8_t *block, size_t panel_bytes, const int8_t *q,
-                             size_t q_stride)
+                             __m512i table, const uint8_t *block, size_t panel_bytes,
+                             const int8_t *q, size_t q_stride)
 {
-    const __m512i table = quant_table(type);
     UNROLLED for (uint32_t step = 0; step < 8; step++) {
         const uint32_t k4 = step / 2 + step % 2 * 4;
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
@@ -119,7 +134,7 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512
         dot[i][0] = _mm512_set1_epi32(-quant_offset(type) * sum32);
         dot[i][1] = _mm512_setzero_si512();
     }
-    block_dots(type, n_p, n_t, dot, block, panel_bytes, x->q + b * PANEL_BLOCK,
+    block_dots(type, n_p, n_t, dot, quant_table(type), block, panel_bytes, x->q + b * PANEL_BLOCK,
                x_stride * sizeof *x);
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const uint8_t *head = group + i / n_t * panel_bytes + b * panel_head_bytes(type);
@@ -167,9 +182,9 @@ WALKS(groups)
 /* What minima or offsets add for a token: small scales by sums of activations. */
 PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const kernel_act *act)
 {
-    const uint32_t n_pairs = type == BLOCK_Q6_K ? 4 : 2;
-    const int16_t *sums = type == BLOCK_Q6_K ? act->sum16 : act->sum32;
-    const uint8_t *from = scales + (panel_has_min(type) ? 128 : 0);
+    const uint32_t n_pairs = KERNEL_GROUP / panel_small(type) / 2;
+    const int16_t *sums = panel_small(type) == 16 ? act->sum16 : act->sum32;
+    const uint8_t *from = scales + (panel_has_min(type) ? panel_smalls_bytes(type) : 0);
     __m512i side = _mm512_setzero_si512();
     UNROLLED for (uint32_t i = 0; i < n_pairs; i++)
         side = _mm512_dpwssd_epi32(side, load_pairs(type, from + 32 * i),
@@ -179,26 +194,26 @@ PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const ker
 
 /* total = the scaled integer products of half a superblock. */
 PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i total[TILE_WIDE],
-                            const uint8_t *scales, const uint8_t *block, size_t panel_bytes,
-                            const int8_t *q, size_t q_stride)
+                            __m512i table, const uint8_t *scales, const uint8_t *block,
+                            size_t panel_bytes, const int8_t *q, size_t q_stride)
 {
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) total[i] = _mm512_setzero_si512();
     for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
         __m512i dot[TILE_WIDE][2];
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
             dot[i][0] = dot[i][1] = _mm512_setzero_si512();
-        block_dots(type, n_p, n_t, dot, block, panel_bytes, q + b * PANEL_BLOCK, q_stride);
+        block_dots(type, n_p, n_t, dot, table, block, panel_bytes, q + b * PANEL_BLOCK, q_stride);
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
-            /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
-            const bool q6 = type == BLOCK_Q6_K;
-            const uint8_t *pair = scales + i / n_t * panel_bytes + (q6 ? 32 * b : 32 * (b / 2));
-            const __m512i first = load_scales(type, pair, q6 ? 0 : b % 2);
-            if (q6) {
+            /* A pair of scales belongs to one block, or to two. */
+            const bool halves = panel_small(type) == 16;
+            const uint8_t *pair = scales + i / n_t * panel_bytes + 32 * (halves ? b : b / 2);
+            const __m512i first = load_scales(type, pair, halves ? 0 : b % 2);
+            if (halves) {
                 dot[i][0] = _mm512_mullo_epi32(dot[i][0], first);
                 dot[i][1] = _mm512_mullo_epi32(dot[i][1], load_scales(type, pair, 1));
             }
             __m512i v = whole_dot(type, n_p * n_t, dot[i]);
-            if (!q6) v = _mm512_mullo_epi32(v, first);
+            if (!halves) v = _mm512_mullo_epi32(v, first);
             total[i] = _mm512_add_epi32(total[i], v);
         }
     }
@@ -209,12 +224,12 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 
                             const uint8_t *super, size_t panel_bytes, uint32_t half,
                             const kernel_act *x, uint32_t x_stride)
 {
-    const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: a pair or half one */
-    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * scale_bytes;
+    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * panel_small_bytes(type);
     const uint8_t *block = super + panel_head_bytes(type) +
                            half * PANEL_BLOCKS * panel_quant_bytes(type);
     __m512i total[TILE_WIDE];
-    half_dots(type, n_p, n_t, total, scales, block, panel_bytes, x->q, x_stride * sizeof *x);
+    half_dots(type, n_p, n_t, total, super_table(type, super), scales, block, panel_bytes, x->q,
+              x_stride * sizeof *x);
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const size_t at = i / n_t * panel_bytes;
         const kernel_act *act = x + i % n_t * x_stride;
@@ -223,7 +238,7 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 
         if (!panel_has_min(type))
             total[i] = _mm512_sub_epi32(total[i],
                                         _mm512_slli_epi32(side, type == BLOCK_Q6_K ? 5 : 7));
-        __m512 sum = _mm512_mul_ps(load_halves(super + at), _mm512_cvtepi32_ps(total[i]));
+        __m512 sum = _mm512_mul_ps(load_super_d(type, super + at), _mm512_cvtepi32_ps(total[i]));
         if (panel_has_min(type))
             sum = _mm512_fnmadd_ps(load_halves(super + at + 32), _mm512_cvtepi32_ps(side), sum);
         acc[i] = _mm512_fmadd_ps(sum, _mm512_set1_ps(act->scale[0]), acc[i]);
@@ -255,10 +270,9 @@ WALKS(supers)
 
 /* ---- many tokens ---- */
 
-PANEL_INLINE void unpack_blocks(block_type type, batch_weights *out, const uint8_t *block,
-                                uint32_t n_blocks)
+PANEL_INLINE void unpack_blocks(block_type type, batch_weights *out, __m512i table,
+                                const uint8_t *block, uint32_t n_blocks)
 {
-    const __m512i table = quant_table(type);
     __m512i *to = out->w;
     for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type), to += 8)
         UNROLLED for (uint32_t k4 = 0; k4 < 8; k4++) to[k4] = unpack_quants(type, block, k4, table);
@@ -274,27 +288,28 @@ PANEL_INLINE void unpack_group(block_type type, batch_weights *out, const uint8_
         out->d[b] = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
         if (panel_has_min(type)) out->m[b] = load_halves(head + 32);
     }
-    unpack_blocks(type, out, group + panel_group_head(type, n_blocks), n_blocks);
+    unpack_blocks(type, out, quant_table(type), group + panel_group_head(type, n_blocks),
+                  n_blocks);
 }
 
 /* Half a superblock, with its small scales. */
 PANEL_INLINE void unpack_half(block_type type, batch_weights *out, const uint8_t *panel,
                               uint32_t n_cols, uint32_t g)
 {
-    const uint32_t n_scales = type == BLOCK_Q6_K ? 8 : 4;
+    const uint32_t n_scales = KERNEL_GROUP / panel_small(type);
     const uint8_t *super = panel + batch_group_at(type, n_cols, g);
     const uint8_t *scales = super + 64 + g % 2 * 16 * n_scales;
-    out->d[0] = load_halves(super);
+    out->d[0] = load_super_d(type, super);
     UNROLLED for (uint32_t s = 0; s < n_scales; s++) {
         const __m512i v = load_scales(type, scales + 32 * (s / 2), s % 2);
-        out->factor[s] = panel_has_min(type) ? _mm512_castps_si512(_mm512_cvtepi32_ps(v)) : v;
+        out->factor[s] = batch_adds_floats(type) ? _mm512_castps_si512(_mm512_cvtepi32_ps(v)) : v;
     }
     if (panel_has_min(type)) {
         out->m[0] = load_halves(super + 32);
-        UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS / 2; i++)
-            out->minima[i] = load_pairs(type, scales + 128 + 32 * i);
+        UNROLLED for (uint32_t i = 0; i < n_scales / 2; i++)
+            out->minima[i] = load_pairs(type, scales + panel_smalls_bytes(type) + 32 * i);
     }
-    unpack_blocks(type, out,
+    unpack_blocks(type, out, super_table(type, super),
                   super + panel_head_bytes(type) + g % 2 * PANEL_BLOCKS * panel_quant_bytes(type),
                   PANEL_BLOCKS);
 }
@@ -304,6 +319,7 @@ BATCH_TILES(minima, BLOCK_Q4_1)
 BATCH_TILES(super_minima, BLOCK_Q4_K)
 BATCH_TILES(super_32, BLOCK_IQ4_XS)
 BATCH_TILES(super_16, BLOCK_Q6_K)
+BATCH_TILES(super_16_minima, BLOCK_Q2_K)
 
 #define MATMUL_VNNI(name, type, walk, unpack_template, tiles)                                      \
     MATMUL_TILED(name##_few, type, tile_##walk, 4, NULL)                                           \
@@ -317,9 +333,11 @@ BATCH_TILES(super_16, BLOCK_Q6_K)
     X(matmul_q8_0_vnni, BLOCK_Q8_0, groups, unpack_group, plain_tiles)                             \
     X(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, groups, unpack_group, plain_tiles)                         \
     X(matmul_mxfp4_vnni, BLOCK_MXFP4, groups, unpack_group, plain_tiles)                           \
+    X(matmul_q2_k_vnni, BLOCK_Q2_K, supers, unpack_half, super_16_minima_tiles)                    \
     X(matmul_q4_k_vnni, BLOCK_Q4_K, supers, unpack_half, super_minima_tiles)                       \
     X(matmul_q5_k_vnni, BLOCK_Q5_K, supers, unpack_half, super_minima_tiles)                       \
     X(matmul_q6_k_vnni, BLOCK_Q6_K, supers, unpack_half, super_16_tiles)                           \
+    X(matmul_iq3_s_vnni, BLOCK_IQ3_S, supers, unpack_half, super_16_tiles)                         \
     X(matmul_iq4_xs_vnni, BLOCK_IQ4_XS, supers, unpack_half, super_32_tiles)
 VNNI_MAP(MATMUL_VNNI)
 

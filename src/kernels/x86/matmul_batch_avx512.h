@@ -50,10 +50,11 @@ PANEL_INLINE void line_prefetch(const uint8_t *at, uint32_t first, uint32_t n_li
 typedef struct {
     int8_t q[KERNEL_GROUP];
     int32_t start[BATCH_STARTS]; /* of sums: minus what the offset of quants adds; for each 32
-                                    columns, of Q6_K for each 16, of Q4_W and Q8_W the first */
+                                    columns, or those that share a small scale, of Q4_W and Q8_W
+                                    the first */
     union {
         float sum[PANEL_BLOCKS];    /* of each 32 activations by their scale, for minima */
-        int16_t pair[PANEL_BLOCKS]; /* of superblocks: of each 32, in integers */
+        int16_t pair[BATCH_STARTS]; /* of superblocks: by small scales, in integers */
     };
     float scale[PANEL_BLOCKS];
 } batch_x;
@@ -64,7 +65,7 @@ typedef struct {
     __m512i w[KERNEL_GROUP / 4];  /* [k4] unsigned quants of four columns */
     __m512i factor[BATCH_STARTS]; /* small scales: of Q4_K and Q5_K as floats */
     __m512 d[PANEL_BLOCKS], m[PANEL_BLOCKS]; /* by block; superblocks have one */
-    __m512i minima[PANEL_BLOCKS / 2];        /* of superblocks, in pairs as batch_x has sums */
+    __m512i minima[BATCH_STARTS / 2];        /* of superblocks, in pairs as batch_x has sums */
 } batch_weights;
 
 /* What is wanted next of two panels, asked for a few lines at a time: a tile asks four times.  All
@@ -160,11 +161,21 @@ PANEL_INLINE void batch_wide(uint32_t n_t, batch_floats sums, const batch_weight
     }
 }
 
-/* Half a superblock of Q6_K and IQ4_XS: exact in integers. */
+/* sums - what minima take away from half a superblock. */
+PANEL_INLINE __m512 batch_less_minima(__m512 sum, uint32_t n_pairs, const batch_weights *w,
+                                      const batch_x *x)
+{
+    __m512i side = _mm512_setzero_si512();
+    UNROLLED for (uint32_t i = 0; i < n_pairs; i++)
+        side = _mm512_dpwssd_epi32(side, w->minima[i], broadcast_word(x->pair + 2 * i));
+    return _mm512_fnmadd_ps(w->m[0], _mm512_cvtepi32_ps(side), sum);
+}
+
+/* Half a superblock of Q2_K, Q6_K, IQ3_S and IQ4_XS: exact in integers. */
 PANEL_INLINE void batch_scaled_ints(block_type type, uint32_t n_t, batch_floats sums,
                                     const batch_weights *w, const batch_x *x, batch_ahead *ahead)
 {
-    const uint32_t n = type == BLOCK_Q6_K ? 4 : 8; /* lines that share a small scale */
+    const uint32_t n = panel_small(type) / 4; /* lines that share a small scale */
     batch_dots total;
     UNROLLED for (uint32_t t = 0; t < n_t; t++) total[0][t] = total[1][t] = _mm512_setzero_si512();
     for (uint32_t s = 0; s < KERNEL_GROUP / 4 / n; s++) {
@@ -178,8 +189,17 @@ PANEL_INLINE void batch_scaled_ints(block_type type, uint32_t n_t, batch_floats 
                                                _mm512_mullo_epi32(dots[p][t], w[p].factor[s]));
     }
     UNROLLED for (uint32_t p = 0; p < 2; p++)
-        UNROLLED for (uint32_t t = 0; t < n_t; t++)
+        UNROLLED for (uint32_t t = 0; t < n_t; t++) {
             sums[p][t] = _mm512_mul_ps(w[p].d[0], _mm512_cvtepi32_ps(total[p][t]));
+            if (panel_has_min(type))
+                sums[p][t] = batch_less_minima(sums[p][t], BATCH_STARTS / 2, &w[p], &x[t]);
+        }
+}
+
+/* Which types add their scaled sums as floats. */
+PANEL_INLINE bool batch_adds_floats(block_type type)
+{
+    return type == BLOCK_Q4_K || type == BLOCK_Q5_K;
 }
 
 /* sums = scaled products of blocks b and b + 1 of Q4_K and Q5_K, exact in floats: below
@@ -211,11 +231,8 @@ PANEL_INLINE void batch_scaled_floats(uint32_t n_t, batch_floats sums, const bat
     batch_scaled_pair(n_t, other, w, 2, x, ahead);
     UNROLLED for (uint32_t p = 0; p < 2; p++) {
         UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-            __m512i side = _mm512_setzero_si512();
-            UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS / 2; i++)
-                side = _mm512_dpwssd_epi32(side, w[p].minima[i], broadcast_word(x[t].pair + 2 * i));
             const __m512 sum = _mm512_mul_ps(w[p].d[0], _mm512_add_ps(sums[p][t], other[p][t]));
-            sums[p][t] = _mm512_fnmadd_ps(w[p].m[0], _mm512_cvtepi32_ps(side), sum);
+            sums[p][t] = batch_less_minima(sum, PANEL_BLOCKS / 2, &w[p], &x[t]);
         }
     }
 }
@@ -246,7 +263,7 @@ PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_
         batch_tile_groups(type, n_t, acc, w, n_blocks, x, ahead);
         return;
     }
-    if (type == BLOCK_Q4_K)
+    if (batch_adds_floats(type))
         batch_scaled_floats(n_t, sums, w, x, ahead);
     else if (panel_is_super(type))
         batch_scaled_ints(type, n_t, sums, w, x, ahead);
@@ -306,12 +323,13 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
                                       act->sum32[3]);
             continue;
         }
-        const uint32_t n_starts = type == BLOCK_Q6_K ? BATCH_STARTS : PANEL_BLOCKS;
-        const int16_t *sums = type == BLOCK_Q6_K ? act->sum16 : act->sum32;
+        const bool halves = panel_is_super(type) && panel_small(type) == 16;
+        const uint32_t n_starts = halves ? BATCH_STARTS : PANEL_BLOCKS;
+        const int16_t *sums = halves ? act->sum16 : act->sum32;
         UNROLLED for (uint32_t i = 0; i < n_starts; i++) to->start[i] = -offset * sums[i];
         if (!panel_has_min(type)) continue;
         if (panel_is_super(type))
-            memcpy(to->pair, act->sum32, sizeof to->pair);
+            memcpy(to->pair, sums, n_starts * sizeof *sums);
         else
             UNROLLED for (uint32_t i = 0; i < PANEL_BLOCKS; i++)
                 to->sum[i] = (float)act->sum32[i] * act->scale[i];

@@ -27,8 +27,8 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256
             ones[i / n_t][h][0] = ones[i / n_t][h][1] = _mm256_set1_epi16(1);
             dot[i][h] = _mm256_setzero_si256();
         }
-    block_dots(type, n_p, n_t, dot, ones, block, panel_bytes, x->q + b * PANEL_BLOCK,
-               x_stride * sizeof *x);
+    block_dots(type, n_p, n_t, dot, ones, quant_table(type), block, panel_bytes,
+               x->q + b * PANEL_BLOCK, x_stride * sizeof *x);
     UNROLLED for (uint32_t p = 0; p < n_p; p++) {
         UNROLLED for (uint32_t h = 0; h < 2; h++) {
             const uint8_t *head = group + p * panel_bytes + b * panel_head_bytes(type);

@@ -1,4 +1,4 @@
-/* matmul_supers_avx2.c - types with a scale for 256 values: Q4_K Q5_K Q6_K IQ4_XS.
+/* matmul_supers_avx2.c - types with a scale for 256 values: Q2_K Q4_K Q5_K Q6_K IQ3_S IQ4_XS.
  *
  * The small scales cost nothing: madd, which widens 16-bit pairs to 32 bits, multiplies by them
  * in place of by one.  A half superblock (one group of activations) is an exact integer. */
@@ -9,7 +9,7 @@
 /* Small scale `which` of a pair [16 rows][2] for eight rows, twice in each 32-bit lane as i16. */
 PANEL_INLINE __m256i scale_pairs(block_type type, const uint8_t *scales, uint32_t h, uint32_t which)
 {
-    const bool is_signed = type == BLOCK_Q6_K || type == BLOCK_IQ4_XS;
+    const bool is_signed = panel_small_is_signed(type);
     const char w = (char)which, none = (char)0x80;
 #define ROW(r) 2 * r + w, none, 2 * r + w, none
 #define SIGNED_ROW(r) none, 2 * r + w, none, 2 * r + w
@@ -29,16 +29,16 @@ PANEL_INLINE __m256i scale_pairs(block_type type, const uint8_t *scales, uint32_
 PANEL_INLINE __m256i load_pairs(block_type type, const uint8_t *p, uint32_t h)
 {
     const __m128i v = _mm_load_si128((const __m128i *)(const void *)(p + 16 * h));
-    return type == BLOCK_Q6_K ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
+    return panel_small_is_signed(type) ? _mm256_cvtepi8_epi16(v) : _mm256_cvtepu8_epi16(v);
 }
 
 /* What minima or offsets add for eight rows and a token: small scales by sums of activations. */
 PANEL_INLINE __m256i side_sums(block_type type, const uint8_t *scales, uint32_t h,
                                const kernel_act *act)
 {
-    const uint32_t n_pairs = type == BLOCK_Q6_K ? 4 : 2;
-    const int16_t *sums = type == BLOCK_Q6_K ? act->sum16 : act->sum32;
-    const uint8_t *from = scales + (panel_has_min(type) ? 128 : 0);
+    const uint32_t n_pairs = KERNEL_GROUP / panel_small(type) / 2;
+    const int16_t *sums = panel_small(type) == 16 ? act->sum16 : act->sum32;
+    const uint8_t *from = scales + (panel_has_min(type) ? panel_smalls_bytes(type) : 0);
     __m256i side = _mm256_setzero_si256();
     UNROLLED for (uint32_t i = 0; i < n_pairs; i++)
         side = _mm256_add_epi32(side, _mm256_madd_epi16(load_pairs(type, from + 32 * i, h),
@@ -48,10 +48,10 @@ PANEL_INLINE __m256i side_sums(block_type type, const uint8_t *scales, uint32_t 
 
 /* dot = the scaled integer products of half a superblock.
  * Bounds in 32 bits: 128 * 31 * 127 * 63 < 2^25, 128 * 63 * 127 * 128 < 2^27,
- * 128 * 127 * 127 * 32 < 2^26. */
+ * 128 * 127 * 127 * 32 < 2^26, 128 * 63 * 127 * 128 < 2^27 (levels). */
 PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i dot[TILE][2],
-                            const uint8_t *scales, const uint8_t *block, size_t panel_bytes,
-                            const int8_t *q, size_t q_stride)
+                            __m256i table, const uint8_t *scales, const uint8_t *block,
+                            size_t panel_bytes, const int8_t *q, size_t q_stride)
 {
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
         UNROLLED for (uint32_t h = 0; h < 2; h++) dot[i][h] = _mm256_setzero_si256();
@@ -60,17 +60,26 @@ PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i
             __m256i factor[TILE][2][2];
             UNROLLED for (uint32_t p = 0; p < n_p; p++) {
                 UNROLLED for (uint32_t h = 0; h < 2; h++) {
-                    /* Of Q6_K a pair of scales belongs to one block, of the others to two. */
-                    const bool q6 = type == BLOCK_Q6_K;
-                    const uint8_t *pair = scales + p * panel_bytes + (q6 ? 32 * (b + i) : 16 * b);
-                    factor[p][h][0] = scale_pairs(type, pair, h, q6 ? 0 : i);
-                    factor[p][h][1] = q6 ? scale_pairs(type, pair, h, 1) : factor[p][h][0];
+                    /* A pair of scales belongs to one block, or to two. */
+                    const bool halves = panel_small(type) == 16;
+                    const uint8_t *pair = scales + p * panel_bytes +
+                                          (halves ? 32 * (b + i) : 16 * b);
+                    factor[p][h][0] = scale_pairs(type, pair, h, halves ? 0 : i);
+                    factor[p][h][1] = halves ? scale_pairs(type, pair, h, 1) : factor[p][h][0];
                 }
             }
-            block_dots(type, n_p, n_t, dot, factor, block, panel_bytes,
+            block_dots(type, n_p, n_t, dot, factor, table, block, panel_bytes,
                        q + (b + i) * PANEL_BLOCK, q_stride);
         }
     }
+}
+
+/* What the sums of eight rows are multiplied with. */
+PANEL_INLINE __m256 load_super_d(block_type type, const uint8_t *super, uint32_t h)
+{
+    const __m256 d = load_halves(super + 16 * h);
+    if (!panel_has_levels(type)) return d;
+    return _mm256_mul_ps(d, _mm256_castsi256_ps(broadcast_pair(super + 48)));
 }
 
 /* acc = fma(sum, scale, acc) for half a superblock. */
@@ -78,19 +87,19 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 
                             const uint8_t *super, size_t panel_bytes, uint32_t half,
                             const kernel_act *x, uint32_t x_stride)
 {
-    const uint32_t scale_bytes = type == BLOCK_Q6_K ? 32 : 16; /* of a block: a pair or half one */
-    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * scale_bytes;
+    const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * panel_small_bytes(type);
     const uint8_t *block = super + panel_head_bytes(type) +
                            half * PANEL_BLOCKS * panel_quant_bytes(type);
     __m256i dot[TILE][2];
-    half_dots(type, n_p, n_t, dot, scales, block, panel_bytes, x->q, x_stride * sizeof *x);
+    const __m256i table = panel_has_levels(type) ? broadcast_half(super + 32) : quant_table(type);
+    half_dots(type, n_p, n_t, dot, table, scales, block, panel_bytes, x->q, x_stride * sizeof *x);
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const kernel_act *act = x + i % n_t * x_stride;
         const size_t at = i / n_t * panel_bytes;
         UNROLLED for (uint32_t h = 0; h < 2; h++) {
-            const __m256 d = load_halves(super + at + 16 * h);
+            const __m256 d = load_super_d(type, super + at, h);
             __m256i v = dot[i][h], side = _mm256_setzero_si256();
-            if (type != BLOCK_IQ4_XS) side = side_sums(type, scales + at, h, act);
+            if (!quant_is_signed(type)) side = side_sums(type, scales + at, h, act);
             if (type == BLOCK_Q6_K) v = _mm256_sub_epi32(v, _mm256_slli_epi32(side, 5));
             __m256 sum = _mm256_mul_ps(d, _mm256_cvtepi32_ps(v));
             if (panel_has_min(type))
@@ -155,6 +164,8 @@ BATCH_TILES(q6_k, BLOCK_Q6_K)
 MATMUL_SUPERS(matmul_q4_k_avx2, BLOCK_Q4_K, q4_k_tiles, 20)
 MATMUL_SUPERS(matmul_q5_k_avx2, BLOCK_Q5_K, q5_k_tiles, 5)
 MATMUL_SUPERS(matmul_q6_k_avx2, BLOCK_Q6_K, q6_k_tiles, 5)
+MATMUL_TILED(matmul_q2_k_avx2, BLOCK_Q2_K, tile, 2, NULL)
+MATMUL_TILED(matmul_iq3_s_avx2, BLOCK_IQ3_S, tile, 2, NULL)
 MATMUL_TILED(matmul_iq4_xs_avx2, BLOCK_IQ4_XS, tile, 2, NULL)
 
 void matmul_init_supers_avx2(kernel_table *table)
@@ -162,5 +173,7 @@ void matmul_init_supers_avx2(kernel_table *table)
     table->matmul[BLOCK_Q4_K] = matmul_q4_k_avx2;
     table->matmul[BLOCK_Q5_K] = matmul_q5_k_avx2;
     table->matmul[BLOCK_Q6_K] = matmul_q6_k_avx2;
+    table->matmul[BLOCK_Q2_K] = matmul_q2_k_avx2;
+    table->matmul[BLOCK_IQ3_S] = matmul_iq3_s_avx2;
     table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_avx2;
 }
