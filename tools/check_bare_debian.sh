@@ -56,7 +56,7 @@ part_ends bootstrap
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 # Whom this machine trusts, that one has to trust, too: pip comes through the same network.
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-for place in proc dev sys; do
+for place in proc dev dev/pts sys; do
     mount --bind --make-private "/$place" "$root/$place"
     mounted="$place $mounted"
 done

