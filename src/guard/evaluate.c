@@ -11,8 +11,8 @@ static bool has_names_alone(value v)
     return v.flags & VALUE_FORMAT ? v.flags & VALUE_NAMES : v.level == TAINT_CONST;
 }
 
-enum { ORIGIN_FLAGS = VALUE_LEADS | VALUE_FIELDS | VALUE_MADE | VALUE_BEHIND,
-       WORST_FLAGS = VALUE_MADE | VALUE_BEHIND };
+enum { ORIGIN_FLAGS = VALUE_LEADS | VALUE_FIELDS | VALUE_MADE | VALUE_AFTER_HOST,
+       WORST_FLAGS = VALUE_MADE | VALUE_AFTER_HOST };
 
 /* What holds of both, where both say something; some flags are of the worse one alone. */
 static uint16_t shared_origin(value a, value b)
@@ -261,16 +261,16 @@ static view text_before(const judge *j, const node *part, const char *begin)
 }
 
 /* What a format keeps of the values that are put into it. */
-enum { KEPT_FLAGS = VALUE_PENDING | VALUE_FIELDS | VALUE_MADE | VALUE_BEHIND };
+enum { KEPT_FLAGS = VALUE_PENDING | VALUE_FIELDS | VALUE_MADE | VALUE_AFTER_HOST };
 
-/* Is v from outside, and behind a '/' or a '?' that the program writes? */
-static bool goes_behind(view before, value v)
+/* Is v from outside, and after a '/' or a '?' that the program writes? */
+static bool follows_host(view before, value v)
 {
     return v.level == TAINT_SOURCE && before.len &&
            (memchr(before.ptr, '?', before.len) || memchr(before.ptr, '/', before.len));
 }
 
-/* Is it one value, or one with constant text behind it? */
+/* Is it one value, or one and constant text after it? */
 static bool leads_alone(value v)
 {
     return v.level > TAINT_CONST && (!(v.flags & VALUE_FORMAT) || v.flags & VALUE_LEADS) &&
@@ -300,10 +300,10 @@ value judge_string_value(judge *j, int32_t n)
         view text = whole ? before : v.text; /* the text before the first value in it */
         bool names = (whole || v.flags & VALUE_NAMES) && judge_before_name(before, !whole);
         bool leads = whole && !before.len && leads_alone(p);
-        bool behind = !whole && v.level < TAINT_SOURCE && goes_behind(before, p);
+        bool after_host = !whole && v.level < TAINT_SOURCE && follows_host(before, p);
         v = value_union(v, p);
         v.flags = VALUE_FORMAT | (names ? VALUE_NAMES : 0) | (leads ? VALUE_LEADS : 0) |
-                  (behind ? VALUE_BEHIND : 0) | (v.flags & KEPT_FLAGS);
+                  (after_host ? VALUE_AFTER_HOST : 0) | (v.flags & KEPT_FLAGS);
         v.text = text;
         v.tail = empty;
         stop = j->tree.text.ptr + part->end;
@@ -374,9 +374,10 @@ value judge_plus(judge *j, value a, value b)
     } else {
         uint16_t names = adds_names_alone(a, b) ? VALUE_NAMES : 0;
         uint16_t leads = leads_alone(a) && b.level == TAINT_CONST ? VALUE_LEADS : 0;
-        bool after = a.level > TAINT_CONST && a.level < TAINT_SOURCE && goes_behind(a.tail, b);
-        uint16_t behind = after ? VALUE_BEHIND : 0;
-        v.flags = VALUE_FORMAT | names | leads | behind | (v.flags & KEPT_FLAGS);
+        bool after_host = a.level > TAINT_CONST && a.level < TAINT_SOURCE &&
+                          follows_host(a.tail, b);
+        v.flags = VALUE_FORMAT | names | leads | (after_host ? VALUE_AFTER_HOST : 0) |
+                  (v.flags & KEPT_FLAGS);
     }
     return v;
 }

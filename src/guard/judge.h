@@ -26,7 +26,7 @@ enum {
     VALUE_LEADS = 32,  /* a format, whose only value is what it begins with */
     VALUE_FIELDS = 64, /* all values in it are fields of the object itself, or settings */
     VALUE_MADE = 128,  /* a function of which nothing is known made it of what it was given */
-    VALUE_BEHIND = 256, /* what is worst in it stands behind a host, or a path, of the program's */
+    VALUE_AFTER_HOST = 256, /* the program wrote the host before what is worst */
 };
 
 typedef struct {

@@ -386,8 +386,9 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     bool cleaned = v->clean && v->clean != ~0u && !(v->clean & VALUE_GIVEN);
     bool format = (v->flags & VALUE_FORMAT) != 0;
     if (cleaned) return TAINT_UNKNOWN; /* for something else: worth a look */
-    bool behind = v->flags & VALUE_BEHIND && (r->weak == WEAK_SSRF || r->weak == WEAK_REDIRECT);
-    bool own = behind ||
+    bool after_host = v->flags & VALUE_AFTER_HOST &&
+                      (r->weak == WEAK_SSRF || r->weak == WEAK_REDIRECT);
+    bool own = after_host ||
                (is_of_places(r->weak) && (v->clean & VALUE_GIVEN || v->flags & VALUE_MADE));
     bool whole = v->flags & (VALUE_LEADS | VALUE_MADE) || !(format || v->flags & VALUE_LIST);
     bool command = r->weak == WEAK_COMMAND && r->tiers[TAINT_PARAMETER] < 0;

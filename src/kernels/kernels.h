@@ -48,9 +48,8 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
-/* What panels a type is kept in: its own; Q1_0 and Q2_0 those of Q4_0, ternary types those of Q2_K,
- * and those whose values are
- * one of sixteen levels, those of IQ3_S (docs/decisions/0106-levels-beside-the-numbers.md). */
+/* What panels a type is kept in: its own; Q1_0 and Q2_0 in those of Q4_0, ternary types in those of
+ * Q2_K, types with sixteen levels in those of IQ3_S (docs/decisions/0106). */
 static inline block_type kernel_panel_type(block_type type)
 {
     if (type == BLOCK_Q1_0 || type == BLOCK_Q2_0) return BLOCK_Q4_0;

@@ -43,7 +43,7 @@ typedef struct {
     uint32_t window;                  /* tokens */
     uint64_t kv_values;               /* of one token in one layer: keys and values */
     uint64_t kv_vectors;              /* those are; in 8 bits each has a scale of four bytes */
-    uint32_t kv_value_bytes;          /* by default: 2 beyond 128 channels a head */
+    uint32_t kv_value_bytes;          /* the engine's default: kernel_kv_default() */
     uint64_t context_tokens;          /* what the model was made for; 0: not said */
 } residency_model;
 

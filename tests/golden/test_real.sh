@@ -42,7 +42,7 @@ for golden in tests/golden/real/*.scores; do
     check "$name: the float model is numpy's" near "$golden" exact 1e-5 0.998 1e-4
     check "$name: scored" scores usual "$file"
     case $name in # K-quants share a scale of activations over 128 columns
-    gemma*) bounds="0.002 0.94 0.085" ;;
+    gemma*) bounds="0.002 0.94 0.07" ;; # 0.076 with keys and values in 8 bits
     *) bounds="0.006 0.95 0.055" ;;
     esac
     # shellcheck disable=SC2086 # three words
