@@ -887,8 +887,10 @@ typedef struct {
 CERIUM_API size_t cerium_session_top(const cerium_session *session, cerium_logprob *out, size_t n);
 
 /** Make the running sync or step return CERIUM_ERR_CANCELED within one layer, or the running
- * request end so: within one layer too where most of the pass is its own, else with the pass.
- * Without either, the next call does.  Callable from any thread and from signal handlers. */
+ * request end so: within one layer too where most of the pass is its own, else with the pass.  A
+ * request runs until its CERIUM_EVENT_DONE was read: a cancel that comes too late for it is
+ * forgotten.  Where nothing runs, the next call is canceled.  Callable from any thread and from
+ * signal handlers. */
 CERIUM_API void cerium_session_cancel(cerium_session *session);
 
 /* ---- Section - Requests: sessions that run beside each other ---- */

@@ -75,6 +75,7 @@ void cerium_session_poll(cerium_session *s, cerium_event *event)
         event->status = from->status;
         event->stop = from->stop;
         s->running = false;
+        atomic_store(&s->cancel, false); /* one that came too late is not the next request's */
         guide_close(&s->slot.guide); /* the request had it */
         return;
     }

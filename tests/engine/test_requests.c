@@ -272,15 +272,35 @@ static void test_cancel(void)
             TEST_CHECK(!memcmp(jobs[i].tokens, alone[i].tokens,
                                jobs[i].n_tokens * sizeof(int32_t)));
         }
-        for (uint32_t i = 0; i < n; i += 2) { /* a cancel that came after the end is still there */
+        for (uint32_t i = 0; i < n; i += 2) { /* where nothing runs, the next call is canceled */
             cerium_error err;
             cerium_session_cancel(jobs[i].session);
             TEST_CHECK(cerium_session_sync(jobs[i].session, jobs[i].prompt, jobs[i].n_prompt, NULL,
-                                           &err) != CERIUM_ERR_ARGUMENT);
+                                           &err) == CERIUM_ERR_CANCELED);
         }
     }
     run_all(n);
     close_all(n);
+}
+
+/* It concerns the request whose end was not read yet, not the one after it. */
+static void test_cancel_late(void)
+{
+    job *j = &jobs[0];
+    *j = (job){.n_new = 4, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
+    make_prompt(j, 40, 0, 0, 77);
+    j->session = open_session(++fresh_tenant);
+    run_alone(j, &alone[0], logits[0]);
+    for (int round = 0; round < 2; round++) {
+        cerium_engine_stats stats;
+        start(j);
+        do cerium_engine_measure(engine, &stats);
+        while (stats.waiting[j->class_] + stats.running[j->class_] > 0);
+        cerium_session_cancel(j->session);
+        finish(&j, 1);
+        check_same(j, &alone[0], logits[0]);
+    }
+    cerium_session_close(&j->session);
 }
 
 /* Interrupted in the prompt or after some tokens of the answer, and told something else: nothing
@@ -502,6 +522,7 @@ static void test_model(const char *model)
     TEST_RUN(test_script);
     TEST_RUN(test_slow_reader);
     TEST_RUN(test_cancel);
+    TEST_RUN(test_cancel_late);
     TEST_RUN(test_redirect);
     TEST_RUN(test_preemption);
     TEST_RUN(test_fair_shares);
