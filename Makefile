@@ -63,6 +63,8 @@ ISA_emulated   := -O1 -Wno-psabi
 isa_of = $(ISA_$(lastword $(subst _, ,$(basename $(notdir $1)))))
 # UBSan's checks of every unrolled line make gcc take minutes over the kernels; ASan's do not.
 ISA_asan       := -fno-sanitize=undefined
+# Vector kernels start no thread.  With CERIUM_CPU=ref TSan sees what kernels touch, too.
+ISA_tsan       := -O2 -fno-sanitize=thread
 isa  = $(if $(isa_of),$(isa_of) $(ISA_$(BUILD)))
 ARCH := $(if $(filter x86_64%,$(shell $(CC) -dumpmachine 2>/dev/null)),x86,arm)
 

@@ -1,14 +1,15 @@
 /* attend.h - attention for any width of vector: the part that instruction sets share.
  *
  * Both halves of attention are the same loop: for i in order, acc[r][lane] += coef[r][i] *
- * m[i][lane] by fma, with F16 m.  Lanes are tokens (scores), then channels (values).  A tile is
- * that loop for R rows and T vectors of lanes whose sums stay in registers, so that one conversion
- * from F16 serves R rows.
+ * m[i][lane] by fma, where m are keys or values in F16 or F32.  Lanes are tokens (scores), then
+ * channels (values).  A tile is that loop for R rows and T vectors of lanes whose sums stay in
+ * registers, so that one conversion from F16 serves R rows.
  *
  * Before it includes this file, a file defines
  *   vf, VF_LANES                     a vector of floats
  *   vf_load, vf_store, vf_set1       of floats, at any address
- *   vf_halves                        F16 at any address, as floats
+ *   kv_value                         what keys and values are stored as: uint16_t (F16) or float
+ *   vf_values                        of them at any address, as floats
  *   vf_fma(a, b, c), vf_mul          a b + c, a b
  *   TILE_MAP(X)                      X(R, T) for the tiles that there shall be: for each R up to
  *                                    TILE_ROWS_MAX all T from 1 to tile_vectors_max[R]
@@ -28,14 +29,14 @@
 /* Prefetch two cache lines for each step of a loop: at + i * step and the next one. With step 0,
  * nothing new. */
 typedef struct {
-    const uint16_t *at;
+    const kv_value *at;
     size_t step;
 } ahead;
-enum { AHEAD_MAX = 3, LINE = 64 / sizeof(uint16_t) };
+enum { AHEAD_MAX = 3, LINE = 64 / sizeof(kv_value) };
 
 static inline __attribute__((always_inline)) void
 tile(float *restrict acc, size_t acc_stride, const float *restrict coef, size_t coef_stride,
-     const uint16_t *restrict m, size_t m_stride, uint32_t n, ahead next, const int rows,
+     const kv_value *restrict m, size_t m_stride, uint32_t n, ahead next, const int rows,
      const int vectors)
 {
     vf sum[TILE_ROWS_MAX][8];
@@ -50,7 +51,7 @@ tile(float *restrict acc, size_t acc_stride, const float *restrict coef, size_t 
         UNROLL for (int r = 0; r < rows && rows < vectors; r++)
             c[r] = vf_set1(coef[r * coef_stride + i]);
         UNROLL for (int t = 0; t < vectors; t++) {
-            lanes[t] = vf_halves(m + VF_LANES * t);
+            lanes[t] = vf_values(m + VF_LANES * t);
             UNROLL for (int r = 0; r < rows && rows < vectors; r++)
                 sum[r][t] = vf_fma(c[r], lanes[t], sum[r][t]);
         }
@@ -66,13 +67,13 @@ tile(float *restrict acc, size_t acc_stride, const float *restrict coef, size_t 
 }
 
 typedef void tile_fn(float *restrict acc, size_t acc_stride, const float *restrict coef,
-                     size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n,
+                     size_t coef_stride, const kv_value *restrict m, size_t m_stride, uint32_t n,
                      ahead next);
 
 #define TILE_DEFINE(rows, vectors)                                                                 \
     static void tile_##rows##_##vectors(float *restrict acc, size_t acc_stride,                    \
                                         const float *restrict coef, size_t coef_stride,            \
-                                        const uint16_t *restrict m, size_t m_stride, uint32_t n,   \
+                                        const kv_value *restrict m, size_t m_stride, uint32_t n,   \
                                         ahead next)                                                \
     {                                                                                              \
         tile(acc, acc_stride, coef, coef_stride, m, m_stride, n, next, rows, vectors);             \
@@ -84,7 +85,7 @@ static tile_fn *const tiles[TILE_ROWS_MAX + 1][9] = {TILE_MAP(TILE_ENTRY)};
 /* acc[rows][n_lanes] += coef[rows][n] . m[n][n_lanes] for whole vectors, in tiles of like size.
  *   next: [AHEAD_MAX] for the first tiles, or NULL */
 static void accumulate(float *restrict acc, size_t acc_stride, const float *restrict coef,
-                       size_t coef_stride, const uint16_t *restrict m, size_t m_stride, uint32_t n,
+                       size_t coef_stride, const kv_value *restrict m, size_t m_stride, uint32_t n,
                        uint32_t rows, uint32_t n_lanes, const ahead *next)
 {
     const ahead nothing = {.at = m, .step = 0};
@@ -112,7 +113,7 @@ static void scale_row(float *out, float c, uint32_t n)
 
 /* out[rows][head_dim] += p[rows][first .. end) . values */
 static void add_values(float *restrict out, const float *restrict p,
-                       const uint16_t *restrict values, uint32_t first, uint32_t end, uint32_t rows,
+                       const kv_value *restrict values, uint32_t first, uint32_t end, uint32_t rows,
                        uint32_t head_dim)
 {
     const uint32_t whole = head_dim / VF_LANES * VF_LANES, n = end - first;
@@ -129,7 +130,7 @@ static void add_values(float *restrict out, const float *restrict p,
  * the processor foresees by itself.  Where the first of several reads but a part of each 128
  * bytes, it fetches the rest, and the next ones the values: from memory, this gives two rows 35 %
  * more speed, and eight rows 15 %.  False when there is nothing to do. */
-static bool plan_ahead(ahead next[AHEAD_MAX], const uint16_t *keys, const uint16_t *values,
+static bool plan_ahead(ahead next[AHEAD_MAX], const kv_value *keys, const kv_value *values,
                        uint32_t rows, uint32_t head_dim)
 {
     const uint32_t n_tiles = KERNEL_PAGE / VF_LANES / tile_vectors_max[rows];
@@ -142,8 +143,8 @@ static bool plan_ahead(ahead next[AHEAD_MAX], const uint16_t *keys, const uint16
 
 /* rows <= TILE_ROWS_MAX neighbours that all have something to see; cold: the first to see it. */
 static void attend_rows(kernel_softmax_state *restrict state, float *restrict out,
-                        const float *restrict q, const uint16_t *restrict keys,
-                        const uint16_t *restrict values, const uint8_t *first, const uint8_t *end,
+                        const float *restrict q, const kv_value *restrict keys,
+                        const kv_value *restrict values, const uint8_t *first, const uint8_t *end,
                         uint32_t rows, uint32_t head_dim, bool cold)
 {
     ahead next[AHEAD_MAX];
@@ -220,23 +221,6 @@ static void attend(kernel_softmax_state *restrict state, float *restrict out,
             attend_page(state + r, out + at, q + at, pages + p, page_first, page_end, n, head_dim);
         }
     }
-}
-
-static void attend_join(kernel_softmax_state *restrict state, float *restrict out,
-                        const kernel_softmax_state *restrict from, const float *restrict from_out,
-                        uint32_t head_dim)
-{
-    if (from->max == -INFINITY) return;
-    const float max = kernel_max(state->max, from->max) + 0.0f;
-    const float c = kernel_decay(state->max, max), from_c = kernel_decay(from->max, max);
-    uint32_t d = 0;
-    state->max = max;
-    state->sum = fmaf(from->sum, from_c, state->sum * c);
-    for (; d + VF_LANES <= head_dim; d += VF_LANES) {
-        vf old = vf_mul(vf_load(out + d), vf_set1(c));
-        vf_store(out + d, vf_fma(vf_load(from_out + d), vf_set1(from_c), old));
-    }
-    for (; d < head_dim; d++) out[d] = fmaf(from_out[d], from_c, out[d] * c);
 }
 
 #endif

@@ -151,11 +151,13 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
     kernel_vector_init_avx2(table);
     kernel_recurrent_init_avx2(table);
     kernel_attention_init_avx2(table);
+    kernel_attention_f32_init_avx2(table);
     kernel_attention_i8_init_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
     kernel_vector_init_avx512vnni(table);
     kernel_recurrent_init_avx512vnni(table);
     kernel_attention_init_avx512vnni(table);
+    kernel_attention_f32_init_avx512vnni(table);
     kernel_attention_i8_init_avx512vnni(table);
     if (cpu < KERNEL_CPU_AMX) return;
     kernel_attention_i8_init_amx(table);
@@ -163,6 +165,7 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
     if (cpu < KERNEL_CPU_NEON) return;
     kernel_vector_init_neon(table);
     kernel_attention_init_neon(table);
+    kernel_attention_f32_init_neon(table);
 #endif
 }
 

@@ -19,11 +19,14 @@ void kernel_recurrent_init_avx512vnni(kernel_table *table);
 void kernel_attention_init_ref(kernel_table *table);
 void kernel_attention_i8_init_ref(kernel_table *table);
 void kernel_attention_init_avx2(kernel_table *table);
+void kernel_attention_f32_init_avx2(kernel_table *table);
 void kernel_attention_i8_init_avx2(kernel_table *table);
 void kernel_attention_init_avx512vnni(kernel_table *table);
+void kernel_attention_f32_init_avx512vnni(kernel_table *table);
 void kernel_attention_i8_init_avx512vnni(kernel_table *table);
 void kernel_attention_i8_init_amx(kernel_table *table);
 void kernel_attention_init_neon(kernel_table *table);
+void kernel_attention_f32_init_neon(kernel_table *table);
 
 /* (a, b) = (a c - b s, b c + a s): each one product rounded, then one fma. */
 static inline void kernel_rotate(float *a, float *b, float c, float s)

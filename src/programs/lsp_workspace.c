@@ -10,13 +10,19 @@
 #include "programs/snippet_files.h"
 #include "programs/walk.h"
 
-enum { FOLDERS_MAX = 16, AGAIN_SECONDS = 60, ENTRIES_MAX = 4 * SNIPPETS_FILES_MAX };
+enum {
+    FOLDERS_MAX = 16,
+    AGAIN_SECONDS = 60,
+    ENTRIES_MAX = 4 * SNIPPETS_FILES_MAX,
+    ENTRIES_SLOTS = 2 * ENTRIES_MAX, /* a power of two */
+};
 
 /* A file as it was when it was read. */
 typedef struct {
     hash_name path;
     int64_t changed_ns;
     uint64_t size;
+    bool is_used;
 } entry;
 
 typedef struct found_file {
@@ -40,7 +46,7 @@ struct lsp_workspace {
     uint32_t n_folders;
     found_file *found;           /* the newest first */
     bool stops;
-    entry *entries;              /* [n_entries] of the thread */
+    entry *entries;              /* [ENTRIES_SLOTS] of the thread: a hash table by path */
     uint32_t n_entries;
     bytes text;
 };
@@ -59,11 +65,14 @@ static bool is_stopped(lsp_workspace *w)
 static entry *entry_of(lsp_workspace *w, const char *path)
 {
     const hash_name name = hash_name_of(path, strlen(path));
-    for (uint32_t i = 0; i < w->n_entries; i++)
-        if (hash_name_equal(w->entries[i].path, name)) return &w->entries[i];
+    entry *e = &w->entries[name.low % ENTRIES_SLOTS];
+    while (e->is_used && !hash_name_equal(e->path, name))
+        e = e + 1 < w->entries + ENTRIES_SLOTS ? e + 1 : w->entries;
+    if (e->is_used) return e;
     if (w->n_entries == ENTRIES_MAX) return NULL;
-    w->entries[w->n_entries] = (entry){.path = name, .size = UINT64_MAX};
-    return &w->entries[w->n_entries++];
+    w->n_entries++;
+    *e = (entry){.path = name, .size = UINT64_MAX, .is_used = true};
+    return e;
 }
 
 static void hand_over(lsp_workspace *w, snippet_file *file)
@@ -135,7 +144,7 @@ int lsp_workspace_open(lsp_workspace **out, lsp_bell *bell, cerium_error *err)
     lsp_workspace *w = memory_zalloc(1, sizeof *w);
     if (!w) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     w->bell = bell;
-    w->entries = memory_zalloc(ENTRIES_MAX, sizeof *w->entries);
+    w->entries = memory_zalloc(ENTRIES_SLOTS, sizeof *w->entries);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->asked, NULL);
     int code = w->entries ? thread_start(&w->thread, "files", serve, w) : ENOMEM;

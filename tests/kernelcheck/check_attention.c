@@ -321,7 +321,7 @@ static void check_attend(const kernel_table *ref, const kernel_table *level, ker
                             k / PAGE_END);
         }
     for (int round = 0; round < 20; round++) check_alone(ref, level, type);
-    if (kc_benching() && type != KERNEL_KV_F32) {
+    if (kc_benching()) {
         static const uint32_t bench_rows[] = {1, 2, 4, 7, 8, 28, 64};
         for (size_t r = 0; r < (ref == level ? 1 : ARRAY_LEN(bench_rows)); r++)
             for (uint32_t head_dim = 64; head_dim <= 128; head_dim *= 2) {

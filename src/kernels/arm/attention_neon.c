@@ -1,28 +1,11 @@
-/* attention_neon.c - attention with vectors of four.
- *
- * Two fma units of four cycles need 8 sums in flight; of 32 registers, sums take at most 25. */
-#include "kernels/arm/exp_neon.h"
+/* attention_neon.c - attention over keys and values in F16, with vectors of four. */
+#include "kernels/arm/attend_neon.h"
 
-#include "kernels/vector.h"
-
-enum { VF_LANES = 4, TILE_ROWS_MAX = 6 };
-typedef float32x4_t vf;
-#define vf_load         vld1q_f32
-#define vf_store        vst1q_f32
-#define vf_set1         vdupq_n_f32
-#define vf_mul          vmulq_f32
-#define vf_fma(a, b, c) vfmaq_f32(c, a, b)
-static inline vf vf_halves(const uint16_t *x)
+typedef uint16_t kv_value;
+static inline vf vf_values(const uint16_t *x)
 {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(x)));
 }
-
-#define TILE_MAP(X)                                                                                \
-    X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)                                \
-    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8)                                \
-    X(3, 1) X(3, 2) X(3, 3) X(3, 4) X(3, 5) X(3, 6) X(4, 1) X(4, 2) X(4, 3) X(4, 4) X(4, 5)        \
-    X(5, 1) X(5, 2) X(5, 3) X(5, 4) X(5, 5) X(6, 1) X(6, 2) X(6, 3) X(6, 4)
-static const uint8_t tile_vectors_max[TILE_ROWS_MAX + 1] = {0, 8, 8, 6, 5, 5, 4};
 
 /* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
 static void accumulate_tail(float *restrict acc, const float *restrict coef,
@@ -36,42 +19,8 @@ static void accumulate_tail(float *restrict acc, const float *restrict coef,
     }
 }
 
-/* The 4 slots from j on that lie in [first, end). */
-static inline uint32x4_t slots_in_range(uint32_t j, uint32_t first, uint32_t end)
-{
-    static const uint32_t lanes[4] = {0, 1, 2, 3};
-    const uint32x4_t slot = vaddq_u32(vld1q_u32(lanes), vdupq_n_u32(j));
-    return vandq_u32(vcgeq_u32(slot, vdupq_n_u32(first)), vcltq_u32(slot, vdupq_n_u32(end)));
-}
-
-static inline vf weights(const float *s, float max, uint32x4_t in)
-{
-    const vf p = exp_neon(vsubq_f32(vld1q_f32(s), vdupq_n_f32(max)));
-    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(p), in));
-}
-
-/* Turn scores s[64] into weights, update the state; returns what out is multiplied by. Runs of 16
- * slots outside [first, end) are not touched. */
-static float weigh_row(kernel_softmax_state *state, float *s, uint32_t first, uint32_t end)
-{
-    const vf lowest = vdupq_n_f32(-INFINITY), zero = vdupq_n_f32(0);
-    vf max4 = lowest, partial[4] = {zero, zero, zero, zero};
-    for (uint32_t j = first / 4 * 4; j < end; j += 4)
-        max4 = vmaxq_f32(max4, vbslq_f32(slots_in_range(j, first, end), vld1q_f32(s + j), lowest));
-    const float max = kernel_max(state->max, vmaxvq_f32(max4)) + 0.0f;
-    const float c = kernel_decay(state->max, max);
-    for (uint32_t j = first / 16 * 16; j < end; j += 16)
-        for (uint32_t i = 0; i < 4; i++) {
-            const vf p = weights(s + j + 4 * i, max, slots_in_range(j + 4 * i, first, end));
-            vst1q_f32(s + j + 4 * i, p);
-            partial[i] = vaddq_f32(partial[i], p);
-        }
-    state->max = max;
-    state->sum = state->sum * c + sum16_neon(partial);
-    return c;
-}
-
 #include "kernels/attend.h"
+#include "kernels/attend_join.h"
 
 static inline void store_halves(uint16_t *out, vf x)
 {
