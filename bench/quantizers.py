@@ -6,7 +6,8 @@
 MODEL holds floats.  cerium writes it in each type; of that file a twin is made in which every
 matrix that changed its type is encoded by llama.cpp instead (ggml_quantize_chunk), so both have the
 same types everywhere.  Both are computed in floats (numpy) over the same windows and compared with
-MODEL: KL divergence, likeliest token the same, so that nothing but the encoders differs.  Without
+MODEL: KL divergence, likeliest token the same, so that nothing but the encoders differs; "by token"
+is the paired difference, whose error is smaller than that of either.  Without
 --text only the weights are compared, and MODEL may be a few tensors of one.  --imatrix FILE: both
 encoders with it.  Prints Markdown.  Needs what quality.py needs.
 """
@@ -78,9 +79,11 @@ def compare(args, model, tokens, source):
     for ours, want in zip(windows(args, model, tokens), source):
         kl.append((np.exp(want) * (want - ours)).sum())
         same.append(ours.argmax() == want.argmax())
-    n, share = len(kl), np.mean(same)
-    return (f"{np.mean(kl):.5f} +- {np.std(kl) / n ** 0.5:.5f}",
-            f"{100 * share:.2f} +- {100 * (share * (1 - share) / n) ** 0.5:.2f}")
+    return np.array(kl), 100 * np.array(same)
+
+
+def mean(values, form=".5f"):
+    return f"{np.mean(values):{form}} +- {np.std(values) / len(values) ** 0.5:{form}}"
 
 
 def main():
@@ -101,7 +104,8 @@ def main():
     print(f"{flags(args)}; {len(source):,} tokens{', with an importance matrix' * bool(weights)}\n")
     columns = ["type", "error of weights, %", "llama.cpp's"]
     if args.text:
-        columns += ["KL divergence", "llama.cpp's", "likeliest token the same, %", "llama.cpp's"]
+        columns += ["KL divergence", "llama.cpp's", "by token: ours less theirs",
+                    "likeliest token the same, %", "llama.cpp's"]
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     for kind in args.types:
         with tempfile.TemporaryDirectory() as work:
@@ -117,7 +121,9 @@ def main():
                 have = [compare(args, ours, tokens, source)]
                 have += have if filecmp.cmp(ours, theirs, shallow=False) else [
                     compare(args, theirs, tokens, source)]
-                row += [have[i][k] for k in (0, 1) for i in (0, 1)]
+                (kl, same), (their_kl, their_same) = have
+                row += [mean(kl), mean(their_kl), mean(kl - their_kl, "+.5f"),
+                        mean(same, ".2f"), mean(their_same, ".2f")]
             print(f"| {' | '.join(row)} |", flush=True)
 
 

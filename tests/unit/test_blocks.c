@@ -194,6 +194,36 @@ static void test_weighted_search(void)
     }
 }
 
+/* Types with few levels keep large values better than equal weights do. */
+static void test_large_values(void)
+{
+    static const block_type types[] = {BLOCK_IQ4_NL, BLOCK_IQ4_XS, BLOCK_Q4_W, BLOCK_Q3_K};
+    enum { N = 1 << 12 };
+    static float x[N], ones[N], back[N];
+    normal(x, N);
+    for (int i = 0; i < N; i++) ones[i] = 1.0f;
+    for (size_t t = 0; t < ARRAY_LEN(types); t++) {
+        size_t size = 0;
+        double loss[2] = {0, 0}, plain[2] = {0, 0};
+        CHECK(block_row_bytes(types[t], N, &size));
+        uint8_t *blocks = memory_alloc(size);
+        for (int k = 0; k < 2; k++) {
+            block_quantize(types[t], blocks, x, N, k ? ones : NULL);
+            block_decode(types[t], back, blocks, N);
+            for (int i = 0; i < N; i++) {
+                const double apart = pow((double)back[i] - (double)x[i], 2);
+                loss[k] += apart * pow((double)x[i], 2);
+                plain[k] += apart;
+            }
+        }
+        TEST_CHECK_THAT(loss[0] < loss[1] * 0.9, "%s: %g of %g", block_name(types[t]), loss[0],
+                        loss[1]);
+        TEST_CHECK_THAT(plain[0] < plain[1] * 1.5, "%s: %g of %g", block_name(types[t]), plain[0],
+                        plain[1]);
+        memory_free(blocks);
+    }
+}
+
 /* Small scales and minima are rounded together: rounded one by one they leave 2
  * and 6 % more. */
 static void test_weighted_superblocks(void)
@@ -340,6 +370,7 @@ int main(void)
     TEST_RUN(test_encode_errors);
     TEST_RUN(test_search);
     TEST_RUN(test_weighted_search);
+    TEST_RUN(test_large_values);
     TEST_RUN(test_weighted_superblocks);
     TEST_RUN(test_encode_survives_anything);
     TEST_RUN(test_finite);
