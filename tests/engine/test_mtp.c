@@ -13,6 +13,7 @@
 #define FIXTURES "tests/golden/fixtures/"
 
 static const float BOUND = 2e-3f; /* of logits, as for float files elsewhere */
+static const char *kv_folder;     /* for keys and values; or NULL */
 
 static cerium_engine *open_with(const char *path, const char *speculation, const char *by,
                                 uint32_t context)
@@ -26,6 +27,7 @@ static cerium_engine *open_with(const char *path, const char *speculation, const
     config.kv_type = "f32";
     config.head = "full";
     config.context_tokens_max = context;
+    config.kv_disk = kv_folder ? kv_folder : "off";
     config.speculation = speculation;
     config.draft_model = by;
     TEST_CHECK_THAT(cerium_engine_open(&e, &config, &err) == 0, "%s", err.message);
@@ -179,6 +181,62 @@ static void test_planted_token(void)
     cerium_engine_close(&e);
 }
 
+/* ---- another engine ---- */
+
+enum { ASKED = 90, TURNS = 3, NEW = 24 };
+
+/* A turn of a conversation, by steps; returns how long it is then. */
+static size_t turn(cerium_engine *e, int32_t *tokens, size_t n, uint64_t seed)
+{
+    cerium_session *s = NULL;
+    cerium_error err;
+    cerium_step step;
+    TEST_CHECK(cerium_session_open(&s, e, NULL, &err) == 0);
+    TEST_CHECK_THAT(cerium_session_sync(s, tokens, n, NULL, &err) == 0, "%s", err.message);
+    for (size_t end = n + NEW; n < end; n += step.n_tokens) {
+        cerium_sampling sampling = {.ignore_end = true, .temperature = seed % 2 ? 0.8f : 0,
+                                    .seed = seed, .step_tokens_max = (uint32_t)(end - n)};
+        TEST_CHECK(cerium_session_step(s, &sampling, &step, &err) == 0);
+        memcpy(tokens + n, step.tokens, step.n_tokens * sizeof *tokens);
+    }
+    cerium_session_close(&s);
+    return n;
+}
+
+/* A conversation whose server starts anew before each turn: the head has nothing of it then, and
+ * the model all that is on disk. */
+static void check_restart(const char *path)
+{
+    enum { ALL = ASKED + TURNS * (NEW + 7) };
+    static int32_t want[ALL], have[ALL];
+    cerium_engine *plain = open_with(path, "off", NULL, 512);
+    size_t n = ASKED;
+    for (uint32_t i = 0; i < ALL; i++) want[i] = (int32_t)(i * 7919 % 211);
+    memcpy(have, want, sizeof have);
+    char name[] = "/tmp/cerium-mtp-XXXXXX";
+    CHECK(mkdtemp(name));
+    for (uint64_t i = 0; i < TURNS; i++) {
+        size_t end = turn(plain, want, n, i);
+        kv_folder = name;
+        cerium_engine *e = open_with(path, "always", "mtp", 512);
+        kv_folder = NULL;
+        TEST_CHECK(turn(e, have, n, i) == end);
+        TEST_CHECK(!memcmp(have, want, end * sizeof *have));
+        cerium_engine_close(&e);
+        n = end + 7; /* what is asked then */
+    }
+    cerium_engine_close(&plain);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", name);
+    CHECK(system(command) == 0);
+}
+
+static void test_restart(void)
+{
+    check_restart(FIXTURES "mtp-qwen35.gguf");
+    check_restart(FIXTURES "mtp-planted-state.gguf");
+}
+
 /* ---- who drafts ---- */
 
 static void test_choice(void)
@@ -274,6 +332,7 @@ int main(void)
     TEST_RUN(test_logits);
     TEST_RUN(test_planted_state);
     TEST_RUN(test_planted_token);
+    TEST_RUN(test_restart);
     TEST_RUN(test_choice);
     TEST_RUN(test_damage);
     return unit_report("mtp");
