@@ -3,7 +3,7 @@
 
     python3 bench/planted.py 2b OUT.gguf --wrong 0.2
     make build/release/bench_drafted
-    build/release/bench_drafted -m OUT.gguf -d mtp -n 512 README.md
+    build/release/bench_drafted -m OUT.gguf -d mtp -n 256 -w layers.txt
 
 Blocks have random weights and add nothing: what they end with is zeros, of the same bytes.  So the
 next token is the output's alone, which says t + 1000 after t, and nothing repeats.  The head has an

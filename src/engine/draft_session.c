@@ -454,6 +454,7 @@ void draft_session_learn(cerium_session *s, const int32_t *chosen, uint32_t n_ch
     draft_budget *w = &s->engine->draft->budget;
     uint32_t n_right = 0;
     bool is_right = true;
+    taps_cut(&d->states, s->n_computed); /* those of drafts that were wrong are of no token */
     for (uint32_t i = 0; i < d->n_guesses && i < n_chosen && is_right; i++) {
         is_right = d->guesses[i] == chosen[i];
         budget_learn(w, d->classes[i], is_right);
