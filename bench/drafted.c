@@ -2,7 +2,8 @@
  * texts alone, and also with a draft model, in turn.
  *
  *   make build/release/bench_drafted
- *   build/release/bench_drafted -m MODEL [-d DRAFT] [-n TOKENS] [-t THREADS] [-r TEMPERATURE] [-w]
+ *   build/release/bench_drafted -m MODEL [-d DRAFT|mtp] [-n TOKENS] [-t THREADS]
+ *                               [-r TEMPERATURE] [-w]
  *                               FILE...
  *
  * Without a draft model it shows what drafts from texts cost where they fail: at -r 1.3 hardly
@@ -40,7 +41,7 @@ static void fail(const char *what)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: bench_drafted -m MODEL [-d DRAFT] [-n TOKENS] [-t THREADS] "
+    fprintf(stderr, "usage: bench_drafted -m MODEL [-d DRAFT|mtp] [-n TOKENS] [-t THREADS] "
                     "[-r TEMPERATURE] [-w] FILE...\n");
     exit(2);
 }
@@ -74,7 +75,7 @@ static void open_all(cerium_engine_config *config, const char *draft)
     cerium_error err;
     for (int i = 0; i < n_kinds; i++) {
         config->speculation = i == 0 ? "off" : "auto";
-        config->draft_model = i == 2 ? draft : "";
+        config->draft_model = i == 2 ? draft : "off";
         if (cerium_engine_open(&kinds[i].engine, config, &err)) fail(err.message);
     }
 }

@@ -171,10 +171,11 @@ typedef struct {
                                     tenant 0 alone; a thread keeps their index up to date, and a
                                     file of it where repacked weights are kept (`cache`); NULL =
                                     CERIUM_WORKSPACE in the environment, else none */
-    const char *draft_model;     /* GGUF file of a smaller model, of the same vocabulary or another,
-                                    that drafts where nothing else does, as far as that saves time:
-                                    it never changes the text; NULL = CERIUM_DRAFT_MODEL in the
-                                    environment, else none */
+    const char *draft_model;     /* what drafts where no text does, as far as that saves time: it
+                                    never changes the text.  GGUF file of a smaller model, of the
+                                    same vocabulary or another; "mtp", the model's own MTP head;
+                                    "off", nothing; "", that head if the file has one; NULL =
+                                    CERIUM_DRAFT_MODEL in the environment, else as "" */
     void (*observe)(void *user, const cerium_observation *seen); /* every input of every matrix in
                                     every pass, on compute threads, several at a time; in
                                     quantized types as the 8 bits that the product takes.  For

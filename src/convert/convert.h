@@ -76,6 +76,7 @@ typedef struct {
     bool weights_sum_to_one;                 /* of experts */
     double expert_scale;                     /* of their weights */
     uint32_t n_ahead;                        /* blocks after the last, for tokens further on */
+    bool has_mtp;                            /* there is one, and it is kept: convert_find_mtp() */
     double embedding_scale, residual_scale, logit_scale, attention_scale; /* 0: none */
     double logit_cap, query_growth, yarn_log_multiplier;                  /* 0: none */
     bool names_head_dim; /* the configuration does, so the file does */
@@ -146,6 +147,9 @@ typedef struct {
     bool is_decay;            /* x becomes -e^x */
 } convert_tensor;
 
+/* Whether the model has one block behind its layers for the token after the next (MTP), of a kind
+ * that drafts: into c->has_mtp. */
+void convert_find_mtp(convert_config *c, const safetensors *set);
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */
 CERIUM_CHECKED int convert_plan(convert_tensor **out, size_t *n, const convert_config *c,
                                 const safetensors *set, const block_type *type, cerium_error *err);

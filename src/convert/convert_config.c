@@ -294,7 +294,8 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     gguf_write_string(w, "general.architecture", view_of(k.arch));
     gguf_write_string(w, "general.type", VIEW("model"));
     gguf_write_string(w, "general.name", name);
-    config_put_u32(&k, "block_count", c->n_layers);
+    config_put_u32(&k, "block_count", c->n_layers + c->has_mtp);
+    if (c->has_mtp) config_put_u32(&k, "nextn_predict_layers", 1);
     config_put_u32(&k, "context_length", c->context);
     config_put_u32(&k, "embedding_length", c->n_embd);
     if (c->n_latent)

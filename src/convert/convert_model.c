@@ -225,6 +225,7 @@ static int run(conversion *x, cerium_error *err)
     RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
     RETURN_IF(map_text(x, &x->generation, "generation_config.json", true, err));
     RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));
+    convert_find_mtp(&x->facts, &x->set);
     RETURN_IF(convert_vocabulary_parse(
         &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
         (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,

@@ -49,6 +49,8 @@ void convert_states_read(config_reader *r, convert_config *c)
     c->value_dim = config_u32_or(r, "linear_value_head_dim", 65536, 128);
     c->n_key_heads = config_u32_or(r, "linear_num_key_heads", 4096, 16);
     c->n_value_heads = config_u32_or(r, "linear_num_value_heads", 4096, 32);
+    if (json_integer_value(config_get(r->root, "mtp_num_hidden_layers")) > 0)
+        c->n_ahead = config_u32(r, "mtp_num_hidden_layers", 64);
     if (r->status) return;
     if (c->n_value_heads % c->n_key_heads)
         config_refuse(r, "does not divide the heads of values", "linear_num_key_heads");

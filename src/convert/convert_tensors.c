@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "convert/convert_states.h"
 
-enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 7 };
+enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 7, MTP_TENSORS = 6 };
 
 typedef struct {
     const convert_config *c;
@@ -51,24 +51,31 @@ static convert_tensor *add(planner *p, const convert_tensor *t)
     return &p->all[p->n++];
 }
 
+/* What names of a layer's tensors begin with: those of Qwen's MTP head lie apart. */
+static const char *layer_name(const planner *p, uint32_t layer, char name[64])
+{
+    const uint32_t n = p->c->n_layers;
+    name[0] = 0;
+    if (layer != UINT32_MAX && layer >= n && convert_has_states(p->c))
+        snprintf(name, 64, "mtp.layers.%u.", layer - n);
+    else if (layer != UINT32_MAX)
+        snprintf(name, 64, "%slayers.%u.", p->prefix, layer);
+    return name;
+}
+
 static const safetensor *find(const planner *p, uint32_t layer, const char *what)
 {
-    char name[GGUF_NAME_BYTES_MAX];
-    if (layer == UINT32_MAX)
-        snprintf(name, sizeof name, "%s", what);
-    else
-        snprintf(name, sizeof name, "%slayers.%u.%s", p->prefix, layer, what);
+    char name[GGUF_NAME_BYTES_MAX], of_layer[64];
+    snprintf(name, sizeof name, "%s%s", layer_name(p, layer, of_layer), what);
     return safetensors_find(p->set, name);
 }
 
 static void missing(planner *p, uint32_t layer, const char *what)
 {
+    char of_layer[64];
     if (p->status) return;
-    if (layer == UINT32_MAX)
-        p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %s is missing", what);
-    else
-        p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %slayers.%u.%s is missing",
-                              p->prefix, layer, what);
+    p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %s%s is missing",
+                          layer_name(p, layer, of_layer), what);
 }
 
 static void set_name(convert_tensor *t, uint32_t layer, const char *name)
@@ -141,7 +148,8 @@ static void plan_attention(planner *p, uint32_t i)
     const uint32_t head_dim = c->layer_dim[i];
     const uint64_t q = (uint64_t)c->layer_heads[i] * head_dim;
     const uint64_t kv = (uint64_t)c->layer_kv_heads[i] * head_dim;
-    const bool is_own = i < c->n_layers - c->n_shared_kv; /* or an earlier layer's keys */
+    /* or an earlier layer's keys */
+    const bool is_own = !c->n_shared_kv || i < c->n_layers - c->n_shared_kv;
     const bool pairs = c->arch == CONVERT_LLAMA || c->arch == CONVERT_MISTRAL3 ||
                        c->arch == CONVERT_SMOLLM3 || c->arch == CONVERT_GRANITE ||
                        c->arch == CONVERT_GRANITEMOE;
@@ -236,13 +244,13 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
     for (int k = 0; k < 3; k++) {
         const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
         const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
-        char first[64], to[32];
+        char first[64], to[32], of_layer[64];
         convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
                             .dims = {columns, rows, c->n_experts, 1}};
         snprintf(first, sizeof first, "%s.experts.0.%s.weight", where, names[k]);
         snprintf(to, sizeof to, "ffn_%s_exps.weight", short_names[k]);
-        snprintf(t.expert_format, sizeof t.expert_format, "%slayers.%u.%s.experts.%%u.%s.weight",
-                 p->prefix, i, where, names[k]);
+        snprintf(t.expert_format, sizeof t.expert_format, "%s%s.experts.%%u.%s.weight",
+                 layer_name(p, i, of_layer), where, names[k]);
         set_name(&t, i, to);
         t.from = find(p, i, first);
         if (!t.from) missing(p, i, first);
@@ -534,6 +542,36 @@ static void plan_layer(planner *p, uint32_t i)
     plan_feed_forward(p, i);
 }
 
+/* A head for the token after the next: a layer behind the others, between two inputs that are
+ * joined and what may be an output of its own. */
+static void plan_mtp(planner *p)
+{
+    static const char *const qwen[MTP_TENSORS][2] = {
+        {"mtp.fc", "eh_proj"}, {"mtp.pre_fc_norm_embedding", "enorm"},
+        {"mtp.pre_fc_norm_hidden", "hnorm"}, {"mtp.norm", "shared_head_norm"},
+        {"mtp.embed_tokens", "embed_tokens"}, {"mtp.shared_head.head", "shared_head_head"}};
+    static const char *const glm[MTP_TENSORS] = {"eh_proj", "enorm", "hnorm", "shared_head.norm",
+                                                 "embed_tokens", "shared_head.head"};
+    const convert_config *c = p->c;
+    const uint32_t layer = c->n_layers, e = c->n_embd;
+    char from[96], to[64], of_layer[64];
+    if (!c->has_mtp) return;
+    plan_layer(p, layer);
+    for (uint32_t i = 0; i < MTP_TENSORS; i++) {
+        if (convert_has_states(c))
+            snprintf(from, sizeof from, "%s.weight", qwen[i][0]);
+        else
+            snprintf(from, sizeof from, "%s%s.weight", layer_name(p, layer, of_layer), glm[i]);
+        snprintf(to, sizeof to, "blk.%u.nextn.%s.weight", layer, qwen[i][1]);
+        if (i == 0)
+            plain(p, UINT32_MAX, from, to, e, 2 * e, false);
+        else if (i < 4)
+            norm(p, UINT32_MAX, from, to, e, i == 3);
+        else
+            plain(p, UINT32_MAX, from, to, c->n_vocab, e, true);
+    }
+}
+
 /* Tensors of a layer that are not converted by themselves: computed tables, and scales, which are
  * found by their weights' names. Experts are found by their own names. */
 static bool says_nothing(const char *name)
@@ -548,10 +586,11 @@ static bool says_nothing(const char *name)
 static bool is_of_layers(const planner *p, const char *name)
 {
     const size_t len = strlen(p->prefix);
+    if (p->c->has_mtp && !strncmp(name, "mtp.", 4)) return true;
     if (strncmp(name, p->prefix, len) != 0 || strncmp(name + len, "layers.", 7) != 0) return false;
     const unsigned long layer = strtoul(name + len + 7, NULL, 10);
-    return !(p->c->n_ahead && layer >= p->c->n_layers &&
-             layer < (unsigned long)p->c->n_layers + p->c->n_ahead);
+    return p->c->has_mtp || !(p->c->n_ahead && layer >= p->c->n_layers &&
+                              layer < (unsigned long)p->c->n_layers + p->c->n_ahead);
 }
 
 /* Every weight must be converted: without one it would be a different model. */
@@ -582,11 +621,31 @@ static void find_prefix(planner *p)
     }
 }
 
+void convert_find_mtp(convert_config *c, const safetensors *set)
+{
+    planner p = {.c = c, .set = set};
+    const uint32_t n = c->n_layers;
+    bool has = false;
+    find_prefix(&p);
+    if (convert_has_states(c)) /* config.json seldom says it */
+        has = c->n_ahead <= 1 && safetensors_find(set, "mtp.fc.weight") &&
+              !find(&p, n + 1, "input_layernorm.weight");
+    else if (c->arch == CONVERT_GLM4MOE)
+        has = c->n_ahead == 1 && find(&p, n, "eh_proj.weight");
+    if (!has || n == CONVERT_LAYERS_MAX) return;
+    c->has_mtp = true;
+    c->layer_heads[n] = c->layer_heads[n - 1];
+    c->layer_kv_heads[n] = c->layer_kv_heads[n - 1];
+    c->layer_dim[n] = c->layer_dim[n - 1];
+    c->is_recurrent[n] = false;
+}
+
 int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const safetensors *set,
                  const block_type *type, cerium_error *err)
 {
     planner p = {.c = c, .set = set, .type = type, .err = err,
-                 .cap = (size_t)c->n_layers * LAYER_TENSORS_MAX + OTHER_TENSORS + 1};
+                 .cap = ((size_t)c->n_layers + c->has_mtp) * LAYER_TENSORS_MAX +
+                        OTHER_TENSORS + MTP_TENSORS + 1};
     p.all = memory_zalloc(p.cap, sizeof *p.all);
     if (!p.all) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a list of tensors");
     const uint32_t none = UINT32_MAX;
@@ -602,6 +661,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
         add(&p, &t);
     }
     for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);
+    plan_mtp(&p);
     snprintf(name, sizeof name, "%snorm.weight", p.prefix);
     norm(&p, none, name, "output_norm.weight", c->n_embd, false);
     snprintf(name, sizeof name, "%snorm.bias", p.prefix);

@@ -87,6 +87,21 @@ void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out)
         ex->k->layer_norm(out, in, head->norm, head->norm_bias, s->n_embd, s->norm_eps);
 }
 
+/* What an MTP head begins with: x is made of the token and of the state before it. */
+static void join_state(cpu_executor *ex, const step_op *op, float *x, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    const uint32_t n = s->n_embd;
+    float *a = ex->attended.f + (size_t)row * 2 * n;
+    const float *behind = ex->rows[row].behind;
+    ex->k->rms_norm(a, x, op->norm, n, s->norm_eps);
+    if (behind)
+        ex->k->rms_norm(a + n, behind, op->head_norm[0], n, s->norm_eps);
+    else
+        memset(a + n, 0, n * sizeof *a);
+    memset(x, 0, n * sizeof *x);
+}
+
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
 {
     const step_shape *s = &ex->program->shape;
@@ -98,6 +113,7 @@ void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t en
                          token % KERNEL_PANEL_ROWS, s->n_embd);
         for (uint32_t i = 0; s->embedding_scale != 1 && i < s->n_embd; i++)
             x[i] *= s->embedding_scale;
+        if (op->norm) join_state(ex, op, x, r);
         for (uint32_t t = 0; t < s->n_ropes; t++) turn_angles(ex, t, r);
     }
 }

@@ -32,6 +32,7 @@ static int open_engine(draft_model *m, cerium_engine *e, const cerium_engine_con
     own.progress = config->progress;
     own.progress_user = config->progress_user;
     if (own.kv_bytes_max == 0) own.kv_bytes_max = 1;
+    if (m->is_head) return engine_open_head(&m->engine, &own, e, err);
     return engine_open_alone(&m->engine, &own, e, err);
 }
 
@@ -41,6 +42,7 @@ int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_co
     cerium_error why = {0};
     draft_model *m = memory_zalloc(1, sizeof *m);
     if (!m) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
+    m->is_head = path == NULL;
     int status = open_engine(m, e, config, path, &why);
     if (!status && m->engine->has_states)
         status = error_set(&why, CERIUM_ERR_FORMAT,
@@ -70,6 +72,6 @@ uint64_t draft_model_bytes(const draft_model *m)
 {
     kv_use pages;
     kv_pool_measure(m->engine->pool, &pages);
-    return model_weights_bytes(m->engine->model) +
+    return (m->is_head ? 0 : model_weights_bytes(m->engine->model)) +
            kv_token_bytes(m->engine->pool) * KERNEL_PAGE * pages.blocks_max;
 }

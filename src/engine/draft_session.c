@@ -1,19 +1,22 @@
-/* draft_session.c - a session's timeline in its draft model, and guesses of what follows.
+/* draft_session.c - a session's timeline in its draft model or head, and guesses of what follows.
  *
  * Of the draft model's timeline all but the last token is committed to the KV cache.  The last one
  * is computed for its logits each time, and after it stand rows of guesses that nobody has
  * confirmed: when the timeline grows by what they are, they are committed as they stand, and else
- * others are written over them. */
+ * others are written over them.  Of a head they always are, but for the last token: their states
+ * were its own, and then are the model's. */
 #include "engine/draft_model.h"
 
 #include <math.h>
 
 #include "base/memory.h"
 #include "engine/engine.h"
+#include "engine/taps.h"
 
 enum {
     ALWAYS = 6,         /* guesses where costs do not count */
     PIECE_MIN = 16,     /* tokens of the timeline that are caught up with at least */
+    GAP_MAX = 32,       /* whose states may be missing, before a head begins anew behind them */
 };
 
 static const double PIECE_PART = 0.25; /* of a pass of the model: what catching up may take */
@@ -25,6 +28,8 @@ struct draft_session {
     uint32_t n_computed;      /* tokens that are committed */
     int32_t ahead[DRAFT_GUESSES_MAX + TRANSLATION_OPEN_MAX + 2]; /* [n_ahead] computed after them */
     uint32_t n_ahead;
+    taps states;              /* of the model, where its head drafts, and */
+    float *own;               /* [n_embd] the head's behind the last row; else NULL */
     /* guesses for the running pass */
     int32_t guesses[DRAFT_GUESSES_MAX];
     uint8_t classes[DRAFT_GUESSES_MAX];
@@ -55,6 +60,14 @@ typedef struct {
 
 /* ---- opening ---- */
 
+static int open_states(draft_session *d, const cerium_engine *e)
+{
+    const uint32_t n = e->program->shape.n_embd;
+    RETURN_IF(taps_open(&d->states, n));
+    d->own = memory_alloc(n * sizeof *d->own);
+    return d->own ? CERIUM_OK : CERIUM_ERR_MEMORY;
+}
+
 int draft_session_open(draft_session **out, cerium_session *s, cerium_error *err)
 {
     cerium_engine *e = s->engine->draft->engine;
@@ -64,6 +77,7 @@ int draft_session_open(draft_session **out, cerium_session *s, cerium_error *err
     d->text.tokens = memory_alloc(n * sizeof *d->text.tokens);
     d->text.places = memory_alloc(n * sizeof *d->text.places);
     int status = d->text.tokens && d->text.places ? CERIUM_OK : CERIUM_ERR_MEMORY;
+    if (!status && s->engine->draft->is_head) status = open_states(d, e);
     if (status) error_set(err, status, "no memory for a session");
     if (!status) status = claim_open(&d->pages, e, n, s->pages.tenant, err);
     d->is_new = true;
@@ -78,6 +92,8 @@ void draft_session_close(draft_session **d)
 {
     if (!d || !*d) return;
     claim_close(&(*d)->pages);
+    taps_close(&(*d)->states);
+    memory_free((*d)->own);
     memory_free((*d)->text.places);
     memory_free((*d)->text.tokens);
     memory_free(*d);
@@ -89,10 +105,28 @@ void draft_session_forget(draft_session *d) { d->n_guesses = 0; }
 void draft_session_cut(draft_session *d, uint32_t n)
 {
     if (d->text.end > n) d->is_new = true; /* another session may have what comes */
+    if (n <= d->text.least) d->text.least = 0;
     translation_cut(&d->text, n);
+    taps_cut(&d->states, n);
+}
+
+void draft_session_tap(cerium_session *s, uint32_t first_row, uint32_t first, uint32_t n)
+{
+    draft_session *d = s->draft;
+    if (!d->own) return;
+    for (uint32_t i = n > TAPS_MAX ? n - TAPS_MAX : 0; i < n; i++)
+        cpu_executor_state(s->engine->executor, first_row + i, taps_put(&d->states, first + i));
 }
 
 /* ---- rows ---- */
+
+/* What a head reads beside the token at this place of its timeline. */
+static const float *state_behind(const draft_session *d, uint32_t at)
+{
+    const uint32_t token = d->text.begin + at;
+    if (!d->own || token == 0) return NULL;
+    return at < d->text.n ? taps_of(&d->states, token - 1) : d->own;
+}
 
 /* Compute tokens [n] from `first` on, with logits after the last n_logits of them.  False when
  * there is no room, or the session was canceled. */
@@ -105,6 +139,7 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
         e->rows[i] = (cpu_row){.token = tokens[i],
                                .position = first + i,
                                .sequence = d->pages.sequence,
+                               .behind = state_behind(d, first + i),
                                .n_best = 2};
         if (i + n_logits < n) continue;
         engine_take_logits(e, &e->rows[i], e->logits + (i + n_logits - n) * e->logits_stride);
@@ -118,6 +153,7 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
     atomic_fetch_add(&r->m->passes, 1);
     atomic_fetch_add(&r->m->computed, n);
     if (n_logits) r->logits = e->rows[n - 1].logits;
+    if (n_logits && d->own) cpu_executor_state(e->executor, n - 1, d->own);
     return true;
 }
 
@@ -156,6 +192,7 @@ static void settle(round_of *r)
                  kv_sequence_length(seq) == d->n_computed;
     d->text.n_same = d->text.n;
     d->is_new = false;
+    if (d->own && d->n_ahead > 1) d->n_ahead = 1;
     if (holds) {
         while (n < d->n_ahead && d->n_computed + n < most &&
                tokens[d->n_computed + n] == d->ahead[n])
@@ -166,6 +203,29 @@ static void settle(round_of *r)
         d->n_computed = kv_sequence_adopt(seq, tokens, most);
     }
     d->n_ahead = 0;
+}
+
+/* Tokens of the timeline are read, and the cache has what it has of them. */
+static bool read_timeline(round_of *r)
+{
+    translation *text = &r->d->text;
+    if (!translation_read(text, r->m->translator, r->s->tokens, r->s->n_tokens)) return false;
+    take_open(r);
+    settle(r);
+    return true;
+}
+
+/* A head says nothing of a token whose state is not known; and where those of too many before it
+ * are gone, unread, it begins anew behind them. */
+static bool read_states(round_of *r)
+{
+    draft_session *d = r->d;
+    const uint32_t next = d->text.begin + d->n_computed, n = r->s->n_tokens;
+    if (!d->own || n == 1) return true;
+    if (!taps_of(&d->states, n - 2)) return false;
+    if (d->states.begin < next + GAP_MAX) return true;
+    d->text.least = d->states.begin + 1;
+    return read_timeline(r);
 }
 
 /* How many tokens to catch up with before this pass, so that nobody waits long. */
@@ -181,10 +241,8 @@ static uint32_t rows_of_piece(const round_of *r)
 static bool catch_up(round_of *r)
 {
     draft_session *d = r->d;
-    if (!translation_read(&d->text, r->m->translator, r->s->tokens, r->s->n_tokens)) return false;
-    take_open(r);
     atomic_store(&d->pages.rank, atomic_load(&r->s->pages.rank));
-    settle(r);
+    if (!read_timeline(r) || !read_states(r)) return false;
     uint32_t piece = rows_of_piece(r);
     bool was_behind = false;
     while (r->n_known - d->n_computed > piece) {
@@ -396,6 +454,7 @@ void draft_session_learn(cerium_session *s, const int32_t *chosen, uint32_t n_ch
     draft_budget *w = &s->engine->draft->budget;
     uint32_t n_right = 0;
     bool is_right = true;
+    taps_cut(&d->states, s->n_computed); /* those of drafts that were wrong are of no token */
     for (uint32_t i = 0; i < d->n_guesses && i < n_chosen && is_right; i++) {
         is_right = d->guesses[i] == chosen[i];
         budget_learn(w, d->classes[i], is_right);

@@ -90,7 +90,7 @@ static int choose_cpu(cerium_engine *e, const char *name, cerium_error *err)
 static int choose_kv_type(cerium_engine *e, const char *name, cerium_error *err)
 {
     if (!name) name = getenv("CERIUM_KV");
-    e->kv_type = kernel_kv_default(model_program(e->model)->shape.head_dim);
+    e->kv_type = kernel_kv_default(e->program->shape.head_dim);
     if (name && *name && !kernel_kv_of_name(name, &e->kv_type))
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "keys and values cannot be kept in '%s'; there are i8, f16, f32", name);
@@ -153,9 +153,10 @@ static int start_team(cerium_engine *e, uint32_t threads, const cerium_engine *w
 
 /* Where in a timeline attending to what comes before costs as many multiplications as the weights:
  * what is lost with a page depends on it. */
-static uint32_t even_tokens(const model *m)
+static uint32_t even_tokens(const cerium_engine *e)
 {
-    const step_shape *s = &model_program(m)->shape;
+    const model *m = e->model;
+    const step_shape *s = &e->program->shape;
     double read = (double)model_step_bytes(m) / (double)model_weights_bytes(m); /* of experts */
     double attention = 2.0 * s->n_kv_layers * s->n_heads * s->head_dim;
     double even = attention > 0 ? (double)model_n_parameters(m) * read / attention : 0;
@@ -164,7 +165,7 @@ static uint32_t even_tokens(const model *m)
 
 static int open_pool(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
-    const step_program *program = model_program(e->model);
+    const step_program *program = e->program;
     const step_shape *s = &program->shape;
     uint32_t windows[512] = {0};
     kv_heads heads[ARRAY_LEN(windows)];
@@ -196,7 +197,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
         .bytes = config->kv_bytes_max,
         .bytes_max = memory / KV_MEMORY_PART,
         .state_bytes = size_round_up(cpu_state_floats(program) * sizeof(float), MEMORY_ALIGN),
-        .even_tokens = even_tokens(e->model),
+        .even_tokens = even_tokens(e),
     };
     e->has_states = layout.state_bytes > 0;
     e->kv_bytes = kv_layout_bytes(&layout);
@@ -237,7 +238,7 @@ static void read_own_keys(cerium_engine *e)
 static int read_vocabulary(cerium_engine *e, cerium_error *err)
 {
     RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
-    e->n_vocab = model_program(e->model)->shape.n_vocab;
+    e->n_vocab = e->program->shape.n_vocab;
     e->tops_at = size_round_up(e->n_vocab, KERNEL_PANEL_ROWS);
     e->logits_stride = e->tops_at + size_round_up(size_round_up(e->n_vocab, CPU_PIECE) / CPU_PIECE,
                                                   KERNEL_PANEL_ROWS);
@@ -280,8 +281,7 @@ static void touch_logits(cerium_engine *e)
 static int open_passes(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     uint32_t rows_max = e->batch_tokens_max + ENGINE_STREAMS_MAX, n = team_n_workers(e->workers);
-    RETURN_IF(cpu_executor_open(&e->executor, model_program(e->model), &e->kernels, e->workers,
-                                rows_max, err));
+    RETURN_IF(cpu_executor_open(&e->executor, e->program, &e->kernels, e->workers, rows_max, err));
     cpu_executor_observe(e->executor, config->observe, config->observe_user);
     e->rows = memory_zalloc(rows_max, sizeof *e->rows);
     e->samplers = memory_zalloc(n, sizeof *e->samplers);
@@ -304,12 +304,30 @@ static int check_size(const cerium_engine *e, cerium_error *err)
                      gguf_path(e->file), (unsigned long long)(model_step_bytes(e->model) >> 20));
 }
 
-static int open_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+const char *engine_draft_name(const cerium_engine_config *config)
+{
+    const char *name = config->draft_model ? config->draft_model : getenv("CERIUM_DRAFT_MODEL");
+    return name ? name : "";
+}
+
+/* Its weights are loaded where nothing else is to draft. */
+static bool wants_head(const cerium_engine *e, const cerium_engine_config *config)
+{
+    const char *name = engine_draft_name(config);
+    return e->speculates && !e->beside && (!*name || !strcmp(name, ENGINE_DRAFT_HEAD));
+}
+
+static int open_locks(cerium_engine *e, cerium_error *err)
 {
     e->has_lock = pthread_mutex_init(&e->lock, NULL) == 0;
     e->has_pass = thread_turn_open(&e->pass);
-    if (!e->has_lock || !e->has_pass)
-        return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
+    if (e->has_lock && e->has_pass) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for a lock");
+}
+
+static int open_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    RETURN_IF(open_locks(e, err));
     e->chat_wanted = config->chat_form;
     RETURN_IF(choose_cpu(e, config->cpu, err));
     RETURN_IF(choose_speculation(e, config->speculation, err));
@@ -319,7 +337,9 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     model_options options;
     RETURN_IF(choose_head(config->head, &options, err));
     options.exact = e->exact = config->exact;
+    options.mtp = wants_head(e, config);
     RETURN_IF(model_open(&e->model, e->file, &options, err));
+    e->program = model_program(e->model);
     RETURN_IF(choose_kv_type(e, config->kv_type, err));
     RETURN_IF(read_vocabulary(e, err));
     RETURN_IF(check_size(e, err));
@@ -328,6 +348,43 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     RETURN_IF(start_team(e, config->threads, e->beside ? e->beside : config->threads_of, err));
     RETURN_IF(open_passes(e, config, err));
     return engine_load_weights(e, config, err);
+}
+
+static int open_head_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    const cerium_engine *of = e->beside;
+    static const char name[] = "the model's MTP head";
+    RETURN_IF(open_locks(e, err));
+    e->file = of->file;
+    e->model = of->model;
+    e->program = model_mtp(of->model);
+    e->tokens = of->tokens;
+    e->cpu = of->cpu;
+    e->kernels = of->kernels;
+    e->kv_type = of->kv_type;
+    e->n_vocab = of->n_vocab;
+    e->tops_at = of->tops_at;
+    e->logits_stride = of->logits_stride;
+    e->name = memory_copy(name, sizeof name - 1);
+    if (!e->name) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    RETURN_IF(open_pool(e, config, err));
+    RETURN_IF(start_team(e, 0, of, err));
+    return open_passes(e, config, err);
+}
+
+int engine_open_head(cerium_engine **out, const cerium_engine_config *config,
+                     const cerium_engine *of, cerium_error *err)
+{
+    cerium_engine *e = memory_zalloc(1, sizeof *e);
+    if (!e) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    e->beside = of;
+    e->is_head = true;
+    int status = open_head_parts(e, config, err);
+    if (status)
+        engine_close_alone(&e);
+    else
+        *out = e;
+    return status;
 }
 
 int engine_open_alone(cerium_engine **engine_out, const cerium_engine_config *config,
@@ -363,9 +420,11 @@ void engine_close_alone(cerium_engine **engine)
     mask_vocabulary_close(&sorted);
     pointer_vocabulary_close(&words);
     chat_form_close(&e->chat);
-    tokenizer_close(&e->tokens);
-    model_close(&e->model);
-    gguf_close(&e->file);
+    if (!e->is_head) {
+        tokenizer_close(&e->tokens);
+        model_close(&e->model);
+        gguf_close(&e->file);
+    }
     memory_free(e->name);
     memory_free(e->cache_path);
     if (e->has_lock) pthread_mutex_destroy(&e->lock);

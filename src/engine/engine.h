@@ -61,6 +61,8 @@ typedef struct {
 struct cerium_engine {
     gguf_file *file;
     model *model;
+    const step_program *program; /* what its passes run: the model's, or that of */
+    bool is_head;                /* the MTP head of `beside`, whose file, model and tokens it has */
     tokenizer *tokens;
     kernel_cpu cpu;
     kernel_table kernels;
@@ -91,7 +93,7 @@ struct cerium_engine {
     workspace *workspace;        /* or NULL */
     answer_cache *answers_given;              /* NULL where nothing is drafted */
     draft_model *draft;          /* or NULL */
-    const cerium_engine *beside; /* whose draft model this is, with its workers; or NULL */
+    const cerium_engine *beside; /* whose draft model or head this is, with its workers; or NULL */
 
     thread_turn pass;            /* team, executor, samplers, rows, costs: one pass at a time, and
                                     the only time in which sequences of others may be changed */
@@ -200,7 +202,15 @@ void engine_leave_threads(cerium_engine *e);
  * engine that lends its compute team, whose passes are not running while its own are; or NULL. */
 CERIUM_CHECKED int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,
                                      const cerium_engine *beside, cerium_error *err);
+/* The MTP head of an open engine, as an engine beside it that borrows its weights. */
+CERIUM_CHECKED int engine_open_head(cerium_engine **out, const cerium_engine_config *config,
+                                    const cerium_engine *of, cerium_error *err);
 void engine_close_alone(cerium_engine **e);
+/* What drafts, as the caller or the environment says it: a file, ENGINE_DRAFT_HEAD,
+ * ENGINE_DRAFT_OFF, or "": the model's own head, if it has one. */
+#define ENGINE_DRAFT_HEAD "mtp"
+#define ENGINE_DRAFT_OFF "off"
+const char *engine_draft_name(const cerium_engine_config *config);
 /* Something happened that the scheduler may be waiting for.  Signal-safe. */
 void engine_wake(cerium_engine *e);
 /* There may be room for what a request waits for. */

@@ -31,11 +31,17 @@ static int open_answer_cache(cerium_engine *e, cerium_error *err)
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
 }
 
+/* A file that somebody names, else the model's own head, where it has one. */
 static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
-    const char *path = config->draft_model ? config->draft_model : getenv("CERIUM_DRAFT_MODEL");
-    if (!path || !*path || !e->speculates) return CERIUM_OK;
-    return draft_model_open(&e->draft, e, config, path, err);
+    const char *name = engine_draft_name(config);
+    if (!e->speculates || !strcmp(name, ENGINE_DRAFT_OFF)) return CERIUM_OK;
+    if (model_mtp(e->model)) name = NULL;
+    else if (!*name) return CERIUM_OK;
+    else if (!strcmp(name, ENGINE_DRAFT_HEAD))
+        return error_set(err, CERIUM_ERR_FORMAT, "draft model: %s: it has no MTP head of its own "
+                         "that can draft", gguf_path(e->file));
+    return draft_model_open(&e->draft, e, config, name, err);
 }
 
 static int open_rest(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)

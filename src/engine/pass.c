@@ -106,6 +106,7 @@ bool pass_share(const pass_rows *p, cerium_session *s, cerium_session *with)
                         row->n_apart[0] != mine.n_apart[0]))
         return false;
     x->n_rows = 0;
+    x->first_row = of->first_row + of->n_rows - 1;
     x->is_guest = true;
     x->logits = of->logits;
     return true;
@@ -136,6 +137,7 @@ void slot_commit(cerium_session *s)
 {
     slot *x = &s->slot;
     if (x->is_guest) {
+        if (s->draft) draft_session_tap(s, x->first_row, s->n_tokens - 1, 1);
         s->n_computed = s->n_tokens;
         x->searched = cpu_executor_searched(s->engine->executor);
         atomic_fetch_add(&s->engine->counts.shared_rows, 1);
@@ -143,6 +145,7 @@ void slot_commit(cerium_session *s)
     }
     kv_sequence_commit(s->pages.sequence, s->tokens + s->n_computed, x->n_rows);
     if (s->pool) embedding_take(s);
+    if (s->draft) draft_session_tap(s, x->first_row, s->n_computed, x->n_rows + x->n_drafts);
     s->n_computed += x->n_rows;
     if (s->engine->has_states && x->n_rows) session_commit_state(s);
     x->searched = x->n_rows > 0 && cpu_executor_searched(s->engine->executor);

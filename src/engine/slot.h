@@ -40,7 +40,8 @@ typedef struct {
     /* its part of the pass */
     uint32_t n_rows;          /* of the timeline; then those of drafts */
     uint32_t first_row;       /* of them, in the pass */
-    bool is_guest;            /* it has no rows: the last of another's timeline is the same */
+    bool is_guest;            /* it has no rows: the last of another's timeline, at first_row, is
+                                 the same */
     uint32_t n_drafts;
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];

@@ -14,8 +14,9 @@ enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 11, MODEL_LAYER_MATRICES_MA
 typedef struct {
     const gguf_file *file;
     const char *arch;     /* general.architecture: the prefix of its keys */
-    step_program program;
-    step_op *ops;         /* [ops_cap] */
+    step_program program; /* of the model, or while it is built, of */
+    step_program mtp;     /* its MTP head: without ops where there is none */
+    step_op *ops;         /* [ops_cap] of both, one after the other */
     uint32_t ops_cap;
     model_matrix *matrices; /* [matrices_cap]: addresses stay */
     uint32_t n_matrices, matrices_cap;
@@ -28,6 +29,7 @@ typedef struct {
     bool is_latent;         /* keys and values are made of one row, and may differ in width */
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
+    uint32_t n_mtp;         /* blocks behind the last layer, for tokens further on */
     uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
     bool is_v_optional;     /* where there is no attn_v, values are keys before their norm */
     bool is_shared_gated;   /* it is times a gate of its own */
@@ -90,8 +92,6 @@ void build_embed(builder *b);
 /* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for what
  * differs.  Biases and head norms are taken where the file has them. */
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
-/* Blocks after the last, for tokens further on (MTP), are not run: they are no layers. */
-void build_without_mtp(builder *b);
 /* The same without keys and values of its own: it reads those of layer `of`. */
 step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of);
 /* QKV, ATTEND and OUT, whose q has a gate after each head. */
@@ -104,6 +104,15 @@ void build_recurrent(builder *b, uint32_t layer);
  * LATENT_VALUE and OUT. */
 void build_latents(builder *b);
 void build_attention_latent(builder *b, uint32_t layer);
+
+/* mtp.c: blocks after the last, for tokens further on (MTP), are no layers of the model. */
+void build_without_mtp(builder *b);
+/* After the head: where the file has one such block, and it is wanted, a program of its own begins
+ * with what its input is; its block follows as any layer does, of the number that s->n_layers is.
+ * False: there is none. */
+bool build_mtp_begin(builder *b);
+/* Its head; then b->program is the model's again, and b->mtp this one. */
+void build_mtp_end(builder *b);
 
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);

@@ -1,7 +1,9 @@
 /* glm4moe.c - GLM-4.5 to 4.7: biases on Q, K and V, half of each head turns, the first layers are
  * dense; then experts that are chosen by their sigmoid and a bias, beside one that every row takes.
- * The last blocks are heads for several tokens at once (MTP): not run. */
+ * The last block is a head for the token after the next (MTP): it drafts. */
 #include "model/build.h"
+
+static const char norm[] = "blk.%u.post_attention_norm.weight";
 
 void build_glm4moe(builder *b)
 {
@@ -18,9 +20,13 @@ void build_glm4moe(builder *b)
     for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {
         build_attention(b, layer, 0);
         if (layer < n_dense)
-            build_ffn(b, layer, "blk.%u.post_attention_norm.weight");
+            build_ffn(b, layer, norm);
         else
-            build_experts_ffn(b, layer, "blk.%u.post_attention_norm.weight");
+            build_experts_ffn(b, layer, norm);
     }
     build_head(b);
+    if (!build_mtp_begin(b)) return;
+    build_attention(b, s->n_layers, 0);
+    build_experts_ffn(b, s->n_layers, norm);
+    build_mtp_end(b);
 }

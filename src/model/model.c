@@ -31,7 +31,10 @@ static const struct {
     {"deepseek2", build_deepseek2},
 };
 
-enum { REPACK_ITEM_BYTES = 1 << 19 }; /* small enough to share out, large enough to stream */
+enum {
+    REPACK_ITEM_BYTES = 1 << 19, /* small enough to share out, large enough to stream */
+    MTP_OPS = 3, MTP_MATRICES = 3, /* of an MTP head beside its block */
+};
 
 static bool ends_with(view name, view end)
 {
@@ -232,8 +235,8 @@ static int take_builder_memory(model *m)
     snprintf(key, sizeof key, "%s.block_count", m->arch);
     gguf_get_u64(b->file, key, &layers);
     if (layers > MODEL_LAYERS_MAX) layers = MODEL_LAYERS_MAX;
-    b->ops_cap = (uint32_t)layers * MODEL_LAYER_OPS_MAX + 3;
-    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 4;
+    b->ops_cap = (uint32_t)layers * MODEL_LAYER_OPS_MAX + 3 + MTP_OPS;
+    b->matrices_cap = (uint32_t)layers * MODEL_LAYER_MATRICES_MAX + 4 + MTP_MATRICES;
     b->ops = memory_zalloc(b->ops_cap, sizeof *b->ops);
     b->matrices = memory_zalloc(b->matrices_cap, sizeof *b->matrices);
     if (!b->ops || !b->matrices) return CERIUM_ERR_MEMORY;
@@ -250,14 +253,15 @@ static uint64_t count_parameters(const gguf_file *file)
     return n;
 }
 
-/* Layers with keys and values are numbered apart from those with a state. */
-static void number_layers(builder *b)
+/* Of a program, whose steps are ops: layers with keys and values are numbered apart from those with
+ * a state. */
+static void number_layers(step_program *p, step_op *ops)
 {
-    step_shape *s = &b->program.shape;
+    step_shape *s = &p->shape;
     uint32_t kv_layer = 0;
     s->n_kv_layers = s->linear.n_layers = 0;
-    for (uint32_t i = 0; i < b->program.n_ops; i++) {
-        step_op *op = &b->ops[i];
+    for (uint32_t i = 0; i < p->n_ops; i++) {
+        step_op *op = &ops[i];
         switch (op->kind) {
         case STEP_QKV:
         case STEP_LATENT:
@@ -297,7 +301,8 @@ int model_open(model **out, const gguf_file *file, const model_options *options,
         return status; /* the builder has said what is wrong */
     }
     m->b.program.ops = m->b.ops;
-    number_layers(&m->b);
+    number_layers(&m->b.program, m->b.ops);
+    number_layers(&m->b.mtp, m->b.ops + m->b.program.n_ops);
     status = measure_panels(m);
     if (status) goto fail;
     *out = m;
@@ -319,6 +324,7 @@ void model_close(model **m)
 }
 
 const step_program *model_program(const model *m) { return &m->b.program; }
+const step_program *model_mtp(const model *m) { return m->b.mtp.n_ops ? &m->b.mtp : NULL; }
 const char *model_architecture(const model *m) { return m->arch; }
 uint64_t model_n_parameters(const model *m) { return m->n_parameters; }
 uint64_t model_weights_bytes(const model *m) { return m->panels_bytes + m->b.vectors.used; }

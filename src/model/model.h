@@ -28,6 +28,7 @@ typedef struct {
     model_head head;
     block_type head_type; /* TYPE: narrower than the file's, or the same */
     bool exact;           /* all weights as floats, so that activations are floats, too */
+    bool mtp;             /* the head for a token further on, too, where the file has one */
 } model_options;
 
 /* Borrows file until closed; options may be NULL: FULL.  CERIUM_ERR_FORMAT names the tensor or key
@@ -38,6 +39,10 @@ CERIUM_CHECKED int model_open(model **out, const gguf_file *file, const model_op
 void model_close(model **m);
 
 const step_program *model_program(const model *m);
+/* The program of its MTP head, which reads the same weights: of a token and the state of the one
+ * before it, behind the last norm, the logits of the next.  NULL: the file has none that is run, or
+ * it was not wanted. */
+const step_program *model_mtp(const model *m);
 const char *model_architecture(const model *m);
 uint64_t model_n_parameters(const model *m);
 uint64_t model_weights_bytes(const model *m); /* panels and vectors */

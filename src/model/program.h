@@ -46,7 +46,8 @@ static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t
 }
 
 typedef enum {
-    STEP_EMBED = 0,        /* x = w[0][token] */
+    STEP_EMBED = 0,        /* x = w[0][token].  With a norm (MTP): a = [norm(x) | head_norm[0](s)],
+                              x = 0, of a state s that the row brings; OUT follows */
     STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias, v = k without w[2]; head
                               norms; rope; KV write.  Without w[1] only q */
     STEP_ATTEND = 2,       /* a = softmax(q k scale, sinks) v, in a window if there is one */
@@ -153,7 +154,7 @@ typedef struct {
     const float *head_norm[3];    /* QKV: RMS norm of each q, k and v head, [head_dim], or of all
                                      heads of a row, [heads][head_dim]; or NULL.  CONV: factors of q
                                      and k [key_dim], which make norms of lengths; DELTA:
-                                     [value_dim] */
+                                     [value_dim]; EMBED: [n_embd] */
     const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
     const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */

@@ -1,6 +1,6 @@
 /* qwen35.c - Qwen3-Next, Qwen3.5 and their kin: three of four layers keep a state (Gated DeltaNet),
  * the fourth attends with a gate on its result; feed-forward dense, or experts beside a gated one
- * that every row takes.  Blocks for tokens further on (MTP) are not run. */
+ * that every row takes.  A block for the token after the next (MTP) attends, too, and drafts. */
 #include "model/build.h"
 
 /* Text has one position: all sections of the rotation turn by it, but for a fourth, which files of
@@ -53,9 +53,17 @@ static void build_experts_of(builder *b)
         build_fail(b, "key %s.expert_shared_feed_forward_length is missing", b->arch);
 }
 
-void build_qwen35(builder *b)
+static void build_feed_forward(builder *b, uint32_t layer, bool has_experts)
 {
     static const char norm[] = "blk.%u.post_attention_norm.weight";
+    if (has_experts)
+        build_experts_ffn(b, layer, norm);
+    else
+        build_ffn(b, layer, norm);
+}
+
+void build_qwen35(builder *b)
+{
     step_shape *s = &b->program.shape;
     bool is_recurrent[MODEL_LAYERS_MAX] = {0};
     build_shape(b, STEP_NORM_RMS);
@@ -74,10 +82,11 @@ void build_qwen35(builder *b)
             build_recurrent(b, layer);
         else
             build_attention_gated(b, layer);
-        if (has_experts)
-            build_experts_ffn(b, layer, norm);
-        else
-            build_ffn(b, layer, norm);
+        build_feed_forward(b, layer, has_experts);
     }
     build_head(b);
+    if (!build_mtp_begin(b)) return;
+    build_attention_gated(b, s->n_layers);
+    build_feed_forward(b, s->n_layers, has_experts);
+    build_mtp_end(b);
 }

@@ -274,14 +274,6 @@ step_op *build_attention_gated(builder *b, uint32_t layer)
     return attention(b, layer, 0, true, true);
 }
 
-void build_without_mtp(builder *b)
-{
-    step_shape *s = &b->program.shape;
-    uint32_t n = build_u32_or(b, "nextn_predict_layers", 0, MODEL_LAYERS_MAX, 0);
-    if (!b->status && n >= s->n_layers) build_fail(b, "all blocks are MTP heads");
-    if (!b->status) s->n_layers -= n;
-}
-
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name)
 {
     step_shape *s = &b->program.shape;

@@ -16,6 +16,14 @@ typedef struct {
 
 enum { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_ROLES };
 
+/* Of a head for the token after the next (MTP). */
+typedef enum {
+    MTP_NONE = 0,    /* and none is to be expected */
+    MTP_LEFT_OUT = 1, /* the model has one, the file not */
+    MTP_NOT_RUN = 2, /* several of them, or of an architecture whose heads are not run */
+    MTP_DRAFTS = 3,
+} mtp_head;
+
 typedef struct {
     const gguf_file *file;
     view name, arch, tokenizer, pre, chat_template;
@@ -23,6 +31,8 @@ typedef struct {
     char chat_calls[1024];  /* how calls are read, */
     char chat_refusal[320]; /* and why the template cannot be run; "": it can */
     uint64_t n_parameters, weight_bytes, step_bytes;
+    uint64_t n_mtp;         /* blocks behind the layers, for tokens further on */
+    mtp_head mtp;
     uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
     type_share shares[BLOCK_TYPE_END];
     const gguf_value *tokens; /* NULL without a vocabulary */

@@ -1,6 +1,8 @@
 /* inspect_facts.c - what a model file says, without running it. */
 #include "programs/inspect.h"
 
+#include <stdlib.h>
+
 #include "programs/type_quality.h"
 #include "tokenizer/chat.h"
 
@@ -59,6 +61,8 @@ bool facts_name_has(view name, const char *part)
  * not the head too. */
 static uint64_t bytes_per_step(const facts *f, const gguf_tensor *t)
 {
+    const bool is_of_block = t->name.len > 4 && !memcmp(t->name.ptr, "blk.", 4);
+    if (is_of_block && strtoull(t->name.ptr + 4, NULL, 10) >= f->n_layers) return 0; /* drafts */
     if (f->n_experts && f->n_used <= f->n_experts && facts_name_has(t->name, "_exps."))
         return (uint64_t)((double)t->size / (double)f->n_experts * (double)f->n_used);
     bool embedding = view_equal(t->name, VIEW("token_embd.weight"));
@@ -79,6 +83,23 @@ static void count_tensors(facts *f)
         f->weight_bytes += t->size;
         f->step_bytes += bytes_per_step(f, t);
     }
+}
+
+/* Whether there is a head for the token after the next, and whether it is run. */
+static void find_mtp(facts *f)
+{
+    static const char *const run[] = {"qwen35", "qwen35moe", "qwen3next", "glm4moe"};
+    char name[64];
+    bool is_run = false;
+    for (size_t i = 0; i < ARRAY_LEN(run); i++) is_run |= view_equal(f->arch, view_of(run[i]));
+    f->n_mtp = facts_number(f, "nextn_predict_layers");
+    if (f->n_mtp >= f->n_layers) f->n_mtp = 0; /* a damaged file */
+    f->n_layers -= f->n_mtp;
+    snprintf(name, sizeof name, "blk.%llu.nextn.eh_proj.weight", (unsigned long long)f->n_layers);
+    if (!f->n_mtp || !gguf_find_tensor(f->file, name))
+        f->mtp = f->n_mtp || is_run ? MTP_LEFT_OUT : MTP_NONE;
+    else
+        f->mtp = is_run && f->n_mtp == 1 ? MTP_DRAFTS : MTP_NOT_RUN;
 }
 
 static bool is_token(view text, const char *const *names)
@@ -146,6 +167,7 @@ facts facts_of(const gguf_file *file)
     const gguf_value *tokens = gguf_find(file, "tokenizer.ggml.tokens");
     f.tokens = tokens && tokens->strings ? tokens : NULL;
     f.n_vocab = f.tokens ? f.tokens->n_items : facts_number(&f, "vocab_size");
+    find_mtp(&f);
     count_tensors(&f);
     find_fim(&f);
     find_chat_form(&f);

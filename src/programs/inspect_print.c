@@ -217,6 +217,19 @@ static void print_states(const facts *f)
     printf("\n");
 }
 
+static void print_mtp(const facts *f)
+{
+    static const char *const said[] = {
+        [MTP_LEFT_OUT] = "not in this file; others of the model have one, often with MTP in their "
+                         "names",
+        [MTP_NOT_RUN] = "there, but not run",
+        [MTP_DRAFTS] = "there: it guesses further tokens, which saves passes",
+    };
+    if (f->mtp == MTP_NONE) return;
+    print_label("MTP head");
+    printf("%s\n", said[f->mtp]);
+}
+
 void inspect_print_summary(const facts *f)
 {
     print_text(f->name.len ? f->name : view_of(gguf_path(f->file)), TEXT_SHOWN);
@@ -254,11 +267,7 @@ void inspect_print_summary(const facts *f)
     print_latents(f);
     print_shared(f);
     print_states(f);
-    const uint64_t n_ahead = facts_number(f, "nextn_predict_layers");
-    if (n_ahead) {
-        print_label("several tokens");
-        printf("%" PRIu64 " of the layers predict them (MTP); cerium leaves them out\n", n_ahead);
-    }
+    print_mtp(f);
     print_tokenizer(f);
 }
 

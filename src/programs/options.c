@@ -134,9 +134,10 @@ const option_spec options_shared[] = {
     {"chat-form", "NAME",
      "use this chat form of docs/chat.md, not the chat template of the model file",
      TAKES_TEXT(options, chat_form), .groups = OPTIONS_ENGINE},
-    {"draft-model", "FILE",
+    {"draft-model", "FILE|mtp|off",
      "a smaller model, of the same vocabulary or another, drafts where no text does: the same "
-     "text, sooner",
+     "text, sooner. Without it, or with mtp, the model's own head for further tokens does, where "
+     "the file has one; off: nothing",
      TAKES_ANY(options, draft_model), .groups = OPTIONS_ENGINE},
     {"head", "NAME",
      "the output head: full computes every logit; search skips tokens that provably cannot be "
@@ -256,10 +257,20 @@ int options_model_check(const char *path, cerium_error *err)
     return CERIUM_ERR_IO;
 }
 
+/* A word of cerium_engine_config.draft_model, or a file. */
+static int choose_drafter(const options *o, cerium_engine_config *config, cerium_error *err)
+{
+    static char path[OPTIONS_PATH_MAX];
+    const char *name = o->draft_model;
+    config->draft_model = name;
+    if (!name || !strcmp(name, "mtp") || !strcmp(name, "off")) return CERIUM_OK;
+    config->draft_model = options_find_model(name, path);
+    return options_model_check(config->draft_model, err);
+}
+
 int options_engine_config(const options *o, uint32_t sessions, cerium_engine_config *out,
                           cerium_error *err)
 {
-    static char draft_path[OPTIONS_PATH_MAX];
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
     config.threads = o->threads;
@@ -273,8 +284,7 @@ int options_engine_config(const options *o, uint32_t sessions, cerium_engine_con
     config.kv_disk = o->kv_disk;
     config.kv_disk_bytes_max = o->kv_disk_bytes;
     config.workspace = o->workspace;
-    config.draft_model = o->draft_model ? options_find_model(o->draft_model, draft_path) : NULL;
-    if (config.draft_model) RETURN_IF(options_model_check(config.draft_model, err));
+    RETURN_IF(choose_drafter(o, &config, err));
     config.chat_form = o->chat_form;
     config.speculation = o->no_speculation ? "off" : NULL;
     config.sessions_max = sessions;

@@ -303,8 +303,9 @@ static uint32_t begin_of(const translation *x, const translator *t, uint32_t n)
     /* In another vocabulary a text may have more tokens. */
     uint32_t room = t->copies ? x->n_max : x->n_max / 2, step = room / 2;
     uint32_t need = n + ROOM_TOKENS;
-    if (need <= room || step == 0) return 0;
-    return (need - room + step - 1) / step * step;
+    if (need <= room || step == 0) return x->least;
+    uint32_t begin = (need - room + step - 1) / step * step;
+    return begin > x->least ? begin : x->least;
 }
 
 static bool begin_anew(translation *x, const translator *t, uint32_t begin)

@@ -39,6 +39,7 @@ typedef struct {
     uint32_t *places;  /* [n_max] the model's token that begins where this one does, or NO_PLACE */
     uint32_t n, n_max;
     uint32_t begin, end; /* it is the model's tokens [begin, end) */
+    uint32_t least;      /* where it begins at least: the caller's */
     uint32_t n_same;   /* tokens [0, n_same) are as they were when the caller last set it to n */
     uint32_t n_open;   /* bytes after tokens [n] that are half a character */
     char open[4];

@@ -24,10 +24,11 @@ static bool is_small(const model *m)
            (uint64_t)s->n_experts_used * s->n_ff_expert <= 64 * WIDTH_MAX;
 }
 
-static int run(const model *m, kv_pool *pool, cpu_executor *executor, cerium_error *err)
+static int run(const step_program *program, kv_pool *pool, cpu_executor *executor,
+               cerium_error *err)
 {
     static float logits[ROWS][VOCAB_MAX + KERNEL_PANEL_ROWS];
-    const step_program *program = model_program(m);
+    static const float behind[WIDTH_MAX] = {1};
     kv_sequence *sequence = NULL;
     cpu_row rows[ROWS];
     RETURN_IF(kv_sequence_open(&sequence, pool, 64, 0, err));
@@ -36,6 +37,7 @@ static int run(const model *m, kv_pool *pool, cpu_executor *executor, cerium_err
         rows[i] = (cpu_row){.token = (int32_t)(i % program->shape.n_vocab),
                             .position = i,
                             .sequence = sequence,
+                            .behind = i ? behind : NULL,
                             .logits = logits[i]};
     if (!status && cpu_state_floats(program)) {
         rows[1].next_state = kv_sequence_next_state(sequence);
@@ -47,17 +49,13 @@ static int run(const model *m, kv_pool *pool, cpu_executor *executor, cerium_err
     return status;
 }
 
-static void run_model(model *m)
+static int run_program(const step_program *program)
 {
     uint32_t windows[512] = {0};
     kv_heads heads[ARRAY_LEN(windows)];
     kv_pool *pool = NULL;
     cpu_executor *executor = NULL;
     cerium_error err = {0};
-    const step_program *program = model_program(m);
-    uint8_t *panels = memory_map(model_panel_key(m).bytes);
-    if (!panels) return;
-    model_set_panels(m, panels);
     cpu_kv_windows(program, windows);
     cpu_kv_heads(program, heads);
     const kv_layout layout = {.type = KERNEL_KV_I8,
@@ -71,14 +69,24 @@ static void run_model(model *m)
                               .sequences_max = 1,
                               .state_bytes = size_round_up(cpu_state_floats(program) *
                                                            sizeof(float), MEMORY_ALIGN)};
-    int status = CERIUM_OK;
-    for (uint32_t i = 0; !status && i < model_n_repack_items(m); i++) status = model_repack(m, i);
-    if (!status) status = kv_pool_open(&pool, &layout, &err);
+    int status = kv_pool_open(&pool, &layout, &err);
     if (!status) status = cpu_executor_open(&executor, program, &kernels, workers, ROWS, &err);
-    if (!status) status = run(m, pool, executor, &err);
-    CHECK(!status || status == CERIUM_ERR_MEMORY || status == CERIUM_ERR_CAPACITY);
+    if (!status) status = run(program, pool, executor, &err);
     cpu_executor_close(&executor);
     kv_pool_close(&pool);
+    return status;
+}
+
+static void run_model(model *m)
+{
+    uint8_t *panels = memory_map(model_panel_key(m).bytes);
+    if (!panels) return;
+    model_set_panels(m, panels);
+    int status = CERIUM_OK;
+    for (uint32_t i = 0; !status && i < model_n_repack_items(m); i++) status = model_repack(m, i);
+    if (!status) status = run_program(model_program(m));
+    if (!status && model_mtp(m)) status = run_program(model_mtp(m));
+    CHECK(!status || status == CERIUM_ERR_MEMORY || status == CERIUM_ERR_CAPACITY);
 }
 
 static void open_model(view bytes_of_file)
@@ -87,7 +95,8 @@ static void open_model(view bytes_of_file)
     model *m = NULL;
     cerium_error err = {0};
     if (gguf_open_bytes(&file, bytes_of_file, "fuzz.gguf", &err)) return;
-    int status = model_open(&m, file, NULL, &err);
+    const model_options options = {.head = MODEL_HEAD_FULL, .mtp = true};
+    int status = model_open(&m, file, &options, &err);
     CHECK((status == 0) == (m != NULL));
     CHECK(!status || (err.status == status && err.message[0]));
     if (!status && is_small(m)) run_model(m);

@@ -107,6 +107,66 @@ check "blocks behind the last are left out" ./cerium convert "$work/model" "$wor
 config 'j["num_nextn_predict_layers"] = 0'
 check "where there are none, nothing is" refused 1 "would be left out" \
     ./cerium convert "$work/model" "$work/z.gguf"
+# The head of Qwen lies apart, has the shapes of a layer that attends, and its norms are 1 less.
+add_head() { # a head of ones and small numbers, from the last layer's tensors
+    python3 - "$work/model/model.safetensors" "$1" <<'PYTHON'
+import json
+import struct
+import sys
+path, kind = sys.argv[1:]
+data = open(path, "rb").read()
+n = struct.unpack_from("<Q", data)[0]
+head, body = json.loads(data[8:8 + n]), bytearray(data[8 + n:])
+def add(name, shape, like=None):
+    count = 1
+    for d in shape:
+        count *= d
+    at = len(body)
+    values = [0.01 * (i % 7) for i in range(count)]
+    body.extend(struct.pack(f"<{count}f", *values) if like is None else like)
+    head[name] = {"dtype": "F32" if like is None else head[source]["dtype"], "shape": shape,
+                  "data_offsets": [at, len(body)]}
+last = max(int(k.split("layers.")[1].split(".")[0]) for k in head if "layers." in k)
+e = head["model.norm.weight"]["shape"][0]
+to = "mtp.layers.0." if kind == "qwen" else f"model.layers.{last + 1}."
+for source in [k for k in head if k.startswith(f"model.layers.{last}.")]:
+    begin, end = head[source]["data_offsets"]
+    add(to + source.split(f"layers.{last}.")[1], head[source]["shape"], bytes(body[begin:end]))
+names = (("mtp.fc", "mtp.pre_fc_norm_embedding", "mtp.pre_fc_norm_hidden", "mtp.norm")
+         if kind == "qwen" else [to + s for s in ("eh_proj", "enorm", "hnorm", "shared_head.norm")])
+add(names[0] + ".weight", [e, 2 * e])
+for name in names[1:]:
+    add(name + ".weight", [e])
+if kind != "qwen":
+    vocabulary = head["model.embed_tokens.weight"]["shape"]
+    add(to + "embed_tokens.weight", vocabulary)
+    add(to + "shared_head.head.weight", vocabulary)
+text = json.dumps(head).encode()
+open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes(body))
+PYTHON
+}
+has_head() { # it is there, and drafts; the model is what it is without
+    ./cerium convert "$work/model" "$work/y.gguf" &&
+        ./cerium inspect "$work/y.gguf" | grep -q "MTP head  *there: it guesses" &&
+        ./cerium run -m "$work/y.gguf" --draft-model mtp -p x -n 4 >"$work/with" &&
+        ./cerium convert "$hf/$1" "$work/z.gguf" &&
+        ./cerium run -m "$work/z.gguf" -p x -n 4 >"$work/without" &&
+        cmp "$work/with" "$work/without"
+}
+fresh qwen35 && add_head qwen
+check "a head for further tokens is kept" has_head qwen35
+check "with all of its tensors" test "$(./cerium inspect --tensors "$work/y.gguf" |
+    grep -c "^blk.4.nextn")" = 4
+fresh qwen35moe && add_head qwen && rename "$work/model" model. model.language_model.
+check "of experts, beside pictures" has_head qwen35moe
+fresh glm4moe && add_head glm && config 'j["num_nextn_predict_layers"] = 1'
+check "GLM's, with a table and an output of its own" has_head glm4moe
+fresh qwen35 && add_head qwen && rename "$work/model" mtp.pre_fc_norm_hidden mtp.odd
+check "a head that lacks a tensor" refused 1 "tensor mtp.pre_fc_norm_hidden.weight is missing" \
+    ./cerium convert "$work/model" "$work/z.gguf"
+fresh qwen35 && add_head qwen && rename "$work/model" mtp.layers.0.mlp.up mtp.layers.0.mlp.odd
+check "or one of its layer's" refused 1 "tensor mtp.layers.0.mlp.up_proj.weight is missing" \
+    ./cerium convert "$work/model" "$work/z.gguf"
 fresh smollm3 && config 'j["no_rope_layers"] = [1, 0, 1, 0]'
 check "other layers without RoPE" refused 1 no_rope_layers \
     ./cerium convert "$work/model" "$work/z.gguf"
@@ -141,6 +201,10 @@ importance() { # MODEL TENSOR: what it has of that one, and of no other matrix o
 }
 check "importance of heads' matrices" importance deepseek2 attn_k_b
 check "and of older ones" importance deepseek2-yarn attn_kv_b
+check "a head for further tokens" inspect mtp-qwen35 "MTP head  *there: it guesses"
+check "one that the file lacks" inspect qwen35-wide "MTP head  *not in this file"
+check "one that is asked for" refused 1 "has no MTP head" \
+    ./cerium run -m "$fixtures/qwen35-wide.gguf" --draft-model mtp -p x -n 1
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"

@@ -1,0 +1,59 @@
+/* mtp.c - a head for the token after the next (multi-token prediction), as a block behind the last:
+ * of the embedding of a token and the state of the one before it, one layer, and an output head.
+ *
+ * It drafts for its own model (docs/decisions/0105-the-models-own-head.md).  Said again and again,
+ * of its own state, it guesses further. */
+#include "model/build.h"
+
+void build_without_mtp(builder *b)
+{
+    step_shape *s = &b->program.shape;
+    uint32_t n = build_u32_or(b, "nextn_predict_layers", 0, MODEL_LAYERS_MAX, 0);
+    if (!b->status && n >= s->n_layers)
+        build_fail(b, "key %s.nextn_predict_layers is %u, of %u blocks: all would be MTP heads",
+                   b->arch, n, s->n_layers);
+    if (!b->status) s->n_layers -= n;
+    b->n_mtp = n;
+}
+
+static const char eh_proj[] = "blk.%u.nextn.eh_proj.weight";
+
+bool build_mtp_begin(builder *b)
+{
+    const step_program whole = b->program;
+    const uint32_t layer = whole.shape.n_layers, n = whole.shape.n_embd;
+    const char *embed = "blk.%u.nextn.embed_tokens.weight";
+    /* Files often say the block and lack it. */
+    if (b->status || !b->options->mtp || b->n_mtp != 1 || !build_has(b, eh_proj, layer))
+        return false;
+    b->mtp = whole;
+    step_op *op = build_op(b, STEP_EMBED);
+    op->w[0] = build_matrix(b, build_has(b, embed, layer) ? embed : "token_embd.weight", layer,
+                            whole.shape.n_vocab, n);
+    op->norm = build_vector(b, "blk.%u.nextn.enorm.weight", layer, n);
+    op->head_norm[0] = build_vector(b, "blk.%u.nextn.hnorm.weight", layer, n);
+    op = build_op(b, STEP_OUT);
+    op->w[0] = build_matrix(b, eh_proj, layer, n, 2 * n);
+    return !b->status;
+}
+
+void build_mtp_end(builder *b)
+{
+    const step_program whole = b->mtp;
+    const uint32_t layer = whole.shape.n_layers, n = whole.shape.n_embd;
+    const char *head = "blk.%u.nextn.shared_head_head.weight";
+    step_op *op = build_op(b, STEP_HEAD);
+    if (b->status) return;
+    *op = b->ops[whole.n_ops - 1];
+    const float *norm = build_vector_optional(b, "blk.%u.nextn.shared_head_norm.weight", layer, n);
+    if (norm) op->norm = norm;
+    if (build_has(b, head, layer)) {
+        op->w[0] = build_matrix(b, head, layer, whole.shape.n_vocab, n);
+        op->screen = NULL;
+    }
+    b->mtp = b->program;
+    b->mtp.ops = b->ops + whole.n_ops;
+    b->mtp.n_ops -= whole.n_ops;
+    b->mtp.shape.n_layers = 1;
+    b->program = whole;
+}

@@ -1,0 +1,339 @@
+/* test_mtp.c - a model's own head for the token after the next: its logits are those of the
+ * formulas, whatever the rows of a pass; it is given the states that it should be; heads that know
+ * what comes are accepted, and one that is wrong once in five as often; files that are damaged are
+ * refused in one line.  That no head changes an answer: test_draft_model.c. */
+#include <math.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "engine/engine.h"
+
+#include "../unit/unit.h"
+
+#define FIXTURES "tests/golden/fixtures/"
+
+static const float BOUND = 2e-3f; /* of logits, as for float files elsewhere */
+static const char *kv_folder;     /* for keys and values; or NULL */
+
+static cerium_engine *open_with(const char *path, const char *speculation, const char *by,
+                                uint32_t context)
+{
+    cerium_engine *e = NULL;
+    cerium_error err = {0};
+    cerium_engine_config config;
+    cerium_engine_config_defaults(&config);
+    config.model_path = path;
+    config.threads = 2;
+    config.kv_type = "f32";
+    config.head = "full";
+    config.context_tokens_max = context;
+    config.kv_disk = kv_folder ? kv_folder : "off";
+    config.speculation = speculation;
+    config.draft_model = by;
+    TEST_CHECK_THAT(cerium_engine_open(&e, &config, &err) == 0, "%s", err.message);
+    return e;
+}
+
+/* Owned. */
+static char *read_file(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK(f && fseek(f, 0, SEEK_END) == 0);
+    *n = (size_t)ftell(f);
+    rewind(f);
+    char *all = memory_alloc(*n);
+    CHECK(all && fread(all, 1, *n, f) == *n);
+    fclose(f);
+    return all;
+}
+
+/* ---- its logits ---- */
+
+typedef struct {
+    uint32_t n, n_embd, n_vocab;
+    const int32_t *tokens;
+    const float *states, *logits; /* [n][n_embd], [n][n_vocab] */
+} expected;
+
+static void read_expected(expected *x, const char *from, size_t len)
+{
+    CHECK(len > 20 && !memcmp(from, "CEMTP001", 8));
+    memcpy(&x->n, from + 8, 4);
+    memcpy(&x->n_embd, from + 12, 4);
+    memcpy(&x->n_vocab, from + 16, 4);
+    const size_t n = x->n, states = n * x->n_embd, logits = n * x->n_vocab;
+    CHECK(len == 20 + 4 * (n + states + logits));
+    x->tokens = (const int32_t *)(const void *)(from + 20);
+    x->states = (const float *)(const void *)(from + 20 + 4 * n);
+    x->logits = x->states + states;
+}
+
+/* Rows in passes of n_pass. */
+static void run_head(cerium_engine *head, const expected *x, uint32_t n_pass, float *logits)
+{
+    static const _Atomic bool go_on;
+    kv_sequence *sequence = NULL;
+    cerium_error err;
+    CHECK(kv_sequence_open(&sequence, head->pool, x->n, 0, &err) == 0);
+    CHECK(kv_sequence_reserve(sequence, x->n) == 0);
+    for (uint32_t first = 0; first < x->n; first += n_pass) {
+        uint32_t n = x->n - first < n_pass ? x->n - first : n_pass;
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t at = first + i;
+            head->rows[i] = (cpu_row){.token = x->tokens[at],
+                                      .position = at,
+                                      .sequence = sequence,
+                                      .behind = at ? x->states + (size_t)at * x->n_embd : NULL};
+            engine_take_logits(head, &head->rows[i], logits + at * head->logits_stride);
+        }
+        CHECK(cpu_executor_run(head->executor, head->rows, n, &go_on) == 0);
+    }
+    kv_sequence_close(&sequence);
+}
+
+static void check_logits(const char *name)
+{
+    char path[256];
+    size_t len;
+    expected x;
+    snprintf(path, sizeof path, FIXTURES "%s.mtp", name);
+    char *all = read_file(path, &len);
+    read_expected(&x, all, len);
+    snprintf(path, sizeof path, FIXTURES "%s.gguf", name);
+    cerium_engine *e = open_with(path, "always", "mtp", 128), *head = e->draft->engine;
+    const size_t stride = head->logits_stride;
+    float *logits = memory_zalloc(2 * x.n * stride, sizeof *logits), worst = 0;
+    run_head(head, &x, 64, logits);
+    run_head(head, &x, 1, logits + x.n * stride);
+    for (uint32_t i = 0; i < x.n; i++) {
+        const float *have = logits + i * stride, *want = x.logits + (size_t)i * x.n_vocab;
+        for (uint32_t k = 0; k < x.n_vocab; k++)
+            worst = fabsf(have[k] - want[k]) > worst ? fabsf(have[k] - want[k]) : worst;
+        TEST_CHECK(!memcmp(have, have + x.n * stride, x.n_vocab * sizeof *have));
+    }
+    printf("  %s: logits of the head are off by %.1e at most\n", name, (double)worst);
+    TEST_CHECK_THAT(worst < BOUND, "%s: %g", name, (double)worst);
+    memory_free(logits);
+    cerium_engine_close(&e);
+    memory_free(all);
+}
+
+static void test_logits(void)
+{
+    check_logits("mtp-qwen35");
+    check_logits("mtp-qwen35moe");
+    check_logits("mtp-glm4moe");
+}
+
+/* ---- planted heads ---- */
+
+enum { FROM = 3, SAID = 200 };
+
+/* The model counts from FROM on.  Returns the passes that it took. */
+static uint64_t count(cerium_engine *e, uint32_t step_max, cerium_engine_stats *out)
+{
+    cerium_session *s = NULL;
+    cerium_error err;
+    cerium_step step;
+    const int32_t prompt[] = {FROM - 3, FROM - 2, FROM - 1, FROM};
+    int32_t next = FROM + 1;
+    TEST_CHECK(cerium_session_open(&s, e, NULL, &err) == 0);
+    TEST_CHECK(cerium_session_sync(s, prompt, ARRAY_LEN(prompt), NULL, &err) == 0);
+    while (next <= FROM + SAID) {
+        const uint32_t left = (uint32_t)(FROM + SAID + 1 - next);
+        cerium_sampling sampling = {.ignore_end = true,
+                                    .step_tokens_max = left < step_max ? left : step_max};
+        TEST_CHECK(cerium_session_step(s, &sampling, &step, &err) == 0);
+        for (uint32_t i = 0; i < step.n_tokens; i++, next++)
+            TEST_CHECK_THAT(step.tokens[i] == next, "%d, not %d", step.tokens[i], next);
+    }
+    cerium_session_close(&s);
+    cerium_engine_measure(e, out);
+    return out->passes;
+}
+
+/* Who goes by the state knows what comes, if the state is that of the token before: for the first
+ * token after those that the model has said, and by its own for the later ones. */
+static void test_planted_state(void)
+{
+    cerium_engine_stats s;
+    cerium_engine *e = open_with(FIXTURES "mtp-planted-state.gguf", "always", NULL, 512);
+    uint64_t passes = count(e, 7, &s);
+    printf("  by states: %u tokens, %llu passes, %llu drafted, %llu right\n", SAID,
+           (unsigned long long)passes, (unsigned long long)s.model_drafted_tokens,
+           (unsigned long long)s.model_accepted_tokens);
+    TEST_CHECK(s.model_accepted_tokens == s.model_drafted_tokens);
+    TEST_CHECK(passes < SAID / 5);
+    cerium_engine_close(&e);
+}
+
+/* Who is wrong of one token in five is found out: with one draft at a time, of tokens 0, 1 and 3 in
+ * turn, modulo 5, the first is wrong. */
+static void test_planted_token(void)
+{
+    cerium_engine_stats s;
+    cerium_engine *e = open_with(FIXTURES "mtp-planted-token.gguf", "always", "mtp", 512);
+    count(e, 2, &s);
+    double share = (double)s.model_accepted_tokens / (double)s.model_drafted_tokens;
+    printf("  by tokens: %llu drafted, %.3f of them right\n",
+           (unsigned long long)s.model_drafted_tokens, share);
+    TEST_CHECK_THAT(share > 0.65 && share < 0.68, "%.3f", share);
+    cerium_engine_close(&e);
+}
+
+/* ---- another engine ---- */
+
+enum { ASKED = 90, TURNS = 3, NEW = 24 };
+
+/* A turn of a conversation, by steps; returns how long it is then. */
+static size_t turn(cerium_engine *e, int32_t *tokens, size_t n, uint64_t seed)
+{
+    cerium_session *s = NULL;
+    cerium_error err;
+    cerium_step step;
+    TEST_CHECK(cerium_session_open(&s, e, NULL, &err) == 0);
+    TEST_CHECK_THAT(cerium_session_sync(s, tokens, n, NULL, &err) == 0, "%s", err.message);
+    for (size_t end = n + NEW; n < end; n += step.n_tokens) {
+        cerium_sampling sampling = {.ignore_end = true, .temperature = seed % 2 ? 0.8f : 0,
+                                    .seed = seed, .step_tokens_max = (uint32_t)(end - n)};
+        TEST_CHECK(cerium_session_step(s, &sampling, &step, &err) == 0);
+        memcpy(tokens + n, step.tokens, step.n_tokens * sizeof *tokens);
+    }
+    cerium_session_close(&s);
+    return n;
+}
+
+/* A conversation whose server starts anew before each turn: the head has nothing of it then, and
+ * the model all that is on disk. */
+static void check_restart(const char *path)
+{
+    enum { ALL = ASKED + TURNS * (NEW + 7) };
+    static int32_t want[ALL], have[ALL];
+    cerium_engine *plain = open_with(path, "off", NULL, 512);
+    size_t n = ASKED;
+    for (uint32_t i = 0; i < ALL; i++) want[i] = (int32_t)(i * 7919 % 211);
+    memcpy(have, want, sizeof have);
+    char name[] = "/tmp/cerium-mtp-XXXXXX";
+    CHECK(mkdtemp(name));
+    for (uint64_t i = 0; i < TURNS; i++) {
+        size_t end = turn(plain, want, n, i);
+        kv_folder = name;
+        cerium_engine *e = open_with(path, "always", "mtp", 512);
+        kv_folder = NULL;
+        TEST_CHECK(turn(e, have, n, i) == end);
+        TEST_CHECK(!memcmp(have, want, end * sizeof *have));
+        cerium_engine_close(&e);
+        n = end + 7; /* what is asked then */
+    }
+    cerium_engine_close(&plain);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", name);
+    CHECK(system(command) == 0);
+}
+
+static void test_restart(void)
+{
+    check_restart(FIXTURES "mtp-qwen35.gguf");
+    check_restart(FIXTURES "mtp-planted-state.gguf");
+}
+
+/* ---- who drafts ---- */
+
+static void test_choice(void)
+{
+    static const struct {
+        const char *path, *speculation, *drafter;
+        bool drafts;
+    } cases[] = {
+        {FIXTURES "mtp-qwen35.gguf", "auto", NULL, true},
+        {FIXTURES "mtp-qwen35.gguf", "auto", "", true},
+        {FIXTURES "mtp-qwen35.gguf", "auto", "mtp", true},
+        {FIXTURES "mtp-qwen35.gguf", "auto", "off", false},
+        {FIXTURES "mtp-qwen35.gguf", "off", "mtp", false},
+        {FIXTURES "qwen35.gguf", "auto", NULL, false},
+        {FIXTURES "qwen35-wide.gguf", "auto", NULL, false}, /* says a block, and lacks it */
+    };
+    const long before = memory_live();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        cerium_engine_info info;
+        cerium_engine *e = open_with(cases[i].path, cases[i].speculation, cases[i].drafter, 256);
+        cerium_engine_describe(e, &info);
+        TEST_CHECK_THAT((info.draft_model[0] != 0) == cases[i].drafts, "case %zu", i);
+        TEST_CHECK((info.draft_model_bytes > 0) == cases[i].drafts);
+        TEST_CHECK((model_mtp(e->model) != NULL) == cases[i].drafts);
+        cerium_engine_close(&e);
+    }
+    TEST_CHECK(memory_live() == before);
+}
+
+/* ---- damage ---- */
+
+/* The fixture with some bytes changed: what is after `text`, or with `at` < 0 of it. */
+static void damaged(const char *text, long at, const void *put, size_t n_put, const char *by,
+                    const char *why)
+{
+    char path[] = "/tmp/cerium-mtp-XXXXXX";
+    size_t len;
+    cerium_engine_config config;
+    cerium_engine *e = NULL;
+    cerium_error err = {0};
+    char *all = read_file(FIXTURES "mtp-qwen35.gguf", &len);
+    char *place = memmem(all, len, text, strlen(text));
+    CHECK(place);
+    memcpy(at < 0 ? place : place + strlen(text) + at, put, n_put);
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, all, len) == (ssize_t)len);
+    close(fd);
+    const long before = memory_live();
+    cerium_engine_config_defaults(&config);
+    config.model_path = path;
+    config.context_tokens_max = 256;
+    config.draft_model = by;
+    int status = cerium_engine_open(&e, &config, &err);
+    if (why)
+        TEST_CHECK_THAT(status == CERIUM_ERR_FORMAT && !e && strstr(err.message, why) &&
+                            !strchr(err.message, '\n') && memory_live() == before,
+                        "%s: %s", text, err.message);
+    else
+        TEST_CHECK_THAT(status == 0, "%s: %s", text, err.message);
+    if (e) cerium_engine_close(&e);
+    unlink(path);
+    memory_free(all);
+}
+
+static void test_damage(void)
+{
+    static const char ahead[] = "qwen35.nextn_predict_layers";
+    static const char eh_proj[] = "blk.4.nextn.eh_proj.weight";
+    const uint32_t none = 0, two = 2, many = 99;
+    const uint64_t rows = 16;
+    damaged("blk.4.nextn.enorm", -1, "blk.4.nextn.xnorm", 17, NULL,
+            "tensor blk.4.nextn.enorm.weight is missing");
+    damaged("blk.4.nextn.hnorm", -1, "blk.4.nextn.xnorm", 17, NULL,
+            "tensor blk.4.nextn.hnorm.weight is missing");
+    damaged("blk.4.attn_q.weight", -1, "blk.4.attn_x", 12, NULL,
+            "tensor blk.4.attn_q.weight is missing");
+    damaged(eh_proj, 4 + 8, &rows, sizeof rows, NULL,
+            "tensor blk.4.nextn.eh_proj.weight has shape");
+    /* Without a norm of its own the head has the model's, and without the rest there is none. */
+    damaged("blk.4.nextn.shared_head_norm", -1, "blk.4.nextn.xhared_head_norm", 28, "mtp", NULL);
+    damaged(eh_proj, -1, "blk.4.nextn.xh_proj", 19, NULL, NULL);
+    damaged(eh_proj, -1, "blk.4.nextn.xh_proj", 19, "mtp", "has no MTP head");
+    /* What is not loaded is not missed. */
+    damaged("blk.4.nextn.enorm", -1, "blk.4.nextn.xnorm", 17, "off", NULL);
+    damaged(ahead, 4, &many, sizeof many, NULL,
+            "key qwen35.nextn_predict_layers is 99, of 5 blocks");
+    damaged(ahead, 4, &none, sizeof none, NULL, "blk.4");
+    damaged(ahead, 4, &two, sizeof two, NULL, "no layer attends"); /* of three that are left */
+}
+
+int main(void)
+{
+    TEST_RUN(test_logits);
+    TEST_RUN(test_planted_state);
+    TEST_RUN(test_planted_token);
+    TEST_RUN(test_restart);
+    TEST_RUN(test_choice);
+    TEST_RUN(test_damage);
+    return unit_report("mtp");
+}
