@@ -231,6 +231,18 @@ static inline pass_block pass_block_at(const model_matrix *w, uint32_t block_pan
     return b;
 }
 
+/* Rows filled up to whole panels. */
+static inline size_t pass_padded(uint32_t n_rows)
+{
+    return size_round_up(n_rows, KERNEL_PANEL_ROWS);
+}
+
+/* Blocks of a matrix that may be NULL. */
+static inline uint32_t pass_blocks_of(const model_matrix *w)
+{
+    return w ? divide_up(w->n_panels, PASS_BLOCK_PANELS) : 0;
+}
+
 /* Rows of one buffer as matrices of n_cols take them: one after the other. */
 static inline pass_rows pass_rows_of(const pass_rows *rows, uint32_t n_cols)
 {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "engine/workspace.h"
 #include "speculation/corpus.h"
 
@@ -19,9 +20,7 @@ static bool is_made(const char *name)
 {
     static const char *const made[] = {"build", "dist", "node_modules", "out", "target",
                                        "vendor", "venv", "__pycache__"};
-    for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        if (!strcmp(name, made[i])) return true;
-    return false;
+    return view_is_one_of(view_of(name), made, ARRAY_LEN(made));
 }
 
 static int add_file(workspace_look *look, const char *path, const struct stat *st)

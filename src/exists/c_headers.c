@@ -2,6 +2,7 @@
  *
  * Nobody can tell which folders a build names by -I.  So a header counts under each of its paths:
  * /usr/include/glib-2.0/glib/gtypes.h is there as gtypes.h, glib/gtypes.h and so on. */
+#include "base/text.h"
 #include "exists/folders.h"
 
 #include <ctype.h>
@@ -16,8 +17,7 @@ typedef struct {
 
 static void add_folder(walk *w, const char *path)
 {
-    name_table *b = w->f->b;
-    if (!b->status) b->status = bytes_append(&w->todo, path, strlen(path) + 1);
+    folder_put(w->f, &w->todo, path);
 }
 
 /* Headers of the C++ library have no ending. */
@@ -27,9 +27,7 @@ static bool is_header(const char *name)
                                        ".tcc", ".def", ".cuh", ".in"};
     const char *dot = strrchr(name, '.');
     if (!dot) return islower((unsigned char)name[0]) || isupper((unsigned char)name[0]);
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (!strcmp(dot, ends[i])) return true;
-    return false;
+    return view_is_one_of(view_of(dot), ends, ARRAY_LEN(ends));
 }
 
 static void add_header(walk *w, const char *path)

@@ -132,12 +132,27 @@ static inline bool uses_name(const uses_call *c, uint32_t i)
 {
     return i < c->n && c->t[i].kind == TOKEN_NAME;
 }
+/* Did whoever read the names leave this mark: "a go.mod was read", and the like? */
+static inline bool uses_has_mark(const uses_call *c, const char *mark)
+{
+    index_name found;
+    return index_find(c->x, 0, view_of(mark), &found) == INDEX_THERE;
+}
+static inline bool name_is_upper(view name)
+{
+    return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z';
+}
 /* After the bracket that closes the one at i. */
 uint32_t uses_behind(const uses_call *c, uint32_t i);
 
 void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
 /* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
 void uses_hide(uses_call *c, view name, int32_t until);
+/* The same up to the end of the block. */
+static inline void uses_hide_here(uses_call *c, view name)
+{
+    uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN);
+}
 /* A block has ended: what was hidden within it is there again. */
 void uses_show(uses_call *c);
 const uses_bound *uses_bound_of(const uses_call *c, view name);

@@ -1,4 +1,5 @@
 /* evaluate.c - what an expression is worth: constant, unknown, from outside. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -152,9 +153,7 @@ bool judge_is_set_before(view text)
             text = (view){text.ptr + i + 1, text.len - i - 1};
             break;
         }
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (view_equal(text, view_of(names[i]))) return true;
-    return false;
+    return view_is_one_of(text, names, ARRAY_LEN(names));
 }
 
 static value member_value(judge *j, int32_t n)

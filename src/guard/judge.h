@@ -121,6 +121,12 @@ view judge_join(judge *j, view a, view b);
 view judge_plain_name(judge *j, view text); /* with dots between its parts */
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
+/* c of a.b.c. */
+static inline view judge_last(view name)
+{
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
+}
 value judge_named(judge *j, value v); /* a source, if its name is one */
 bool judge_is_set_before(view object); /* the object itself, settings */
 value judge_plus(judge *j, value a, value b);

@@ -1,4 +1,5 @@
 /* match.c - rules against what the judge saw. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -341,9 +342,7 @@ static bool is_own_method(const judge *j, const rule *r, const use *u)
     if (!runs || u->receiver_node < 0 || j->tree.language == GUARD_RUBY) return false;
     view text = tree_text(&j->tree, u->receiver_node);
     if (view_starts(text, VIEW("super("))) return true;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_equal(text, view_of(words[i]))) return true;
-    return false;
+    return view_is_one_of(text, words, ARRAY_LEN(words));
 }
 
 static bool is_dirty_enough(const rule *u, const value *v)
@@ -459,12 +458,6 @@ static bool rule_holds(judge *j, const rule *r, const use *u, taint *level)
     return !r->unseen || !regex_found(r->unseen, &j->re, before);
 }
 
-static view last_segment(view name)
-{
-    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
-    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
-}
-
 /* exec = require("./exec"): not the library's. */
 static bool is_own_command(const rule *r, const use *u)
 {
@@ -487,7 +480,7 @@ static void try_credentials(judge *j, const use *u)
     const value *v = &u->args[0].v;
     taint level;
     if (!u->n_args || !(v->flags & VALUE_STRING) || v->level != TAINT_CONST) return;
-    view name = last_segment(u->callee.raw);
+    view name = judge_last(u->callee.raw);
     for (const entry *e; (e = next_entry(j, RULE_CREDENTIAL, 0, &at));)
         if (regex_found(e->rule->match, &j->re, name) && secret_credential(name, v->text) &&
             rule_holds(j, e->rule, u, &level))

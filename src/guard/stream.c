@@ -1,6 +1,7 @@
 /* stream.c - one text as it grows: what is held, what is seen, what was found. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/guard_parts.h"
 #include "guard/language.h"
 
@@ -266,12 +267,7 @@ static void compact(guard_stream *s)
     s->in_php = true;
 }
 
-static bool is_blank(const char *text, uint32_t n)
-{
-    uint32_t i = 0;
-    while (i < n && isspace((unsigned char)text[i])) i++;
-    return i == n;
-}
+static bool is_blank(view text) { return !view_trim_start(text, TEXT_SPACE).len; }
 
 /* What is held may go.  whole: a logical line ended with it. */
 static void commit(guard_stream *s, bool whole)
@@ -294,7 +290,7 @@ static void commit(guard_stream *s, bool whole)
     if (whole && s->language != GUARD_TEXT) {
         outline_line(&s->outline, s->language, (view){s->text, s->n}, s->row, s->n, s->depth,
                      s->lexer.n);
-        if (!is_blank(s->text + s->row, s->n - s->row)) s->last_row = s->row;
+        if (!is_blank((view){s->text + s->row, s->n - s->row})) s->last_row = s->row;
         s->row = s->n;
         s->depth = s->lexer.n;
     }

@@ -17,9 +17,7 @@ static view stripped(view line) { return view_trim_end(line, " \t\r"); }
 
 static uint32_t indent_of(view line)
 {
-    uint32_t n = 0;
-    while (n < line.len && is_blank(line.ptr[n])) n++;
-    return n;
+    return (uint32_t)(line.len - view_trim_start(line, " \t\r").len);
 }
 
 static view code_of(view line)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "wafer/machines.h"
 #include "wafer/modelled.h"
 
@@ -245,12 +246,6 @@ int shape_of_name(shape_facts *out, const char *name, cerium_error *err)
     return status;
 }
 
-static bool shapes_ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 /* The beginning of a model file, whose weights are not there: they read as zeros. */
 static int open_head(wafer_model *m, const char *path, cerium_error *err)
 {
@@ -294,9 +289,9 @@ static int open_gguf(wafer_model *out, const char *path, cerium_error *err)
 static void name_of_config(char *out, size_t size, const char *path)
 {
     size_t len = strlen(path);
-    if (shapes_ends_with(path, "/config.json"))
+    if (text_ends_with(path, "/config.json"))
         len -= strlen("/config.json");
-    else if (shapes_ends_with(path, ".json"))
+    else if (text_ends_with(path, ".json"))
         len -= strlen(".json");
     size_t first = len;
     while (first && path[first - 1] != '/') first--;
@@ -310,13 +305,13 @@ int wafer_model_open(wafer_model *out, const char *path, cerium_error *err)
     char file[4096], name[128], *text;
     size_t len;
     if (stat(path, &st)) {
-        bool is_name = !strchr(path, '/') && !shapes_ends_with(path, ".gguf") &&
-                       !shapes_ends_with(path, ".json");
+        bool is_name = !strchr(path, '/') && !text_ends_with(path, ".gguf") &&
+                       !text_ends_with(path, ".json");
         if (!is_name) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
         RETURN_IF(shape_of_name(&facts, path, err));
         return wafer_model_of(out, &facts, path, err);
     }
-    if (!S_ISDIR(st.st_mode) && !shapes_ends_with(path, ".json")) return open_gguf(out, path, err);
+    if (!S_ISDIR(st.st_mode) && !text_ends_with(path, ".json")) return open_gguf(out, path, err);
     snprintf(file, sizeof file, "%s%s", path, S_ISDIR(st.st_mode) ? "/config.json" : "");
     RETURN_IF(shapes_read_text(file, WAFER_CONFIG_BYTES_MAX, &text, &len, err));
     int status = shape_parse_config(&facts, (view){text, len}, file, err);

@@ -94,6 +94,12 @@ struct watch {
     watch_stats stats;
 };
 
+/* Tokens in the log. */
+static inline uint32_t watch_n_logged(const watch *w)
+{
+    return (uint32_t)(w->log.len / sizeof(int32_t));
+}
+
 /* A finding of this call. */
 static inline void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action)
 {
