@@ -186,6 +186,20 @@ done:
     return status;
 }
 
+/* The program of m.file, if status is CERIUM_OK; *out takes m, or m is closed. */
+static int shapes_lower(wafer_model *out, wafer_model *m, int status, cerium_error *err)
+{
+    if (!status) status = model_open(&m->lowered, m->file, NULL, err);
+    if (!status) status = wafer_check_modelled(model_program(m->lowered), m->name, err);
+    if (status) {
+        wafer_model_close(m);
+        return status;
+    }
+    m->program = model_program(m->lowered);
+    *out = *m;
+    return CERIUM_OK;
+}
+
 int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name, cerium_error *err)
 {
     wafer_model m = {0};
@@ -193,15 +207,7 @@ int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
     int status = shapes_make_file(&m, facts);
     if (status) error_set(err, status, "%s: no memory for its shapes", name);
     if (!status) status = gguf_open_bytes(&m.file, (view){m.blank, m.blank_bytes}, name, err);
-    if (!status) status = model_open(&m.lowered, m.file, NULL, err);
-    if (!status) status = wafer_check_modelled(model_program(m.lowered), m.name, err);
-    if (status) {
-        wafer_model_close(&m);
-        return status;
-    }
-    m.program = model_program(m.lowered);
-    *out = m;
-    return CERIUM_OK;
+    return shapes_lower(out, &m, status, err);
 }
 
 /* ---- files ---- */
@@ -273,16 +279,8 @@ static int open_gguf(wafer_model *out, const char *path, cerium_error *err)
     snprintf(m.name, sizeof m.name, "%s", slash ? slash + 1 : path);
     int status = gguf_open(&m.file, path, err);
     if (status == CERIUM_ERR_FORMAT && !open_head(&m, path, &other)) status = CERIUM_OK;
-    if (!status) status = model_open(&m.lowered, m.file, NULL, err);
-    if (!status) status = wafer_check_modelled(model_program(m.lowered), m.name, err);
-    if (status) {
-        wafer_model_close(&m);
-        return status;
-    }
-    m.program = model_program(m.lowered);
     m.has_types = true;
-    *out = m;
-    return CERIUM_OK;
+    return shapes_lower(out, &m, status, err);
 }
 
 /* "llama-3-8b" of "configs/llama-3-8b/config.json" or "configs/llama-3-8b.json". */
