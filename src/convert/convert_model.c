@@ -111,8 +111,8 @@ static int join_parts(conversion *x, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* All of model-00001-of-00003.safetensors and its like: what a lost file held may be optional, and
- * nobody would miss it. */
+/* All of model-00001-of-00003.safetensors and its like: tensors of a missing file may be optional,
+ * so the loss would go unnoticed. */
 static int check_parts(const conversion *x, struct dirent **names, int n, cerium_error *err)
 {
     char name[64];

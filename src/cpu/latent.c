@@ -1,9 +1,9 @@
 /* latent.c - attention by latents (MLA): LATENT, LATENT_Q, LATENT_QUERY and LATENT_VALUE.
  *
- * Of a token one row is kept, which is key and value of all heads.  What a head has of its own are
- * two matrices: one makes its query as wide as a key, one makes its value of the weighted sum of
- * latents.  Rows of a head lie together, as matrices take them: row r of head h is at
- * h rows_max + r. */
+ * The cache has one row for a token, which is key and value of all heads.  Each head has two
+ * matrices: one makes its query as wide as a key, one makes its value from the weighted sum of
+ * latents.  Rows of a head are adjacent, as matrices need them: row r of head h is at h rows_max +
+ * r. */
 #include "cpu/pass.h"
 
 size_t pass_latent_width(const step_op *op)
@@ -11,7 +11,7 @@ size_t pass_latent_width(const step_op *op)
     return pass_padded(op->head_dim) + (op->w[1] ? pass_padded(op->w[1]->rows) : 0);
 }
 
-/* What LATENT makes of a row: [c k], then low; each filled up to whole panels. */
+/* The output of LATENT for a row: [c k], then low; each filled up to whole panels. */
 static float *latent_of(const cpu_executor *ex, const step_op *op, uint32_t row)
 {
     return ex->latents + row * pass_latent_width(op);
@@ -28,7 +28,7 @@ void pass_latent(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
     pass_matmul(ex, y, pass_latent_width(op), w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
 }
 
-/* x [n] of a row in 8 bits, as w takes it; floats lie there already. */
+/* x [n] of a row in 8 bits, in the form of w; the floats are in place. */
 static void quantize(const cpu_executor *ex, const pass_rows *to, const step_op *op, uint32_t row,
                      const float *x)
 {
@@ -72,7 +72,7 @@ uint32_t pass_latent_units(const cpu_executor *ex, const step_op *op)
     return n * divide_up(ex->n_rows, PASS_TILE);
 }
 
-/* The part of a head's query that turns. */
+/* The rotated part of a head's query. */
 static float *turning_of(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head)
 {
     const uint32_t n_rot = op->head_dim - op->n_latent;

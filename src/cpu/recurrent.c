@@ -1,13 +1,13 @@
 /* recurrent.c - layers that keep a state instead of keys and values: LINEAR_IN, CONV, DELTA.
  *
  * The state of a sequence is one piece of memory (step_state_floats() for each layer), which a pass
- * reads and never changes: it writes the states that are wanted elsewhere.  Rows go through it one
- * after the other, at any length, so a row's bits do not depend on how a prompt was cut.
+ * reads and never changes: it writes new states to other memory.  Rows go through it one after the
+ * other, at any length, so a row's bits do not depend on how a prompt was cut.
  *
- * Of rows that are drafts what they did to the state is kept: see cpu_executor_replay(). */
+ * The pass keeps the changes that drafts made to the state: see cpu_executor_replay(). */
 #include "cpu/pass.h"
 
-enum { LANES = 64 }; /* of a value head that go through all rows together: 32 KB stay in a cache */
+enum { LANES = 64 }; /* of a value head, run together through all rows: 32 KB stay in a cache */
 
 static uint32_t lanes_of(const step_recurrence *r)
 {
@@ -18,7 +18,7 @@ static uint32_t n_slices(const step_recurrence *r) { return r->value_dim / lanes
 
 /* ---- memory ---- */
 
-/* A row of what LINEAR_IN makes: q k v, z, beta, alpha, each filled up to whole panels. */
+/* A row of LINEAR_IN's output: q k v, z, beta, alpha, each filled up to whole panels. */
 static size_t part_at(const step_recurrence *r, int part)
 {
     const size_t value = pass_padded(r->n_value_heads * r->value_dim);
@@ -32,7 +32,7 @@ size_t pass_linear_width(const step_recurrence *r)
     return part_at(r, 3) + pass_padded(r->n_value_heads);
 }
 
-/* What a draft did to a layer's state: k, change, decay, and what its convolution saw. */
+/* A draft's change of a layer's state: k, change, decay, and the input of its convolution. */
 size_t pass_draft_floats(const step_recurrence *r)
 {
     return pass_padded(r->n_key_heads * r->key_dim) + pass_padded(r->n_value_heads * r->value_dim) +
@@ -99,7 +99,7 @@ static const float *inputs_of(const cpu_executor *ex, uint32_t row)
     return ex->linear + row * pass_linear_width(&ex->program->shape.linear);
 }
 
-/* What went into the convolution `back` tokens before a row: of this pass, the state, or none. */
+/* The input of the convolution `back` tokens before a row: from this pass, the state, or none. */
 static const float *inputs_before(const cpu_executor *ex, const step_op *op, uint32_t row,
                                   uint32_t back)
 {
@@ -126,7 +126,7 @@ static void channels_of(const step_recurrence *r, uint32_t part, channels out[3]
     out[2] = (channels){2 * keys + part * values, values};
 }
 
-/* What the next row's convolution will see goes with the state after this row. */
+/* Store the inputs of the next row's convolution in the state after this row. */
 static void keep_inputs(const cpu_executor *ex, const step_op *op, uint32_t row, const channels *c)
 {
     const step_recurrence *r = &ex->program->shape.linear;

@@ -1,6 +1,6 @@
 /* c_headers.c - headers of C and C++: those of the system and of the workspace.
  *
- * Nobody can tell which folders a build names by -I.  So a header counts under each of its paths:
+ * The folders that a build names by -I are unknown.  So a header counts under each of its paths:
  * /usr/include/glib-2.0/glib/gtypes.h is there as gtypes.h, glib/gtypes.h and so on. */
 #include "base/text.h"
 #include "exists/folders.h"
@@ -133,7 +133,7 @@ static bool read_builds(walk *w, const char *root)
     for (size_t i = 0; i < ARRAY_LEN(names_); i++) {
         char path[4096];
         fetched |= read_build(w, root, names_[i]);
-        /* These name packages that somebody else installs. */
+        /* These name packages that others install. */
         if (i >= 9 && folder_join(path, root, names_[i]))
             fetched |= folder_kind_of(path) == FOLDERS_FILE;
     }

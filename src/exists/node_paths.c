@@ -2,8 +2,8 @@
  * them.
  *
  * In the root "jNAME/PATH" is what `import` finds, "rNAME/PATH" what `require` finds where that is
- * another, and "fFILE" a file.  All conditions of a map of exports count, as nobody knows under
- * which the code will run. */
+ * another, and "fFILE" a file.  All conditions of a map of exports count, as the code's runtime is
+ * unknown. */
 #include "base/text.h"
 #include "exists/folders.h"
 #include "exists/code_file.h"
@@ -361,7 +361,7 @@ static bool find_bare(search *s, view specifier, char *out)
     size_t root = strlen(s->root);
     bool top = !strncmp(folder, s->root, root) && !strstr(folder + root + 14, "/node_modules/");
     if (top) return true;
-    /* A package below another one has a name that nobody else uses. */
+    /* A package below another one has a name of its own. */
     view rest = {specifier.ptr + n, specifier.len - n};
     if (snprintf(spec, sizeof spec, "%s%.*s", folder, (int)rest.len, rest.ptr) >= (int)sizeof spec)
         return false;

@@ -21,7 +21,7 @@ typedef struct {
     block blocks[BLOCKS_MAX];
     uint32_t n_blocks;
     bool skips;        /* blocks are too deep: nothing is read */
-    bool odd;          /* an unknown decorator comes before what comes */
+    bool odd;          /* an unknown decorator precedes the definition */
     bool lazy;         /* the module's __getattr__ was read and is understood */
     bytes words, path; /* scratch */
 } reading;
@@ -246,7 +246,7 @@ static void note_dynamic(reading *r, uint32_t i, uint32_t end)
                       (code_is(&r->s, k + 4, "update") || code_is(&r->s, k + 4, "setdefault"));
         for (uint32_t m = k + 3; names_ && code_sign(&r->s, k + 3, '[') && m < end; m++)
             stores |= code_sign(&r->s, m, '=');
-        /* It is kept, or given to somebody: names[x] = y */
+        /* It is stored, or passed on: names[x] = y */
         bool given = names_ && code_is(&r->s, k, "globals") && code_sign(&r->s, k + 2, ')') && k &&
                      (code_sign(&r->s, k - 1, '=') || code_sign(&r->s, k - 1, '(') ||
                       code_sign(&r->s, k - 1, ',')) &&

@@ -164,7 +164,7 @@ static bool is_everywhere(const uses_call *c, view name)
     return name.len > 1 && name.ptr[0] == '_' && name.ptr[1] == '_';
 }
 
-/* Of types that nobody declared nobody can tell. */
+/* Types without a declaration are unknown. */
 static bool may_be_type(const uses_call *c, uint32_t scope, view name)
 {
     bool typed = c->language == GUARD_TYPESCRIPT || c->language == GUARD_TSX;

@@ -16,7 +16,7 @@ enum {
     USES_PENDING_MAX = 6,     /* findings within a try whose end is to come */
     USES_PATCHED_MAX = 24,    /* names that the code gives to modules itself */
     USES_NAME_BYTES = 128,
-    USES_TOKENS_MAX = 8192,   /* of one line; what comes after them is not judged */
+    USES_TOKENS_MAX = 8192,   /* of one line; later ones are not judged */
     USES_FINDINGS_MAX = 64,   /* of one line */
 };
 
@@ -69,7 +69,7 @@ typedef struct {
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
     int32_t depth;     /* braces */
-    bool cut;          /* a line goes on of which a part was passed over */
+    bool cut;          /* a line continues of which a part was skipped */
     bool imports;      /* within the brackets of an import of Go */
     bool guarded;      /* the rest of the file is for one platform */
     bool was_guard;    /* the block that ended last at was_indent was guarded */
@@ -132,7 +132,7 @@ static inline bool uses_name(const uses_call *c, uint32_t i)
 {
     return i < c->n && c->t[i].kind == TOKEN_NAME;
 }
-/* Did whoever read the names leave this mark: "a go.mod was read", and the like? */
+/* Did the reader of the names leave this mark: "a go.mod was read", and the like? */
 static inline bool uses_has_mark(const uses_call *c, const char *mark)
 {
     index_name found;

@@ -39,7 +39,7 @@ static void push_block(uses_call *c, uint8_t kind, bool guards)
     s->blocks[s->n_blocks++] = (uses_block){c->indent, kind, guards, false};
 }
 
-/* A block ends: where it went away under a condition, what comes is for the others. */
+/* A block ends: if it left under a condition, the code after it is for the other case. */
 static void pop_blocks(uses_call *c, bool goes_on)
 {
     uses_state *s = c->s;
@@ -125,7 +125,7 @@ static bool handles(const uses_call *c, uint32_t i, uint32_t end)
 
 /* ---- imports ---- */
 
-/* A module of nobody's package: a program's that runs Python. */
+/* A module without a package: of a program that runs Python. */
 static bool is_of_host(view name)
 {
     static const char *const words[] = {
@@ -140,7 +140,7 @@ static bool is_of_host(view name)
     return view_is_one_of(name, words, ARRAY_LEN(words));
 }
 
-/* Can nobody tell of a package that was not found? */
+/* Is a package that was not found unknown, not missing? */
 static bool is_unknown_package(uses_call *c, view name)
 {
     if (uses_has_mark(c, "p*") || !uses_has_mark(c, "pos") || is_of_host(name)) return true;

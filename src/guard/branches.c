@@ -374,7 +374,7 @@ value judge_foreach(judge *j, int32_t n)
         }
         value v = judge_value(j, body);
         bool pair = body >= 0 && j->tree.list[body].role == NODE_PAIR;
-        if (pair) v = judge_value(j, j->tree.list[body].child); /* who goes over it has its keys */
+        if (pair) v = judge_value(j, j->tree.list[body].child); /* a loop over it has its keys */
         v.flags = (v.flags & VALUE_FORMAT) | VALUE_LIST;
         return v;
     }

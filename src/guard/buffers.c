@@ -1,4 +1,5 @@
-/* buffers.c - "char b[10 + 1]", "b = malloc(10 * sizeof(char))": sizes that stand in the text. */
+/* buffers.c - "char b[10 + 1]", "b = malloc(10 * sizeof(char))": sizes that are written in the
+ * text. */
 #include "guard/buffers.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* calls.c - calls: who is called with what, what that does to values, and what comes back. */
+/* calls.c - calls: callee, arguments, their effect on values, and the result. */
 #include "base/text.h"
 #include "guard/judge.h"
 
@@ -366,7 +366,7 @@ static bool begins_or_ends(const char *name, size_t n, const char *word)
     return n >= len && (!memcmp(name, word, len) || !memcmp(name + n - len, word, len));
 }
 
-/* Functions that say that what is given to them is still what comes back. */
+/* Functions that return their argument. */
 static bool passes_on(view name)
 {
     static const char *const words[] = {
@@ -387,8 +387,8 @@ static bool passes_on(view name)
     return false;
 }
 
-/* render(text): what comes back is that function's, and not what was given to it.  A type that is
- * made of a value has it. */
+/* render(text): the result is the function's, not its argument.  A type that is made of a value
+ * contains it. */
 static bool makes_its_own(const judge *j, const use *u, uint8_t level)
 {
     view name = judge_last(u->callee.raw);
@@ -564,7 +564,7 @@ value judge_call(judge *j, int32_t n)
     if (at->role == NODE_NEW && v.name.len > 4) { /* "new.File": its methods are File's */
         v.name.ptr += 4;
         v.name.len -= 4;
-        /* What "new Function" makes is called by whoever has it. */
+        /* The result of "new Function" may be called by any code. */
         static const char *const functions[] = {"Function", "AsyncFunction", "GeneratorFunction"};
         if (view_is_one_of(v.name, functions, ARRAY_LEN(functions))) v.name = v.raw = empty;
     }

@@ -342,7 +342,7 @@ static value list_value(judge *j, int32_t n)
 
 static bool stringy(value v) { return (v.flags & (VALUE_STRING | VALUE_FORMAT)) != 0; }
 
-/* Of a + b: do all values stand where SQL has a name? */
+/* Of a + b: are all values where SQL has a name? */
 static bool adds_names_alone(value a, value b)
 {
     bool format = (a.flags & VALUE_FORMAT) != 0;

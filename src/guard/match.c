@@ -313,9 +313,9 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
     return one_holds(j, c, a);
 }
 
-/* Where SQL has the name of a table or a column, nothing can be bound, and in some statements
- * nowhere: a value of which nothing is known is the program's own there.  So is the statement that
- * a text goes on with. */
+/* Names of tables and columns in SQL cannot be bound, and in some statements nothing can: an
+ * unknown value there counts as the program's own.  So does the statement that a text continues
+ * with. */
 static bool is_own(const rule *u, const value *v)
 {
     if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN || !(v->flags & VALUE_FORMAT))
@@ -373,7 +373,7 @@ static bool level_holds(judge *j, const rule *r, const use *u, const value *v)
     return false;
 }
 
-/* Who runs a program may name its files and its servers. */
+/* The user of a program may name its files and its servers. */
 static bool is_of_places(weakness weak)
 {
     return weak == WEAK_PATH || weak == WEAK_SSRF || weak == WEAK_REDIRECT || weak == WEAK_XSS ||
@@ -392,7 +392,7 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     bool whole = v->flags & (VALUE_LEADS | VALUE_MADE) || !(format || v->flags & VALUE_LIST);
     bool command = r->weak == WEAK_COMMAND && r->tiers[TAINT_PARAMETER] < 0;
     bool given = (v->clean & VALUE_GIVEN) != 0;
-    /* A function that runs what it is given: who calls it, or runs the program, writes it. */
+    /* A function that runs its argument: the caller, or the program's user, writes it. */
     if (whole && command && (v->level < TAINT_SOURCE || given)) return TAINT_UNKNOWN;
     if (whole && given && r->weak == WEAK_SQL) return TAINT_UNKNOWN;
     if (command && given && v->flags & VALUE_LIST) return TAINT_UNKNOWN;
@@ -403,7 +403,7 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
         return TAINT_UNKNOWN;
-    /* Text with a value in it: whoever calls decides what the value is. */
+    /* Text with a value in it: the caller decides the value. */
     return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
 }
 

@@ -178,7 +178,7 @@ static bool is_import(view line)
     return line.len < 200 && memmem(line.ptr, line.len, "require(", 8) != NULL;
 }
 
-/* Does the line go on with a statement that began before it? */
+/* Does the line continue an earlier statement? */
 static bool is_branch(view line)
 {
     static const char *const words[] = {"else", "elif ", "elsif ", "except", "finally", "rescue",
@@ -214,8 +214,8 @@ static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
     return stop ? (uint32_t)(stop - s->text) + 1 : to;
 }
 
-/* Of the whole import: names in brackets may go on over lines.  Half of it would open a bracket
- * that nothing closes, and all after it would be read as names.  from: its end is not there. */
+/* Of the whole import: names in brackets may span lines.  Half of it would open a bracket that
+ * nothing closes, and all after it would be read as names.  from: its end is not there. */
 static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
 {
     lexer x;

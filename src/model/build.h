@@ -29,7 +29,7 @@ typedef struct {
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
-    bool is_v_optional;     /* where there is no attn_v, values are keys before their norm */
+    bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* it is times a gate of its own */
     const model_options *options;
     int status;
@@ -90,7 +90,7 @@ void build_embed(builder *b);
 /* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for what
  * differs.  Biases and head norms are taken where the file has them. */
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
-/* Blocks after the last, for tokens further on (MTP), are not run: they are no layers. */
+/* Blocks after the last layer, for later tokens (MTP), are not layers and are not run. */
 void build_without_mtp(builder *b);
 /* The same without keys and values of its own: it reads those of layer `of`. */
 step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of);

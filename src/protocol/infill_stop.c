@@ -139,7 +139,7 @@ static void end_line(infill_stop *h)
 {
     if (h->is_block && is_own(h)) h->end = end_at(h, true);
     if (!h->is_closing || h->end) return;
-    h->is_closing = false; /* "} else {" goes on */
+    h->is_closing = false; /* "} else {" continues */
     if (strchr("{([:,", h->text.ptr[h->solid - 1])) return;
     h->shown = h->solid;
     h->end = INFILL_STOP_LEFT;

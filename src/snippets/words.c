@@ -36,7 +36,7 @@ static bool defines(view word)
     return view_is_one_of(word, words, ARRAY_LEN(words));
 }
 
-/* Words that stand before a call. */
+/* Words that may precede a call. */
 static bool calls(view word)
 {
     static const char *const words[] = {"return", "assert", "else", "await", "in", "not", "yield",

@@ -141,7 +141,7 @@ static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding
     return CERIUM_WATCH_END;
 }
 
-/* What the answer has after the line: only what is recorded is to go on with it. */
+/* The text of the answer after the line: only a recorded answer continues with it. */
 static bool keep_behind(watch *w, const guard_finding *f)
 {
     uint64_t from = f->line_end;
@@ -321,7 +321,7 @@ static void drop_released_tokens(watch *w)
     for (size_t i = 0; i < n; i++) kept[i].top_at -= unused;
 }
 
-/* Forget what the last result said, and text that nobody can ask for. */
+/* Drop the last result, and text that can no longer be requested. */
 static void begin_call(watch *w)
 {
     w->n_findings = 0;
