@@ -65,7 +65,7 @@ extern "C" {
 #define CERIUM_HEAL_PREFIX_MAX 256 /* bytes that an answer may have to begin with */
 #define CERIUM_DIGEST_BYTES    16  /* of an answer's digest */
 
-/* ---- Section - Status and errors ---- */
+/* ---- status and errors ---- */
 
 /* X(symbol, value, text): one table for code, name, docs and tests. */
 #define CERIUM_STATUS_MAP(X)                                                                       \
@@ -93,12 +93,12 @@ CERIUM_API const char *cerium_version(void);
 /** Text for a status; "unknown status" for a value not in CERIUM_STATUS_MAP. Thread-safe. */
 CERIUM_API const char *cerium_status_text(int status);
 
-/* ---- Section - Engine: one loaded model ---- */
+/* ---- engine: one loaded model ---- */
 
 typedef struct cerium_engine cerium_engine;
 typedef struct cerium_session cerium_session;
 
-/** What a weight matrix is multiplied with, for who collects statistics of it. */
+/* * The inputs of a weight matrix, for collecting statistics. */
 typedef struct {
     const char *tensor; /* [tensor_len] name of the weights in the file */
     size_t tensor_len;
@@ -163,7 +163,7 @@ typedef struct {
                                     this model's own, for us alone to read; "off"; NULL =
                                     CERIUM_KV_DISK in the environment, else "off" */
     uint64_t kv_disk_bytes_max;  /* of this model's files there; 0 = 4 GiB */
-    const char *speculation;     /* drafts of what comes next, which never change the text: "auto"
+    const char *speculation;     /* drafts of the next tokens, which never change the text: "auto"
                                     adapts their number to what pays off here, "off" none,
                                     "always" as many as possible; NULL = CERIUM_SPECULATION in the
                                     environment, else "auto" */
@@ -283,10 +283,10 @@ CERIUM_API void cerium_engine_close(cerium_engine **engine);
  *
  * @param kv_bytes  never less than cerium_engine_info.kv_bytes_min; 0, or more than its kv_bytes:
  *                  all that the engine was opened with
- * Pages that no session holds are given back at once, those beyond the bound as sessions let go of
- * them; kv_bytes_used of cerium_engine_measure() says what they hold. Sessions that need more
- * wait, or compute again what they gave up.  Cost: that of giving back memory, up to a
- * tenth of a second a gigabyte.  Thread-safe. */
+ * Pages that no session holds are returned at once, those beyond the bound as sessions release
+ * them; kv_bytes_used of cerium_engine_measure() is what they hold.  Sessions that need more wait,
+ * or compute evicted tokens again.  Cost: that of returning memory, up to a tenth of a second a
+ * gigabyte.  Thread-safe. */
 CERIUM_API void cerium_engine_limit_kv(cerium_engine *engine, uint64_t kv_bytes);
 
 /** Facts about the engine. Thread-safe. */
@@ -295,7 +295,7 @@ CERIUM_API void cerium_engine_describe_sized(const cerium_engine *engine, cerium
 #define cerium_engine_describe(engine, info)                                                       \
     cerium_engine_describe_sized((engine), (info), sizeof(cerium_engine_info))
 
-/* ---- Section - Text and tokens ----
+/* ---- text and tokens ----
  *
  * All of this section may be called from several threads at once with one engine, also while its
  * sessions run: nothing is kept from one call to the next. */
@@ -313,10 +313,9 @@ enum {
  * @param tokens    [tokens_cap] output; may be NULL when tokens_cap is 0
  * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY
  * @retval CERIUM_ERR_CAPACITY  tokens_cap is too small
- * @retval CERIUM_ERR_MEMORY    scratch memory ran out
- * Cost: linear in text_len, whatever the text is, also where tokens_cap is too small: the count is
- * exact.  Who only wants to refuse what cannot fit compares text_len first: see
- * cerium_engine_info.token_bytes_max.  Thread-safe. */
+ * @retval CERIUM_ERR_MEMORY scratch memory ran out Cost: linear in text_len, whatever the text is,
+ * also where tokens_cap is too small: the count is exact.  To refuse text that cannot fit, compare
+ * text_len first: see cerium_engine_info.token_bytes_max.  Thread-safe. */
 CERIUM_API CERIUM_CHECKED int cerium_tokenize(const cerium_engine *engine, const char *text,
                                               size_t text_len, unsigned flags, int32_t *tokens,
                                               size_t tokens_cap, size_t *n_tokens,
@@ -358,10 +357,10 @@ typedef struct {
     const int32_t *after;           /* goes_on: [n_after] that timeline (its end is looked at) */
     size_t n_after;
     bool open;                      /* do not end where the assistant speaks: more will follow */
-    size_t *n_head;                 /* or NULL: gets how many tokens the tools and the first system
-                                       message take, which stand at the beginning and can be
-                                       replaced by those of another head; CERIUM_NO_HEAD where a
-                                       form has them elsewhere, or the timeline goes on */
+    size_t *n_head;                 /* or NULL: gets the number of tokens of the tools and the first
+                                       system message, which are at the beginning and can be
+                                       replaced by those of another head; CERIUM_NO_HEAD: the form
+                                       has them elsewhere, or the timeline continues */
     const char *variables;          /* a JSON object that the model's template sees beside the
                                        messages, as {"enable_thinking": false}; or NULL */
 } cerium_chat;
@@ -432,7 +431,7 @@ CERIUM_API CERIUM_CHECKED int cerium_infill_tokens(const cerium_engine *engine,
                                                    size_t tokens_cap, size_t *n_tokens,
                                                    cerium_error *err);
 
-/* ---- Section - Grammars: what an answer may be ---- */
+/* ---- grammars: what an answer may be ---- */
 
 /** A compiled grammar. Immutable, independent of engines, and shared by threads. Each user holds
  * its own reference, so it may be closed while requests run.
@@ -510,11 +509,11 @@ typedef struct {
                                       text, from the first byte that cannot belong to it */
 } cerium_trigger;
 
-/** Constrained decoding. With a grammar, the answer begins with a text of that grammar, then
- * continues as free text if there are triggers, else ends. Without a grammar it begins as free
- * text.  Of triggers that are complete at the same byte the longest counts.  Within a grammar's
- * text no control token may come but those that it names; an end token only where that text is
- * complete, and in free text (see must).
+/** Constrained decoding.  With a grammar, the answer begins with a text of that grammar, then
+ * continues as free text if there are triggers, else ends.  Without a grammar it begins as free
+ * text.  If several triggers are complete at the same byte, the longest counts.  A grammar's text
+ * contains only the control tokens that it names; an end token only where that text is complete,
+ * and in free text (see must).
  *
  * Tokens that cannot lead to a text of the grammar are never sampled, whatever the logits.  When
  * the context is full, new_tokens_max is reached or a stop string comes, the text may be
@@ -526,7 +525,7 @@ typedef struct {
     bool must;                      /* free text may not end before a trigger came */
 } cerium_guide;
 
-/* ---- Section - Readers: what of an answer is said, thought, or a tool called ---- */
+/* ---- readers: what of an answer is said, thought, or a tool called ---- */
 
 /** Reads the text of one answer, in any cuts: cuts change when parts come out, never which. */
 typedef struct cerium_reader cerium_reader;
@@ -602,7 +601,7 @@ CERIUM_API bool cerium_reader_is_saying(const cerium_reader *reader);
 /** After the end: it cut a call off, or what might have become one. */
 CERIUM_API bool cerium_reader_cut_call(const cerium_reader *reader);
 
-/* ---- Section - Sessions: one token timeline ---- */
+/* ---- sessions: one token timeline ---- */
 
 /** Added to the logit of a token, before penalties. */
 typedef struct {
@@ -629,7 +628,7 @@ typedef struct {
     uint64_t seed;
     const char *const *stops;    /* [n_stops] generation ends before any of these texts */
     uint32_t n_stops;            /* at most CERIUM_STOPS_MAX */
-    bool ignore_end;             /* go on after end tokens (benchmarks) */
+    bool ignore_end;             /* continue after end tokens (benchmarks) */
     bool logprobs;               /* fill cerium_step.logprobs: an exp for each of the vocabulary */
     bool digest;                 /* of the answer's tokens and logits: cerium_session_digest().
                                     Every logit is computed, as for logprobs */
@@ -687,7 +686,7 @@ typedef struct {
                                     logits of its own; 0 = no scoring in this session */
     bool embeds;                 /* cerium_session_embedding() is to tell of its timelines; the
                                     engine's pooling is not NONE */
-    uint64_t client;             /* who shares time alike with others of a class; 0 = the tenant */
+    uint64_t client;             /* whose share of time it takes; 0 = the tenant */
     uint8_t reserved[12];        /* zero */
 } cerium_session_config;
 
@@ -697,9 +696,9 @@ typedef struct {
  */
 typedef struct {
     size_t n_answer;      /* the last n_answer of the tokens are the answer's beginning */
-    const int32_t *note;  /* [n_note] stand between them and what is sampled, until the next sync,
-                             score or start.  They and what follows are known to this session alone:
-                             no other session can reuse them, and none are saved to disk */
+    const int32_t *note;  /* [n_note] tokens between them and the sampled ones, until the next sync,
+                             score or start.  They and later tokens belong to this session alone: no
+                             other session can reuse them, and none are saved to disk */
     size_t n_note;
     const int32_t *avoid; /* [n_avoid] the sampled tokens do not begin with these, unless nothing
                              else may follow; -1 separates several such beginnings. At most
@@ -843,8 +842,8 @@ CERIUM_API CERIUM_CHECKED int cerium_session_step(cerium_session *session,
 CERIUM_API CERIUM_CHECKED int cerium_session_guide(cerium_session *session,
                                                    const cerium_guide *guide, cerium_error *err);
 
-/** Sort the vocabulary for guides now, where its cost disturbs nobody, and not with the first one.
- * Thread-safe; nothing waits for it that needs no guide. CERIUM_ERR_MEMORY. */
+/** Sort the vocabulary for guides now, at a convenient time, not with the first guide.
+ * Thread-safe; only guides wait for it.  CERIUM_ERR_MEMORY. */
 CERIUM_API CERIUM_CHECKED int cerium_engine_prepare_guides(cerium_engine *engine,
                                                            cerium_error *err);
 
@@ -894,12 +893,12 @@ CERIUM_API size_t cerium_session_top(const cerium_session *session, cerium_logpr
  * signal handlers. */
 CERIUM_API void cerium_session_cancel(cerium_session *session);
 
-/* ---- Section - Requests: sessions that run beside each other ---- */
+/* ---- requests: sessions that run beside each other ---- */
 
-/** Who goes first.  Lower classes have a sixteenth of the time beside higher ones, so that they
- * never starve; within a class tenants, or clients, have equal shares of it. */
+/** Priority.  Lower classes have a sixteenth of the time beside higher ones, so that they never
+ * starve; within a class tenants, or clients, have equal shares of it. */
 typedef enum {
-    CERIUM_CLASS_COMPLETION = 0, /* inline, while somebody types */
+    CERIUM_CLASS_COMPLETION = 0, /* inline, while the user types */
     CERIUM_CLASS_EDIT = 1,       /* a person waits for it */
     CERIUM_CLASS_TURN = 2,       /* a turn of an agent */
     CERIUM_CLASS_BATCH = 3,      /* nobody waits */
@@ -930,8 +929,8 @@ typedef struct {
                                         The last may come after DONE was polled, until the session
                                         is closed or starts again */
     void *user;
-    bool notify_prompt;              /* and notify after each pass that computed some of the prompt:
-                                        cerium_session_usage() says how far it is */
+    bool notify_prompt;              /* and notify after passes that computed a part of the prompt:
+                                        cerium_session_usage() has its progress */
 } cerium_request;
 
 typedef struct {
@@ -950,7 +949,7 @@ typedef struct {
 } cerium_usage;
 
 typedef enum {
-    CERIUM_EVENT_NONE = 0, /* nothing now; notify will tell */
+    CERIUM_EVENT_NONE = 0, /* nothing now; notify will be called */
     CERIUM_EVENT_STEP = 1, /* step and top hold more of the answer */
     CERIUM_EVENT_DONE = 2, /* the request ended, and the session is as after a step */
 } cerium_event_kind;
@@ -966,8 +965,7 @@ typedef struct {
 
 /** Begin to make the timeline equal the prompt and to sample after it, beside whatever else runs.
  * Returns at once.  Until its CERIUM_EVENT_DONE was polled, the session takes only poll, usage and
- * cancel.  A reader that does not poll stops its own request after CERIUM_EVENTS_MAX steps, and
- * nobody else's.
+ * cancel.  A reader that does not poll stops only its own request, after CERIUM_EVENTS_MAX steps.
  *
  * @retval CERIUM_ERR_ARGUMENT  as for sync and step, or a request already runs
  * @retval CERIUM_ERR_CAPACITY  the prompt exceeds the context
@@ -983,9 +981,9 @@ CERIUM_API CERIUM_CHECKED int cerium_session_start(cerium_session *session,
  * the next call on the session. */
 CERIUM_API void cerium_session_poll(cerium_session *session, cerium_event *event);
 
-/** How far the request that was started last has come.  Thread-safe: any thread may ask while the
- * request runs.  Of its prompt reused_tokens + computed_tokens are there; with each pass these
- * grow, up to prompt_tokens. */
+/** The progress of the last request.  Thread-safe: any thread may ask while the request runs.  Of
+ * its prompt reused_tokens + computed_tokens are there; with each pass these grow, up to
+ * prompt_tokens. */
 CERIUM_API void cerium_session_usage_sized(const cerium_session *session, cerium_usage *usage,
                                            size_t size);
 #define cerium_session_usage(session, usage)                                                       \
@@ -1026,7 +1024,7 @@ CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,
 #define cerium_engine_measure(engine, stats)                                                       \
     cerium_engine_measure_sized((engine), (stats), sizeof(cerium_engine_stats))
 
-/* ---- Section - Watchdog: weak code is held back and written again ----
+/* ---- watchdog: weak code is held back and written again ----
  *
  * These functions are in a library of their own, libcerium-watch (pkg-config: cerium-watch): its
  * grammars are seven times as large as libcerium.

@@ -33,8 +33,8 @@ void memory_release(void *p);
 /* Zeroed pages for weights and KV, on huge pages where the kernel allows them.  Physical memory
  * is taken when a page is first touched.  Returns owned; release with memory_unmap(). */
 void *memory_map(size_t size);
-/* Take the physical memory of mapped pages now, where the kernel can: who is in a hurry later meets
- * no page fault. */
+/* Take the physical memory of mapped pages now, if the kernel can, so that a later pass meets no
+ * page fault. */
 void memory_populate(void *p, size_t size);
 /* Bytes [offset, offset + size) of an open file, read-only and shared between all processes that
  * map them; NULL with errno set.  offset is a multiple of MEMORY_HUGE_PAGE, so that the system can

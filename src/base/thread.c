@@ -43,8 +43,8 @@ uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores)
     return n;
 }
 
-/* What asks the process to end is for the thread that our caller wants it on: one of ours would die
- * of it, and the process with it, before he has a handler. */
+/* Signals that end the process are for a thread of the caller: a thread here would end the process
+ * before the caller has a handler. */
 static int create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *user)
 {
     sigset_t ends, before;

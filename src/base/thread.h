@@ -78,7 +78,7 @@ typedef struct {
 
 void thread_bell_ring(thread_bell *bell);
 /* Return when n_rings differs from seen, which was read before looking for something to do.  Sleeps
- * at once: who waits here has nothing to do, and others may have. */
+ * at once: the caller has nothing to do, and other threads may have. */
 void thread_bell_wait(thread_bell *bell, uint32_t seen);
 
 #endif

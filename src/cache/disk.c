@@ -1,4 +1,5 @@
-/* disk.c - opening a folder of kept KV: whose it is, what of its files is good, and the threads. */
+/* disk.c - opening a folder of kept KV: its owner, which records of its files are good, and the
+ * threads. */
 #include "cache/disk.h"
 
 #include <dirent.h>
@@ -32,7 +33,7 @@ static void measure(const void *user, kv_use *use)
 
 /* ---- the folder ---- */
 
-/* KV is what a model read: nobody else may write it, and only we may read it. */
+/* KV holds what a model read, so the folder must be private to this user. */
 static const char *distrust(const struct stat *st)
 {
     if (st->st_uid != geteuid()) return "belongs to another user";
@@ -40,7 +41,7 @@ static const char *distrust(const struct stat *st)
     return NULL;
 }
 
-/* NULL when the folder is there, ours, and locked; else why not. */
+/* Open, check and lock the folder.  NULL on success, else the reason. */
 static const char *lock_folder(kv_disk *disk)
 {
     char path[DISK_PATH_MAX];
@@ -73,7 +74,7 @@ static bool parse_name(const char *name, uint64_t *number)
     return *number > 0 && *number < UINT64_MAX / 2;
 }
 
-/* Numbers of the files that are there, in order: owned [n]. */
+/* Numbers of the existing files, ascending: owned [n]. */
 static int list_files(const kv_disk *disk, uint64_t **numbers, uint32_t *n)
 {
     *n = 0;
@@ -89,7 +90,7 @@ static int list_files(const kv_disk *disk, uint64_t **numbers, uint32_t *n)
 
 /* ---- files that are there ---- */
 
-/* What is wrong is said once: the next start finds nothing there. */
+/* Report a fault once: the next start finds no bad record there. */
 static void forget_record(int fd, uint32_t index)
 {
     static const uint8_t zeros[SEGMENT_RECORD_BYTES];
@@ -97,7 +98,7 @@ static void forget_record(int fd, uint32_t index)
     (void)why; /* then it is said again */
 }
 
-/* The records of an open file become entries.  NULL, or what is wrong with it or with some. */
+/* Index the records of an open file.  NULL, or what is wrong with the file or with a record. */
 static const char *read_records(kv_disk *disk, uint32_t place, int fd, uint64_t file_bytes,
                                 const segment_head *head)
 {
@@ -140,7 +141,7 @@ static const char *read_records(kv_disk *disk, uint32_t place, int fd, uint64_t 
     return fault;
 }
 
-/* NULL, or what is wrong with a file; *is_used when something of it is. */
+/* NULL, or what is wrong with a file; *is_used: some of its records are good. */
 static const char *open_file(kv_disk *disk, uint32_t place, uint64_t number, bool *is_used)
 {
     char path[DISK_PATH_MAX];
@@ -152,7 +153,7 @@ static const char *open_file(kv_disk *disk, uint32_t place, uint64_t number, boo
     if (fd < 0) return strerror(errno);
     const char *fault = fstat(fd, &st) ? strerror(errno) : distrust(&st);
     if (!fault && !S_ISREG(st.st_mode)) fault = "not a regular file";
-    if (!fault && st.st_size == 0) { /* whoever made it was killed before its first byte */
+    if (!fault && st.st_size == 0) { /* its writer was killed before the first byte */
         close(fd);
         return NULL;
     }
@@ -173,14 +174,14 @@ static const char *open_file(kv_disk *disk, uint32_t place, uint64_t number, boo
     return fault;
 }
 
-/* A file that may be removed: not a link, not somebody else's, and not one with another name. */
+/* May a file be removed: not a link, owned by this user, with the name of a segment? */
 static bool is_removable(const char *path)
 {
     struct stat st;
     return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
 }
 
-/* Take what is good, the newest files where there are too many; the rest is removed. */
+/* Index the good records, of the newest files if there are too many; remove the rest. */
 static int open_files(kv_disk *disk)
 {
     uint64_t *numbers = NULL;
@@ -210,7 +211,7 @@ static int open_files(kv_disk *disk)
 
 /* ---- opening ---- */
 
-/* How many blocks a file has, and how many files there may be. */
+/* Choose the number of blocks of a file, and the number of files. */
 static int share_out(kv_disk *disk, cerium_error *err)
 {
     const kv_pool *pool = disk->pool;

@@ -1,17 +1,17 @@
-/* disk.h - KV pages on disk: what the tree had is found again after a restart.
+/* disk.h - KV pages on disk: a restarted process finds the blocks of the tree again.
  *
- * A folder holds segments (segment.h): files of up to n_records blocks that are only added to.
- * Which block is where is in a table in memory, under the block's name: what comes before it
- * and its tokens, the tenant and a salt of the folder's own.  Blocks are written when they become
- * findable, ancestors first, by a thread that copies their pages in pieces; what it is too slow for
- * is left out until somebody takes it up again.  Another thread reads: it is a sequence that gets
- * its KV from files instead of computing it, and what it commits is found like anything else.
- * Until the first prompt comes it reads what was written last.
+ * A folder holds segments (segment.h): files of up to n_records blocks that are only added to.  A
+ * table in memory maps the name of a block (its tokens, those before it, the tenant, and a salt of
+ * the folder) to its place.  Blocks are written when they become findable, ancestors first, by a
+ * thread that copies their pages in pieces.  Blocks for which it is too slow are left out until a
+ * sequence adopts them again.  Another thread reads: it drives a sequence whose KV comes from
+ * files, not from computing, and what it commits is found as usual.  Until the first prompt it
+ * reads the timelines that were written last.
  *
- * When there is no room for another segment, the one goes whose blocks have the least priority, as
- * in evict.c; those that were used again are carried over.
+ * When there is no room for another segment, the one whose blocks have the least priority (as in
+ * evict.c) is removed; blocks that were used again are copied first.
  *
- * Everything but the pages themselves and what belongs to one thread is guarded by kv_pool.lock. */
+ * kv_pool.lock guards everything but the pages themselves and the fields of one thread. */
 #ifndef CACHE_DISK_H
 #define CACHE_DISK_H
 
@@ -50,7 +50,7 @@ typedef struct {
     double priority;        /* of its entries together */
 } disk_segment;
 
-/* A block that became findable, or was taken up. */
+/* A block that became findable, or was adopted. */
 typedef struct {
     uint32_t block;
     bool was_used;
@@ -58,7 +58,7 @@ typedef struct {
 } disk_item;
 
 typedef struct {
-    hash_name name; /* of the last block that is wanted */
+    hash_name name; /* name of the last wanted block */
     uint64_t tenant;
 } disk_fetch;
 
@@ -128,20 +128,21 @@ CERIUM_CHECKED int disk_index_open(kv_disk *disk);
 void disk_index_close(kv_disk *disk);
 /* The entry of a name, or KV_NONE. */
 uint32_t disk_find(const kv_disk *disk, hash_name name);
-/* The entry after `before` that agrees longest with tokens [n], and how long; KV_NONE and 0. */
+/* The entry after `before` with the longest common prefix with tokens [n], and its length; KV_NONE
+ * and 0. */
 uint32_t disk_near(const kv_disk *disk, hash_name before, const int32_t *tokens, uint32_t n,
                    uint32_t *n_common);
-/* A record that was written or found; an older entry of the same name goes. */
+/* Add a record that was written or found; it replaces an older entry of the same name. */
 void disk_add(kv_disk *disk, uint32_t entry, const segment_record *record, uint32_t n_uses);
 void disk_remove(kv_disk *disk, uint32_t entry);
 /* It was used. */
 void disk_touch(kv_disk *disk, uint32_t entry);
-/* The segment of the least priority, but not this one; KV_NONE when there is no other. */
+/* The segment of the least priority other than this one; KV_NONE: there is none. */
 uint32_t disk_cheapest(const kv_disk *disk, uint32_t but);
 
 /* ---- disk_write.c ---- */
 
-/* With the lock: a block is findable, or was taken up. */
+/* With the lock: a block became findable, or was adopted. */
 void disk_push(void *disk, uint32_t block, bool was_used);
 void *disk_write(void *disk);
 
@@ -152,9 +153,9 @@ void *disk_read(void *disk);
 /* ---- disk_warm.c; with the lock ---- */
 
 void disk_warm_begin(kv_disk *disk);
-/* A timeline that is to be read unasked; false when there is no other, or no more room. */
+/* The next timeline to prefetch; false: there is none, or no room. */
 bool disk_warm_next(kv_disk *disk, disk_fetch *fetch);
-/* Whether one more block may be read unasked: nobody came yet, and it takes no other's place. */
+/* May one more block be prefetched: no prompt came yet, and no block must be evicted for it? */
 bool disk_warm_goes_on(const kv_disk *disk);
 
 #endif

@@ -1,5 +1,5 @@
-/* disk_index.c - which block is where on disk: two hash tables over entries, as the tree has over
- * blocks, and the priority of segments; and where the files are. */
+/* disk_index.c - where each block is on disk: two hash tables over entries, as the tree has over
+ * blocks; the priority of segments; the paths of files. */
 #include "cache/disk.h"
 
 #include "base/memory.h"
@@ -71,7 +71,7 @@ uint32_t disk_near(const kv_disk *disk, hash_name before, const int32_t *tokens,
     return best;
 }
 
-/* As in evict.c: a block's tokens, dearer the later they stand. */
+/* As in evict.c: later tokens of a timeline cost more to compute. */
 static void set_priority(kv_disk *disk, uint32_t entry)
 {
     disk_entry *e = &disk->entries[entry];

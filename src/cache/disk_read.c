@@ -1,7 +1,8 @@
-/* disk_read.c - what the disk has of a prompt, and the thread that loads it.
+/* disk_read.c - finds how much of a prompt is on disk, and loads it on a thread.
  *
- * The thread's sequence follows the timeline as far as memory has it, and goes on with blocks whose
- * pages it reads.  Pages of windows are read only where a token after the last block sees them. */
+ * The thread's sequence adopts the part of the timeline that is in memory, then reads the pages of
+ * the following blocks.  Pages of windows are read only if a token after the last block sees them.
+ * */
 #include "cache/disk.h"
 
 #include <fcntl.h>
@@ -9,7 +10,8 @@
 
 #include "base/file.h"
 
-/* Fewer tokens of an unfinished block, and nothing else, are computed as fast as it is found. */
+/* If only this many tokens of an unfinished block are on disk, computing them is as fast as
+ * loading. */
 enum { FETCH_TOKENS_MIN = 8 };
 
 /* ---- what there is ---- */
@@ -72,8 +74,8 @@ bool kv_pool_is_fetched(kv_pool *pool, uint64_t ticket)
 
 /* ---- loading ---- */
 
-/* With the lock: names of the blocks to be read, the last one first, and hold what is before them.
- * Returns how many there are. */
+/* With the lock: list the names of the blocks to read, last one first, and hold the blocks before
+ * them.  Returns their number. */
 static uint32_t find_path(kv_disk *disk, const disk_fetch *fetch)
 {
     const kv_pool *pool = disk->pool;
@@ -122,7 +124,7 @@ static bool open_file(kv_disk *disk, uint64_t number)
     return disk->read_fd >= 0;
 }
 
-/* Read a record's pages of these groups to where the sequence's last block has them. */
+/* Read a record's pages of these groups into the pages of the sequence's last block. */
 static bool read_pages(kv_disk *disk, uint64_t number, const segment_record *r, uint32_t groups)
 {
     kv_pool *pool = disk->pool;
@@ -134,7 +136,7 @@ static bool read_pages(kv_disk *disk, uint64_t number, const segment_record *r, 
         kv_group *group = &pool->groups[g];
         if (!(r->groups >> g & 1)) continue;
         if (groups >> g & 1) {
-            /* Nobody else looks at a private block or changes its pages. */
+            /* Only this thread reads or writes the pages of a private block. */
             uint8_t *to = kv_group_page(group, block);
             if (file_read_at(disk->read_fd, to, group->page_bytes, at) != group->page_bytes ||
                 hash_bytes(to, group->page_bytes, 0) != r->hashes[g])
@@ -145,8 +147,8 @@ static bool read_pages(kv_disk *disk, uint64_t number, const segment_record *r, 
     return true;
 }
 
-/* One more block of the sequence, from disk. False when it is not there, there is no place, or
- * something else goes first. */
+/* Append a block from disk to the sequence.  False: it is not there, there is no free block, or
+ * other work goes first. */
 static bool load(kv_disk *disk, hash_name name, bool is_asked)
 {
     kv_sequence *seq = disk->sequence;
@@ -168,7 +170,7 @@ static bool load(kv_disk *disk, hash_name name, bool is_asked)
     is_good = read_pages(disk, number, &record, groups);
     pthread_mutex_lock(&disk->pool->lock);
     entry = disk_find(disk, name);
-    /* A file that was recycled meanwhile is no damage. */
+    /* The file was recycled meanwhile: that is not damage. */
     bool is_damaged = !is_good && entry != KV_NONE &&
                       disk->segments[entry / disk->n_records].number == number;
     if (is_good) {
@@ -212,8 +214,8 @@ static void announce(kv_disk *disk, const file_range *p)
         posix_fadvise(disk->read_fd, (off_t)p->at, (off_t)p->bytes, POSIX_FADV_WILLNEED);
 }
 
-/* Tell the system which pages [n] will be read, so that a disk works ahead of us.  Those of one
- * timeline mostly follow each other, and a call costs what hashing 16 KB does. */
+/* Advise the system which pages [n] will be read, so that the disk reads ahead.  Pages of one
+ * timeline mostly follow each other, and a call costs as much as hashing 16 KB. */
 static void read_ahead(kv_disk *disk, uint32_t n)
 {
     file_range together = {0};

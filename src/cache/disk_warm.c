@@ -1,12 +1,12 @@
-/* disk_warm.c - what is read unasked when a pool begins: the timelines that were written last.
+/* disk_warm.c - prefetch when a pool opens: the timelines that were written last.
  *
- * Who comes back after a restart mostly goes on with one of them, and finds it in memory.  From the
- * newest record backwards each that memory has not is the end of a timeline to be read; those
- * before it then are there.  Only so much is read as takes nobody's place, and only until the first
- * prompt comes: from then on reading would take time from whoever computes.
+ * A client that returns after a restart mostly continues one of them, and finds it in memory.  From
+ * the newest record backwards, each record that is not in memory is the end of a timeline to read;
+ * that timeline's earlier records are then in memory.  Prefetching uses free blocks only, and ends
+ * with the first prompt: after that, reading would take time from passes.
  *
- * Where layers have windows nothing is: a timeline in memory can be taken up only where its windows
- * are, and what to read of them depends on where it is taken up. */
+ * Models with windowed layers are not prefetched: a timeline can be adopted only where its window
+ * pages are in memory, and which of them to read depends on that place. */
 #include "cache/disk.h"
 
 void disk_warm_begin(kv_disk *disk)
@@ -26,7 +26,7 @@ bool disk_warm_goes_on(const kv_disk *disk)
            disk->pool->n_free > disk->pool->n_blocks / 2;
 }
 
-/* Go on with the newest of the files that are older. False: there is none. */
+/* Continue with the newest of the older files.  False: there is none. */
 static bool next_file(kv_disk *disk)
 {
     uint64_t newest = 0;

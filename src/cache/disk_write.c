@@ -1,4 +1,4 @@
-/* disk_write.c - the thread that writes blocks to segments, and makes room for more. */
+/* disk_write.c - the thread that writes blocks to segments, and removes segments to make room. */
 #include "cache/disk.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ enum {
     COPY_BYTES = 64 << 10, /* under the lock at once: ten microseconds */
     TOUCH_MAX = 64,        /* entries under the lock at once */
 };
-static const uint64_t CLOSE_NS_MAX = UINT64_C(10) * 1000000000; /* for what waits at the end */
+static const uint64_t CLOSE_NS_MAX = UINT64_C(10) * 1000000000; /* for queued blocks at the end */
 
 void disk_push(void *user, uint32_t block, bool was_used)
 {
@@ -110,7 +110,7 @@ static int append(kv_disk *disk, segment_record *record, size_t n, uint32_t n_us
     return 0;
 }
 
-/* Take the pages of an entry over into the segment that is being written. */
+/* Copy the pages of an entry into the segment that is being written. */
 static int carry(kv_disk *disk, int from, uint32_t entry)
 {
     pthread_mutex_lock(&disk->pool->lock);
@@ -128,8 +128,8 @@ static int carry(kv_disk *disk, int from, uint32_t entry)
     return append(disk, &e.record, n, e.n_uses);
 }
 
-/* Carry over what of a segment was used again and has a higher priority than most, half of it at
- * most, and remove it. */
+/* Copy the blocks of a segment that were used again and have a higher priority than most, at most
+ * half of them; then remove the segment. */
 static int recycle(kv_disk *disk, uint32_t place)
 {
     char path[DISK_PATH_MAX];
@@ -160,7 +160,7 @@ static uint32_t cheapest(kv_disk *disk, uint32_t but)
     return place;
 }
 
-/* The next segment to write to: a free place always stays, to carry over to. 0 or an errno. */
+/* Open the next segment to write to; one free segment always stays, to copy to.  0 or an errno. */
 static int next_segment(kv_disk *disk)
 {
     uint32_t place = 0;
@@ -179,7 +179,8 @@ static int next_segment(kv_disk *disk)
 
 /* ---- blocks ---- */
 
-/* The first block of a timeline, up to this one, that is not on disk; KV_NONE when all are. */
+/* The first block of the timeline that ends with this one and is not yet on disk; KV_NONE: all are.
+ * */
 static uint32_t first_missing(const kv_disk *disk, uint32_t block)
 {
     const kv_block *blocks = disk->pool->blocks;
@@ -206,8 +207,8 @@ static void describe(const kv_disk *disk, uint32_t block, segment_record *record
     memcpy(record->tokens, b->tokens, b->n_tokens * sizeof *b->tokens);
 }
 
-/* One group's page of a block into the buffer, in pieces: a block that is in the tree does not
- * change, and between pieces it may leave it.  False when it or the page is not there any more. */
+/* Copy one group's page of a block into the buffer, in pieces: a block in the tree does not change,
+ * but may leave the tree between pieces.  False: the block or its page has gone. */
 static bool copy_page(kv_disk *disk, uint32_t block, uint64_t serial, uint32_t g, uint8_t *to)
 {
     const kv_group *group = &disk->pool->groups[g];
@@ -223,7 +224,7 @@ static bool copy_page(kv_disk *disk, uint32_t block, uint64_t serial, uint32_t g
     return is_good;
 }
 
-/* Write a block whose ancestors are on disk. False when it is gone, or nothing is written now. */
+/* Write a block whose ancestors are on disk.  False: it has gone, or writing is off. */
 static bool write_block(kv_disk *disk, uint32_t block, uint64_t serial, segment_record *record)
 {
     size_t n = 0;
@@ -244,7 +245,7 @@ static bool write_block(kv_disk *disk, uint32_t block, uint64_t serial, segment_
     return why == 0;
 }
 
-/* A timeline was taken up: all that is on disk of it was used. */
+/* A timeline was adopted: mark all its entries as used. */
 static void touch(kv_disk *disk, hash_name name)
 {
     bool is_done = false;
@@ -303,7 +304,7 @@ void *disk_write(void *arg)
         }
         keep(disk, &item);
         pthread_mutex_lock(&disk->pool->lock);
-        disk->queue_head++; /* now it does not wait any more */
+        disk->queue_head++; /* no longer queued */
         pthread_mutex_unlock(&disk->pool->lock);
     }
 }

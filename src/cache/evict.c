@@ -1,14 +1,13 @@
 /* evict.c - idle blocks, and which of them goes first: GreedyDual-Size-Frequency (Cherkasova, HPL
  * 1998; Young's GreedyDual with sizes and counts) over the ends of timelines.
  *
- * The priority of a block (H in the paper), when it is let go of, is the priority of the block that
- * was evicted last plus what computing it again would cost times how often it was used.  So a
- * beginning that many came back to outlives a crowd of prompts that nobody asked for twice, and as
- * the floor rises with every eviction, it goes too when nobody comes any more.  Every block takes
- * the same bytes. */
+ * When a block is released, its priority (H in the paper) is the priority of the last evicted block
+ * plus the cost of computing it again times its number of uses.  So a prefix that many requests
+ * share outlives many prompts that came once; and as every eviction raises the floor, it is evicted
+ * too once it is no longer used.  All blocks have the same size. */
 #include "cache/pool.h"
 
-/* More uses than this say nothing more, and would keep a block for ever. */
+/* A cap on counted uses, so that no block stays for ever. */
 enum { USES_MAX = 8 };
 
 /* In tokens that are computed at the beginning of a timeline. */

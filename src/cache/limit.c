@@ -1,11 +1,12 @@
-/* limit.c - less memory for pages than there is room for, so that others have the rest.
+/* limit.c - limits the memory of pages below the size of the pool, so that other uses have the
+ * rest.
  *
- * Blocks and their places stay; fewer of them may be in use at once, and those beyond give their
- * memory back to the system.  What is held stays held: it counts until somebody lets go of it. */
+ * Blocks and their addresses stay; fewer may be in use at once, and those beyond return their
+ * memory to the system.  Held blocks stay held, and count until they are released. */
 #include "base/memory.h"
 #include "cache/pool.h"
 
-/* The oldest of a group's pages that nobody looks at; false: there is none. */
+/* Evict the oldest unused page of a group; false: there is none. */
 static bool evict_page(kv_group *group)
 {
     const uint32_t page = group->oldest[group->oldest[0] == KV_NONE];
@@ -32,15 +33,15 @@ void kv_limit_keep(kv_pool *pool)
     kv_states_keep_limit(pool);
 }
 
-/* What is free, in as few pieces as there are: neighbours share pages of the system.  Only what was
- * ever used or made ready has memory. */
+/* Return free pages in the largest runs: neighbours share pages of the system.  Only pages that
+ * were used or prefaulted have memory. */
 static void drop_free(const kv_group *group, const uint32_t *free_pages, uint32_t n_free)
 {
     const size_t bytes_max = group->used_bytes + KV_PREFAULT_BYTES + KV_POPULATE_BYTES;
     const size_t n_max = bytes_max / group->page_bytes + 1;
     const uint32_t n = n_max < group->n_pages ? (uint32_t)n_max : group->n_pages;
     uint8_t *is_free = memory_zalloc(n, 1);
-    if (!is_free) return; /* they have it until they are used, and freed, again */
+    if (!is_free) return; /* they keep their memory until they are used and freed again */
     for (uint32_t i = 0; i < n_free; i++)
         if (free_pages[i] < n) is_free[free_pages[i]] = 1;
     for (uint32_t at = 0, end; at < n; at = end + 1) {

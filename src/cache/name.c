@@ -1,4 +1,4 @@
-/* name.c - names of timelines: what blocks are found by, in memory and on disk. */
+/* name.c - names of timelines, the keys of blocks in memory and on disk. */
 #include "cache/pool.h"
 
 hash_name kv_name_root(const kv_pool *pool, uint64_t tenant)

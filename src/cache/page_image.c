@@ -1,8 +1,8 @@
 /* page_image.c - the beginning of a sequence as bytes, for sessions that are saved and loaded.
  *
- * Block after block, and of each block the page of every group.  Where a group has a window, pages
- * that nobody looks at any more are left out: from the number of blocks follows which.  Where there
- * are states, that after the last token comes last; else all blocks are full. */
+ * Block after block, and of each block the page of every group.  In a group with a window, pages
+ * outside the window are left out; the number of blocks says which.  If the model has states, the
+ * state after the last token comes last; else all blocks are full. */
 #include "base/hash.h"
 #include "cache/pool.h"
 
@@ -68,7 +68,7 @@ uint32_t kv_sequence_image_tokens(kv_sequence *seq, uint32_t n_max)
     return at;
 }
 
-/* With the lock: the state after n tokens, unless it went. */
+/* With the lock: the state after n tokens, unless it was evicted. */
 static bool save_state(const kv_sequence *seq, uint32_t n, uint8_t *out)
 {
     uint32_t at, state = kv_sequence_state_before(seq, n, &at);
@@ -83,7 +83,7 @@ bool kv_sequence_save(kv_sequence *seq, uint32_t n, uint8_t *out)
     const uint32_t n_blocks = kv_blocks_for(n);
     bool is_good = true;
     for (uint32_t i = 0; i < n_blocks && is_good; i++) {
-        pthread_mutex_lock(&pool->lock); /* for a block: others may need the room of a window */
+        pthread_mutex_lock(&pool->lock); /* for a block: others may need the window's pages */
         is_good = i < seq->n_blocks && has_pages(seq, n_blocks);
         for (uint32_t g = 0; g < pool->n_groups && is_good; g++) {
             const kv_group *group = &pool->groups[g];
@@ -104,7 +104,7 @@ bool kv_sequence_save(kv_sequence *seq, uint32_t n, uint8_t *out)
 static const uint8_t *load_pages(const kv_sequence *seq, uint32_t n_blocks, uint32_t i,
                                  const uint8_t *in)
 {
-    for (uint32_t g = 0; g < seq->pool->n_groups; g++) { /* a private block: nobody else looks */
+    for (uint32_t g = 0; g < seq->pool->n_groups; g++) { /* a private block: not read by others */
         const kv_group *group = &seq->pool->groups[g];
         if (!is_in(group, n_blocks, i)) continue;
         memcpy(kv_group_page(group, seq->blocks[i]), in, group->page_bytes);
@@ -144,7 +144,7 @@ uint32_t kv_sequence_load(kv_sequence *seq, const int32_t *tokens, uint32_t n, c
         at += more;
     }
     if (!pool->states.bytes || n == 0) return at;
-    if (!has_place) { /* of pages alone nothing can go on */
+    if (!has_place) { /* pages without a state cannot be continued */
         kv_sequence_rest(seq);
         return 0;
     }

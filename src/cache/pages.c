@@ -4,8 +4,8 @@
 #include "base/memory.h"
 
 enum {
-    WINDOW_SPARE = 4,    /* pages of a group with a window: this many times what sequences look at,
-                            because timelines can be taken up again only where their window is */
+    WINDOW_SPARE = 4,    /* pages of a group with a window: this multiple of what sequences see, as
+                            timelines can be adopted only where their window is */
 };
 
 static int group_layers(kv_pool *pool, const kv_layout *layout, cerium_error *err)
@@ -45,9 +45,9 @@ static double group_share(const kv_group *group, uint32_t all)
     return spare < all ? spare : all;
 }
 
-/* Of states, as many as a quarter of the memory holds, but no more than what all sequences can make
- * use of, and at least what one needs to go on; where nobody said how much memory there is, what
- * each of them needs to be taken up again.  Returns their bytes. */
+/* Choose the number of states: a quarter of the memory, at most what all sequences can use, at
+ * least what one needs to continue; without a given memory size, what each sequence needs to be
+ * adopted again.  Returns their bytes. */
 static double share_of_states(kv_pool *pool, const kv_layout *layout, double size)
 {
     enum { PART = 4, OF_ONE = 5, OF_ONE_MAX = 16 };
@@ -141,7 +141,7 @@ static int take_memory(kv_pool *pool)
     return CERIUM_OK;
 }
 
-/* All but the memory.  CERIUM_ERR_CAPACITY, with *err; CERIUM_ERR_MEMORY. */
+/* Set up all but the memory.  CERIUM_ERR_CAPACITY, with *err; CERIUM_ERR_MEMORY. */
 static int lay_out(kv_pool *pool, const kv_layout *layout, cerium_error *err)
 {
     pool->type = layout->type;
@@ -305,7 +305,7 @@ void kv_page_unlist(kv_group *group, uint32_t page)
     *(newer == KV_NONE ? &group->newest[list] : &group->older[newer]) = older;
 }
 
-/* Pages are listed for eviction when their block is in the tree and nobody looks at them. */
+/* Pages are listed for eviction when their block is in the tree and no sequence uses them. */
 static bool is_listed(const kv_pool *pool, const kv_group *group, uint32_t block)
 {
     return pool->blocks[block].in_tree && group->page_of[block] != KV_NONE &&

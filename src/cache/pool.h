@@ -1,9 +1,9 @@
 /* pool.h - what the parts of the cache share: blocks, groups of pages, the tree, sequences.
  *
  * A block is free (on free_blocks), private (held by the one sequence that computes it), or in the
- * tree.  One in the tree is held by sequences, or idle.  Holding a block means holding those
- * before it, so what follows an idle block is idle; those that nothing follows are in a heap by
- * their priority (evict.c), and evicting the first of it never orphans a block. */
+ * tree.  A block of the tree is held by sequences, or idle.  A sequence that holds a block holds
+ * those before it, so the children of an idle block are idle.  Idle blocks without children are in
+ * a heap by their priority (evict.c), so evicting its first never orphans a block. */
 #ifndef CACHE_POOL_H
 #define CACHE_POOL_H
 
@@ -21,19 +21,19 @@ typedef struct {
     uint32_t n_tokens;     /* computed */
     uint32_t holders;      /* sequences; 1 while it is private */
     bool in_tree;          /* and while it is: */
-    bool is_marked;        /* somebody may take a timeline up that sees it; private ones too */
-    uint32_t parent;       /* the block before it, KV_NONE at the beginning */
+    bool is_marked;        /* a timeline that sees it may be adopted; private ones too */
+    uint32_t parent;       /* the block before; KV_NONE: at the beginning */
     uint32_t position;     /* blocks before it */
     uint32_t n_children;
-    uint32_t n_uses;       /* times that it was computed or taken up */
-    uint64_t serial;       /* no other block of the pool ever has it */
+    uint32_t n_uses;       /* times that it was computed or adopted */
+    uint64_t serial;       /* unique in the pool for ever */
     hash_name name;        /* of the tenant and of all tokens up to its end */
     uint64_t near_hash;    /* of the tenant, all tokens before it, and its first one */
     uint32_t next_full, next_near; /* in its bucket of the tables */
     uint32_t first_state;  /* of those between its end and that of the block after it; KV_NONE */
     /* while idle: */
     double priority;
-    uint64_t idle_since;   /* a count of blocks that were let go of */
+    uint64_t idle_since;   /* the count of released blocks at its release */
     uint32_t heap_at;      /* KV_NONE while something follows it */
 } kv_block;
 
@@ -54,7 +54,7 @@ typedef struct {
     uint32_t *block_of;   /* [n_pages] */
     uint32_t *free_pages; /* [n_free]: a stack */
     uint32_t n_free;
-    uint8_t *list_of;     /* [n_pages] of which list, while it is on one: */
+    uint8_t *list_of;     /* [n_pages] links, while a page is on a list: */
     uint32_t *older, *newer; /* [n_pages] of pages without users, in the order of their last */
     uint32_t oldest[2], newest[2]; /* of blocks without a mark, and of those with one */
 } kv_group;
@@ -66,17 +66,17 @@ typedef struct {
     size_t head_bytes;     /* of both */
 } kv_layer;
 
-/* Who keeps what the memory has: it hears, and the memory knows nothing of it (as
- * SQLite's pcache knows no pager). */
+/* The listener stores blocks elsewhere; the memory calls it and does not know it (as SQLite's
+ * pcache does not know its pager). */
 typedef struct {
-    /* With the lock: a block is findable, or was taken up. */
+    /* With the lock: a block became findable, or was adopted. */
     void (*findable)(void *user, uint32_t block, bool was_used);
     void (*measure)(const void *user, kv_use *use); /* with the lock */
     void (*close)(void *user);
 } kv_listener;
 
-/* A state: free, held by sequences, or found by others.  It is found by the full block that ends
- * last before it, and the tokens between; so it goes with that block. */
+/* A state: free, held by sequences, or findable.  Its key is the last full block before it and the
+ * tokens between, so it is evicted with that block. */
 typedef struct {
     uint64_t tenant;
     uint32_t n_tokens;      /* after which it is */
@@ -101,10 +101,10 @@ typedef struct {
     double priority_floor;
 } kv_states;
 
-enum { KV_KEEPS_MAX = 8, KV_STATES_MIN = 6 /* what one sequence needs to go on */ };
+enum { KV_KEEPS_MAX = 8, KV_STATES_MIN = 6 /* what one sequence needs to continue */ };
 
 struct kv_pool {
-    pthread_mutex_t lock; /* everything below, and every sequence; the last one to be taken */
+    pthread_mutex_t lock; /* guards everything below, and every sequence; the last lock to take */
     bool has_lock;
     kernel_kv_type type;
     uint32_t n_layers, context_tokens, sequences_max;
@@ -118,7 +118,7 @@ struct kv_pool {
     uint32_t *heap;        /* [n_heap] idle blocks that nothing follows, the least priority first */
     uint32_t n_heap;
     double priority_floor;    /* of what was evicted last */
-    double even_blocks;    /* where a block's attention costs what its weights do; 0 = never */
+    double even_blocks;    /* position at which attention costs as much as the weights; 0 = never */
     uint64_t n_let_go, n_serials;
     hash_name root;        /* before every timeline */
     const kv_listener *listener; /* or NULL; and */
@@ -141,8 +141,8 @@ struct kv_sequence {
     uint32_t context_tokens;
     uint32_t n_tokens; /* computed */
     uint32_t n_blocks; /* held: those of n_tokens, and reserved ones */
-    uint32_t fork; /* tokens that the tree knows but lacks the window of: a mark, when computed */
-    uint32_t hidden; /* what follows this many tokens is for nobody else; 0 = nothing is */
+    uint32_t fork; /* tokens in the tree whose window pages are gone: mark there when computed */
+    uint32_t hidden; /* tokens after this many are hidden from others; 0 = none */
     uint32_t state, state_at; /* held: that after state_at tokens; KV_NONE and 0 at the beginning.
                                  state_at <= n_tokens, but within its functions */
     uint32_t next[2], n_next; /* held: those to be written */
@@ -180,9 +180,9 @@ static inline uint8_t *kv_group_page(const kv_group *group, uint32_t block)
 
 /* ---- pages.c: free, idle and held blocks and pages ---- */
 
-/* With the lock: what its listener hears. */
+/* With the lock: call the listener. */
 void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used);
-/* With the lock: what its watcher hears of a full block. */
+/* With the lock: call the watcher for a full block. */
 void kv_pool_tell_stored(const kv_pool *pool, const kv_block *b);
 void kv_pool_tell_removed(const kv_pool *pool, const kv_block *b);
 /* A private block with pages in these groups (bits; those that have everything always); KV_NONE
@@ -191,7 +191,7 @@ enum { KV_ALL_GROUPS = (1 << KV_GROUPS_MAX) - 1 };
 uint32_t kv_block_take(kv_pool *pool, uint32_t groups);
 /* Give a block back that is not in the tree. */
 void kv_block_free(kv_pool *pool, uint32_t block);
-/* Hold a block of the tree, and let go of it again. */
+/* Hold a block of the tree, and release it. */
 void kv_block_hold(kv_pool *pool, uint32_t block);
 void kv_block_let_go(kv_pool *pool, uint32_t block);
 void kv_block_use_page(kv_pool *pool, uint32_t group, uint32_t block);
@@ -214,12 +214,12 @@ void kv_pages_drop(const kv_group *group, uint32_t first, uint32_t n);
 
 /* ---- limit.c: with the lock, less memory than there is room for ---- */
 
-/* Somebody let go of blocks: what is beyond the limit is given up. */
+/* Blocks were released: evict what is beyond the limit. */
 void kv_limit_keep(kv_pool *pool);
 
 /* ---- prefault.c: memory for pages before they are used ---- */
 
-/* Touches the first pages of each group; the pool is whole but for that. */
+/* Touches the first pages of each group, as the last step of opening the pool. */
 void kv_prefault_open(kv_pool *pool);
 void kv_prefault_close(kv_pool *pool);
 /* With the lock: a page of a group is in use. */
@@ -229,24 +229,24 @@ void kv_prefault_note(kv_pool *pool, kv_group *group, uint32_t page);
 
 void kv_idle_add(kv_pool *pool, uint32_t block);
 void kv_idle_remove(kv_pool *pool, uint32_t block);
-/* A block came after this one in the tree, or the last one left it. */
+/* The block got its first child in the tree, or lost its last. */
 void kv_idle_followed(kv_pool *pool, uint32_t block);
 void kv_idle_unfollowed(kv_pool *pool, uint32_t block);
-/* The idle block to be evicted, or KV_NONE; when it is, tell. */
+/* The idle block to evict, or KV_NONE; report its eviction. */
 uint32_t kv_idle_first(const kv_pool *pool);
 void kv_idle_evicts(kv_pool *pool, uint32_t block);
 
 /* ---- state.c ---- */
 
-/* A state that the caller holds; evicts one that is idle.  KV_NONE: all are held. */
+/* A state, held by the caller; evicts an idle one.  KV_NONE: all are held. */
 uint32_t kv_state_take(kv_pool *pool);
 void kv_state_hold(kv_pool *pool, uint32_t state);
 void kv_state_let_go(kv_pool *pool, uint32_t state); /* KV_NONE: nothing */
-/* One that is held is found from now on: parent is in the tree or KV_NONE.  False: others have an
- * equal one. */
+/* Make a held state findable; parent is in the tree or KV_NONE.  False: an equal one is findable
+ * already. */
 bool kv_state_add(kv_pool *pool, uint32_t state, uint64_t tenant, uint32_t parent,
                   uint32_t n_tokens, const int32_t *tail, bool is_passing);
-/* The one after parent that lies furthest within tokens [n], or KV_NONE. */
+/* The state after parent that is furthest within tokens [n], or KV_NONE. */
 uint32_t kv_state_find(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
                        uint32_t n);
 /* A block leaves the tree. */
@@ -254,7 +254,7 @@ void kv_states_leave(kv_pool *pool, uint32_t block);
 /* Of the number and size that are in the pool. */
 CERIUM_CHECKED int kv_states_open(kv_pool *pool);
 void kv_states_close(kv_pool *pool);
-/* Fewer may be in use: a part of those that there is room for; and what is beyond goes. */
+/* Limit states to a part of the pool; evict those beyond. */
 void kv_states_limit(kv_pool *pool, double share);
 void kv_states_keep_limit(kv_pool *pool);
 void kv_states_measure(const kv_pool *pool, kv_use *use);
@@ -266,8 +266,8 @@ static inline float *kv_state_at(const kv_pool *pool, uint32_t state)
 
 /* ---- name.c ---- */
 
-/* Names: of what comes before a tenant's timelines, of [n] tokens after what has a name, and what
- * finds everything that follows it and begins with a token. */
+/* Names: of the empty prefix of a tenant, of [n] tokens after a named prefix, and of all blocks
+ * after a prefix that begin with a token. */
 hash_name kv_name_root(const kv_pool *pool, uint64_t tenant);
 hash_name kv_name_after(hash_name before, const int32_t *tokens, uint32_t n);
 uint64_t kv_name_near(hash_name before, int32_t first_token);
@@ -279,7 +279,8 @@ uint32_t kv_tree_full(const kv_pool *pool, uint64_t tenant, uint32_t parent,
                       const int32_t *tokens);
 /* The full block with this name, or KV_NONE. */
 uint32_t kv_tree_named(const kv_pool *pool, hash_name name);
-/* The block after parent that agrees longest with tokens [n], and how long; KV_NONE and 0. */
+/* The block after parent with the longest common prefix with tokens [n], and its length; KV_NONE
+ * and 0. */
 uint32_t kv_tree_near(const kv_pool *pool, uint64_t tenant, uint32_t parent, const int32_t *tokens,
                       uint32_t n, uint32_t *n_common);
 /* Put a private block into the tree, after parent; its holders stay. */
@@ -292,27 +293,27 @@ void kv_tree_discard(kv_pool *pool, uint32_t block);
 
 /* ---- sequence.c, for who has the lock ---- */
 
-/* An empty sequence for whole contexts that counts for nobody. */
+/* An empty sequence for whole contexts, which no limit counts. */
 kv_sequence *kv_sequence_own(kv_pool *pool);
-/* It holds nothing: hold the timeline up to `last`, in the tree (KV_NONE: nothing), to go on from
- * there to n tokens. */
+/* For an empty sequence: hold the timeline up to `last` of the tree (KV_NONE: nothing), to continue
+ * to n tokens. */
 void kv_sequence_follow(kv_sequence *seq, uint64_t tenant, uint32_t last, uint32_t n);
-/* One more block, with pages in these groups. False when there is no place. */
+/* Append a block, with pages in these groups.  False: none is free. */
 bool kv_sequence_extend(kv_sequence *seq, uint32_t groups);
 void kv_sequence_add(kv_sequence *seq, const int32_t *tokens, uint32_t n);
-/* Let go of all blocks but the first n. */
+/* Release all blocks but the first n. */
 void kv_sequence_drop(kv_sequence *seq, uint32_t n);
 
 /* ---- state_sequence.c: the states of a sequence; with the lock ---- */
 
 /* The last one known within its first n tokens, and where; KV_NONE: the beginning (sequence.c). */
 uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *at);
-/* It holds this one, which somebody holds or finds, and no other. */
+/* Hold this state, which is held or findable, in place of its own. */
 void kv_sequence_set_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens);
 /* States to be written: this many at least.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int kv_sequence_take_next(kv_sequence *seq, uint32_t n);
 void kv_sequence_drop_next(kv_sequence *seq);
-/* Others find it from now on, where it is not hidden. */
+/* Make it findable, where it is not hidden. */
 void kv_sequence_show_state(kv_sequence *seq, uint32_t state, uint32_t n_tokens, bool is_passing);
 
 #endif

@@ -1,12 +1,12 @@
-/* prefault.c - pages have their memory before they are used.
+/* prefault.c - gives pages their memory before they are used.
  *
- * The system gives memory when it is first touched, cleared, and where it gives huge pages that is
- * up to 4 ms each, in which a pass makes no progress and sees no cancel.  So the first pages are
- * touched at open, and a thread touches those that come next before they are used. */
+ * The system clears memory when it is first touched.  With huge pages this takes up to 4 ms each,
+ * in which a pass makes no progress and sees no cancel.  So the first pages are touched at open,
+ * and a thread touches the next ones in advance. */
 #include "base/memory.h"
 #include "cache/pool.h"
 
-/* So far as the limit leaves room for. */
+/* As far as the limit allows. */
 static size_t most_bytes(const kv_pool *pool, const kv_group *group)
 {
     return (group->window ? group->pages_limit : pool->blocks_limit) * group->page_bytes;
@@ -26,14 +26,14 @@ void kv_prefault_note(kv_pool *pool, kv_group *group, uint32_t page)
     if (pool->has_prefault && is_behind(pool, group)) thread_bell_ring(&pool->prefault_bell);
 }
 
-/* Touch the next of a group that is behind. False: none is. */
+/* Touch the next page of a group that has too few ready.  False: none has. */
 static bool touch(kv_pool *pool)
 {
     kv_group *behind = NULL;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t g = 0; g < pool->n_groups && !behind; g++)
         if (is_behind(pool, &pool->groups[g])) behind = &pool->groups[g];
-    /* Nobody else changes where it is ready. */
+    /* Only this thread changes what is ready. */
     size_t at = behind ? behind->ready_bytes : 0, n = behind ? most_bytes(pool, behind) - at : 0;
     pthread_mutex_unlock(&pool->lock);
     if (!behind) return false;
@@ -67,7 +67,7 @@ void kv_prefault_open(kv_pool *pool)
         is_small &= first == group->pages_bytes;
     }
     if (is_small) return;
-    /* Without it pages get their memory as they are used. */
+    /* Without the thread, pages get their memory at first use. */
     pool->has_prefault = thread_start(&pool->prefault, "prefault", run, pool) == 0;
 }
 

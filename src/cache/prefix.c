@@ -1,11 +1,11 @@
 /* prefix.c - the tree of computed blocks: two hash tables over blocks, by content and by beginning.
  *
  * A full block is found by the name of everything up to its end, and compared by tenant, parent and
- * tokens: equal parents are equal beginnings, as parents stay while they have children.  The table
- * `near` has every block under its first token, to find the one that agrees longest. */
+ * tokens: equal parents mean equal prefixes, as parents stay while they have children.  The table
+ * `near` lists every block under its first token, to find the longest common prefix. */
 #include "cache/pool.h"
 
-/* How many blocks that begin alike are looked at for the one that agrees longest. */
+/* How many blocks with the same first token are compared for the longest common prefix. */
 enum { NEAR_WALK_MAX = 64 };
 
 static hash_name name_before(const kv_pool *pool, uint64_t tenant, uint32_t parent)
@@ -133,7 +133,7 @@ void kv_tree_add_last(kv_pool *pool, uint64_t tenant, uint32_t parent, uint32_t 
             continue;
         bool is_equal = other->n_tokens == b->n_tokens;
         if (n == b->n_tokens && (is_equal || kv_block_has_pages(pool, at))) {
-            /* The other has all of it, and was used now. */
+            /* The other block contains it, and counts as used now. */
             kv_block_hold(pool, at);
             if (is_equal) kv_block_give_pages(pool, at, block);
             kv_block_let_go(pool, at);

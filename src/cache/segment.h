@@ -10,10 +10,10 @@
  *      written there to its end
  * Then the pages of each record, where it says.
  *
- * A file is only ever added to: pages first, then their record.  So one that was cut off by a kill
- * has no record for what is missing; a power cut may leave a record without its pages, which their
- * hashes tell.  A record's own hash covers the salt and where it is: one that was copied from
- * elsewhere is none.  A bad record is zeroed once reported. */
+ * A file is only ever added to: pages first, then their record.  A kill thus leaves no record of
+ * missing pages; a power cut may, and the pages' hashes show it.  A record's own hash covers the
+ * salt and its place, so a record copied from elsewhere is invalid.  A bad record is zeroed once
+ * reported. */
 #ifndef CACHE_SEGMENT_H
 #define CACHE_SEGMENT_H
 
@@ -26,7 +26,7 @@
 
 enum { SEGMENT_VERSION = 2, SEGMENT_HEAD_BYTES = 72, SEGMENT_RECORD_BYTES = 352 };
 
-/* What pages are: computed from this model by this arithmetic, laid out so. */
+/* What the pages are: of this model, by this arithmetic, in this layout. */
 typedef struct {
     uint64_t model, numbers, layout;
 } segment_key;
@@ -50,7 +50,7 @@ typedef struct {
     uint64_t tenant;         /* whose it is: only they find it */
 } segment_record;
 
-/* What a reader knows of the pool: bytes of each group's page, and which groups must be there. */
+/* What a reader knows of the pool: bytes of each group's page, and the required groups. */
 typedef struct {
     uint32_t n_groups, required;
     size_t page_bytes[KV_GROUPS_MAX];
@@ -73,11 +73,11 @@ void segment_record_write(uint8_t out[SEGMENT_RECORD_BYTES], const segment_head 
 typedef enum {
     SEGMENT_RECORD_GOOD = 0,
     SEGMENT_RECORD_NONE = 1, /* nothing was written there */
-    SEGMENT_RECORD_CUT = 2,  /* its pages, or itself, are not all in the file */
+    SEGMENT_RECORD_CUT = 2,  /* it, or its pages, are not whole in the file */
     SEGMENT_RECORD_BAD = 3,
 } segment_record_state;
 
-/* Entry `index` of a table that was read as far as the file of file_bytes has it. */
+/* Entry `index` of the table of a file of file_bytes, which may be cut off. */
 segment_record_state segment_record_read(view table, uint32_t index, uint64_t file_bytes,
                                          const segment_head *head, const segment_layout *layout,
                                          segment_record *out);

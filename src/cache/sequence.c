@@ -1,4 +1,4 @@
-/* sequence.c - sequences: what they hold, what they take up from the tree, and what they add. */
+/* sequence.c - sequences: what they hold, adopt from the tree, and add to it. */
 #include "cache/pool.h"
 
 #include "base/memory.h"
@@ -49,7 +49,7 @@ static bool hides(const kv_sequence *seq, uint32_t index)
     return seq->hidden && seq->hidden < (index + 1) * KERNEL_PAGE;
 }
 
-/* A block that is let go says nothing of what was hidden.  One of the tree was there before. */
+/* Clear what a released block hid.  A block of the tree was there before. */
 static void forget_hidden(const kv_sequence *seq, uint32_t index)
 {
     kv_block *b = &seq->pool->blocks[seq->blocks[index]];
@@ -57,7 +57,7 @@ static void forget_hidden(const kv_sequence *seq, uint32_t index)
     if (hides(seq, index) && !b->in_tree && b->n_tokens > n) b->n_tokens = n;
 }
 
-/* Let go of all blocks but the first n, the last one first: see pool.h. */
+/* Release all blocks but the first n, last one first: see pool.h. */
 void kv_sequence_drop(kv_sequence *seq, uint32_t n)
 {
     kv_pool *pool = seq->pool;
@@ -77,7 +77,7 @@ void kv_sequence_drop(kv_sequence *seq, uint32_t n)
     if (seq->n_tokens > n * KERNEL_PAGE) seq->n_tokens = n * KERNEL_PAGE;
 }
 
-/* Be a user of the pages that a token at position n sees, and of no older ones. */
+/* Use the pages that a token at position n sees, and release older ones. */
 static void look_from(kv_sequence *seq, uint32_t n)
 {
     for (uint32_t g = 0; g < seq->pool->n_groups; g++) {
@@ -93,7 +93,7 @@ static void look_from(kv_sequence *seq, uint32_t n)
 
 static void cut_to_state(kv_sequence *seq);
 
-/* A timeline may be taken up at position n, which it holds. */
+/* The timeline may be adopted up to position n, which the sequence holds. */
 static void mark(kv_sequence *seq, uint32_t n)
 {
     for (uint32_t g = 0; g < seq->pool->n_groups; g++) {
@@ -155,7 +155,7 @@ uint32_t kv_sequence_blocks(kv_sequence *seq)
     return n;
 }
 
-/* A private block; evicts what is idle. */
+/* A private block; evicts an idle one. */
 static uint32_t take_block(kv_pool *pool, uint32_t groups)
 {
     while (pool->n_free == 0 || kv_blocks_used(pool) >= pool->blocks_limit) {
@@ -256,7 +256,7 @@ void kv_sequence_mark(kv_sequence *seq)
 
 typedef struct {
     uint32_t n_blocks; /* full ones, in seq->blocks, held or not */
-    uint32_t last;     /* the block that agrees with n_last tokens after them, or KV_NONE */
+    uint32_t last;     /* the block that has n_last tokens after them, or KV_NONE */
     uint32_t n_last;
 } path;
 
@@ -274,7 +274,7 @@ static bool has_window(const kv_sequence *seq, const path *p)
     return true;
 }
 
-/* What of tokens the tree has after the first n_blocks, which the sequence holds. */
+/* The part of tokens that the tree has after the first n_blocks, which the sequence holds. */
 static path find(kv_sequence *seq, uint32_t n_blocks, const int32_t *tokens, uint32_t n)
 {
     path p = {.n_blocks = n_blocks};
@@ -290,7 +290,7 @@ static path find(kv_sequence *seq, uint32_t n_blocks, const int32_t *tokens, uin
     return p;
 }
 
-/* Hold a copy of a block's first n tokens; false when there is no place. n_tokens: the caller's. */
+/* Hold a copy of a block's first n tokens; false: no block is free.  n_tokens: the caller's. */
 static bool append_copy(kv_sequence *seq, uint32_t block, uint32_t n)
 {
     kv_pool *pool = seq->pool;
@@ -304,8 +304,8 @@ static bool append_copy(kv_sequence *seq, uint32_t block, uint32_t n)
     return true;
 }
 
-/* Hold what follows the last full block of a path: the block itself where all of it agrees and
- * nobody can hold it but us, else a copy.  False when there is no place for a copy. */
+/* Hold what follows the last full block of a path: the block itself if all of it agrees and no
+ * other sequence can hold it, else a copy.  False: no block is free for a copy. */
 static bool take_last(kv_sequence *seq, const path *p)
 {
     kv_pool *pool = seq->pool;
@@ -326,7 +326,7 @@ static bool take_last(kv_sequence *seq, const path *p)
     return is_copied;
 }
 
-/* Hold as much of a path as there are windows and room for. */
+/* Hold as much of a path as there are window pages and free blocks for. */
 static void take(kv_sequence *seq, path p)
 {
     uint32_t n_held = seq->n_blocks;
@@ -361,7 +361,7 @@ static path shorter(const kv_sequence *seq, path p, uint32_t n)
     return p;
 }
 
-/* Of the states on a path the one that lies furthest, and where; KV_NONE: the beginning. */
+/* The furthest state on a path, and its place; KV_NONE: the beginning. */
 static uint32_t furthest_state(const kv_sequence *seq, const path *p, uint32_t *at)
 {
     const kv_pool *pool = seq->pool;
@@ -391,8 +391,8 @@ uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *
     return seq->state;
 }
 
-/* Hold of a path, which is not held after n_blocks, what ends with a state.  own: the sequence's
- * state is one of it. */
+/* Hold the part of a path that ends with a state; the path is not held after n_blocks.  own: the
+ * sequence's state is on it. */
 static void take_with_state(kv_sequence *seq, path p, bool own)
 {
     kv_pool *pool = seq->pool;
@@ -414,14 +414,14 @@ static void take_with_state(kv_sequence *seq, path p, bool own)
     }
 }
 
-/* What is taken up to its very end is asked for again: its state stays, even if it was another's in
- * passing. */
+/* A timeline that was adopted to its end will be adopted again: its state stays, even if it was
+ * only passed through. */
 static void keep_end(kv_sequence *seq, uint32_t n)
 {
     if (seq->n_tokens == n) kv_sequence_show_state(seq, seq->state, n, false);
 }
 
-/* Hold no more tokens than a state is known for. */
+/* Hold only tokens up to a known state. */
 static void cut_to_state(kv_sequence *seq)
 {
     kv_pool *pool = seq->pool;
@@ -459,8 +459,8 @@ static uint32_t adopt(kv_sequence *seq, const int32_t *tokens, uint32_t n)
     if (!own) kv_sequence_show_state(seq, seq->state, seq->state_at, false);
     if (n_same > 0 && at + n_same == seq->n_tokens &&
         (!has_states || seq->state_at == seq->n_tokens)) {
-        /* Its unfinished block agrees as far as it goes: is there a better one?  What the window of
-         * that one needs before it, the sequence holds. */
+        /* All of its unfinished block agrees: is there a longer one?  The sequence holds the window
+         * pages that it needs. */
         uint32_t parent = parent_of(seq, n_own), n_near;
         uint32_t near = kv_tree_near(pool, seq->tenant, parent, tokens + at, n - at, &n_near);
         if (n_near <= n_same || !kv_block_has_pages(pool, near)) {
@@ -517,8 +517,8 @@ uint32_t kv_sequence_fork(kv_sequence *to, kv_sequence *from)
     return n;
 }
 
-/* How many tokens after n_full blocks `from` computed of tokens, in a block that nobody else finds:
- * 0 unless it is where seq does. */
+/* How many of tokens after n_full blocks `from` computed in its unfinished block: 0 unless both are
+ * at the same place. */
 static uint32_t agreement(const kv_sequence *seq, const kv_sequence *from, uint32_t n_full,
                           const int32_t *tokens, uint32_t n)
 {

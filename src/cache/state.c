@@ -1,15 +1,15 @@
-/* state.c - states of a model with recurrent layers: what is free, held and found, and what goes
- * first.
+/* state.c - states of a model with recurrent layers: which are free, held and findable, and which
+ * is evicted first.
  *
- * A state belongs to one place of a timeline.  It is held by the sequences that stand there, and
- * found by others through the full block that ends last before it.  Those that nobody holds are
- * given up in the order of what they would cost to compute again from the state before them (as
- * blocks are, evict.c); there are hundreds at most, so the first of them is looked for. */
+ * A state belongs to one place of a timeline.  It is held by the sequences at that place, and found
+ * by others through the last full block before it.  Idle states are evicted by the cost of
+ * computing them again from the state before them (as blocks are, evict.c); there are hundreds at
+ * most, so a linear search finds the first. */
 #include "cache/pool.h"
 
 #include "base/memory.h"
 
-enum { USES_MAX = 8, LOOK_BACK_MAX = 256 }; /* blocks: what is further away costs as much */
+enum { USES_MAX = 8, LOOK_BACK_MAX = 256 }; /* blocks: a longer distance costs no more */
 
 int kv_states_open(kv_pool *pool)
 {
@@ -166,7 +166,7 @@ void kv_state_let_go(kv_pool *pool, uint32_t state)
     x->priority = pool->states.priority_floor + (double)cost_of(pool, x) * n_uses;
 }
 
-/* Give up the one that is worth least; false: all are held. */
+/* Evict the state of the least priority; false: all are held. */
 static bool evict(kv_pool *pool)
 {
     kv_states *s = &pool->states;

@@ -19,7 +19,7 @@ static void drop_keeps(kv_sequence *seq)
 int kv_sequence_take_next(kv_sequence *seq, uint32_t n)
 {
     CHECK(n <= ARRAY_LEN(seq->next));
-    drop_keeps(seq); /* of a pass that did not come to its end */
+    drop_keeps(seq); /* of a pass that did not finish */
     while (seq->pool->states.bytes && seq->n_next < n) {
         uint32_t state = kv_state_take(seq->pool);
         if (state == KV_NONE) return CERIUM_ERR_MEMORY;
@@ -87,7 +87,7 @@ void kv_sequence_commit_state(kv_sequence *seq, uint32_t n)
     }
     seq->n_keeps = 0;
     kv_sequence_set_state(seq, seq->next[0], n);
-    kv_sequence_show_state(seq, seq->state, n, true); /* who waits for it goes on from here */
+    kv_sequence_show_state(seq, seq->state, n, true); /* a waiting request continues from here */
     kv_state_let_go(pool, seq->next[0]);
     seq->next[0] = seq->next[1];
     seq->n_next--;

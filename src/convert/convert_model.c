@@ -93,11 +93,6 @@ static int open_part(conversion *x, const char *name, cerium_error *err)
     return CERIUM_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const safetensor *)a)->name, ((const safetensor *)b)->name);
-}
-
 static int join_parts(conversion *x, cerium_error *err)
 {
     size_t n = 0;
@@ -108,7 +103,7 @@ static int join_parts(conversion *x, cerium_error *err)
     for (size_t i = 0; i < x->n_files; i++)
         for (size_t k = 0; k < x->parts[i].n; k++)
             x->set.tensors[x->set.n++] = x->parts[i].tensors[k];
-    qsort(x->set.tensors, n, sizeof *x->set.tensors, by_name);
+    qsort(x->set.tensors, n, sizeof *x->set.tensors, safetensor_compare);
     for (size_t i = 1; i < n; i++)
         if (!strcmp(x->set.tensors[i - 1].name, x->set.tensors[i].name))
             return error_set(err, CERIUM_ERR_FORMAT, "%s: tensor %s is there twice", x->o->folder,
@@ -116,8 +111,8 @@ static int join_parts(conversion *x, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* All of model-00001-of-00003.safetensors and its like: what a lost file held may be optional, and
- * nobody would miss it. */
+/* All of model-00001-of-00003.safetensors and its like: tensors of a missing file may be optional,
+ * so the loss would go unnoticed. */
 static int check_parts(const conversion *x, struct dirent **names, int n, cerium_error *err)
 {
     char name[64];

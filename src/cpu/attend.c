@@ -14,7 +14,7 @@ static void visible(const cpu_executor *ex, const step_op *op, uint32_t row, uin
     *first = op->window && *end > op->window ? *end - op->window : 0;
 }
 
-/* Rows of one sequence in groups, and whether there is too little work to hand out whole walks. */
+/* Group the rows of a sequence, and split walks if there are too few to share out. */
 void pass_attend_plan(cpu_executor *ex)
 {
     const step_shape *s = &ex->program->shape;
@@ -39,8 +39,8 @@ uint32_t pass_attend_units(const cpu_executor *ex, const step_op *op)
     return ex->n_groups * op->n_kv_heads * (ex->split ? ex->n_chunks : 1);
 }
 
-/* Pages whose values are their keys, one after the other: of each the values are made once for all
- * rows, beside the keys in a cache. */
+/* Walk pages whose values are their keys: make the values of each page once for all rows, while its
+ * keys are in the cache. */
 static void attend_latents(cpu_executor *ex, const step_op *op, const void *queries,
                            const kernel_kv_page *pages, uint32_t n_pages, kernel_kv_type type,
                            uint32_t n_q, pass_scratch *scratch)
@@ -57,7 +57,7 @@ static void attend_latents(cpu_executor *ex, const step_op *op, const void *quer
     }
 }
 
-/* Softmax over one chunk, from nothing: the pages of it that some row of the group sees. */
+/* Softmax over one chunk, from an empty state: the pages that a row of the group sees. */
 static void attend_chunk(cpu_executor *ex, const step_op *op, const attend_group *g,
                          uint32_t kv_head, uint32_t chunk, pass_scratch *scratch)
 {

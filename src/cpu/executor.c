@@ -1,4 +1,4 @@
-/* executor.c - memory of passes, the plan of one pass, and the walk over it. */
+/* executor.c - memory of passes, the plan of a pass, and its run. */
 #include "cpu/executor.h"
 
 #include "base/memory.h"
@@ -40,8 +40,8 @@ static void *take(carve *c, size_t n, size_t size)
     return c->base ? c->base + at : NULL;
 }
 
-/* What of the feed-forward, of experts, and of norms must exist in which form: as floats, and in
- * 8 bits as step_acts() says. */
+/* Sizes of the buffers of the feed-forward, experts and norms: as floats, and in 8 bits as
+ * step_acts() says. */
 typedef struct {
     bool hidden_f, experts_f;
     uint32_t hidden_q, experts_q, normed_q, attended_q;
@@ -49,8 +49,8 @@ typedef struct {
     bool branch, waiting, whole, gates;
     uint32_t heads_of_one, qkv_rows; /* at most: of a KV head; of a unit of QKV or LATENT_Q */
     uint32_t attended_width;         /* of what OUT reads */
-    size_t latent_width;             /* of what LATENT makes; 0: nobody does */
-    uint32_t low_width, low_q, of_heads_width, of_heads_q; /* of what steps after it read */
+    size_t latent_width;             /* output of LATENT; 0: no such step */
+    uint32_t low_width, low_q, of_heads_width, of_heads_q; /* inputs of the steps after it */
 } needs;
 
 static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -340,7 +340,7 @@ static void plan_head(cpu_executor *ex, uint32_t *n, uint32_t i)
     add_phase(ex, n, i, STAGE_MAIN, head_units(ex, op));
 }
 
-/* What LATENT_Q reads was prepared for LATENT, or by it. */
+/* The input of LATENT_Q was prepared for LATENT, or by it. */
 static void plan_latents(cpu_executor *ex, uint32_t *n, uint32_t i)
 {
     const step_op *op = &ex->program->ops[i];
@@ -452,7 +452,7 @@ static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_
     }
 }
 
-/* The input of an op: what a PREPARE phase left, or this worker's own copy of the only row. */
+/* The input of an op: from a PREPARE phase, or this worker's own copy of the only row. */
 static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass_scratch *scratch)
 {
     if (op->kind == STEP_FFN_DOWN) return pass_rows_of(&ex->hidden, op->w[0]->cols);
@@ -568,7 +568,7 @@ uint64_t cpu_executor_head_bytes(const cpu_executor *ex)
     if (op->kind != STEP_HEAD || !op->screen || ex->n_head_rows == 0) return 0;
     const model_matrix *w = op->w[0], *screen = op->screen;
     const uint64_t whole = (uint64_t)w->n_panels * w->panel_bytes;
-    uint64_t searched = 0; /* rows that want the same panels take them from the cache */
+    uint64_t searched = 0; /* rows that need the same panels find them in the cache */
     if (!ex->search.on) return whole - (uint64_t)screen->n_panels * screen->panel_bytes;
     for (uint32_t i = 0; i < ex->n_head_rows; i++)
         searched += (uint64_t)ex->search.n_panels[i] * w->panel_bytes;

@@ -35,12 +35,12 @@ typedef struct {
     float *logits;          /* [n_vocab rounded up to 16] output, or NULL when not wanted */
     float *tops;            /* [n_vocab / CPU_PIECE, rounded up] output: the greatest_of() each
                                piece of the logits; or NULL */
-    uint32_t n_best;        /* 0: all logits.  Else any logit may be -INFINITY, but for those that
-                               are among the n_best greatest (ties included) without the tokens
-                               apart, and for those of the tokens apart */
-    const uint64_t *allowed; /* bits of the vocabulary: all others count as -INFINITY, may be so in
-                               logits, and cannot be among the greatest; NULL: all.  Borrowed */
-    const int32_t *apart[2]; /* [n_apart[k]] tokens of the vocabulary; borrowed for the pass */
+    uint32_t n_best;        /* 0: all logits.  Else a logit may be -INFINITY, unless its token is
+                               in `apart` or among the n_best greatest of the others (ties
+                               included) */
+    const uint64_t *allowed; /* bits of the allowed tokens: others count as -INFINITY, and may be so
+                               in logits; NULL: all are allowed.  Borrowed */
+    const int32_t *apart[2]; /* [n_apart[k]] tokens excluded from n_best; borrowed for the pass */
     uint32_t n_apart[2];
 } cpu_row;
 
@@ -54,9 +54,8 @@ void cpu_executor_close(cpu_executor **ex);
 typedef void cpu_observe_fn(void *user, const cerium_observation *seen);
 void cpu_executor_observe(cpu_executor *ex, cpu_observe_fn *fn, void *user);
 
-/* Compute rows [n_rows], n_rows <= rows_max: writes their KV and the logits that are wanted.
- * When *cancel becomes true the pass ends within a layer with CERIUM_ERR_CANCELED, and what it
- * wrote counts as not written. */
+/* Compute rows [n_rows], n_rows <= rows_max: writes their KV and the wanted logits.  When *cancel
+ * becomes true the pass ends within a layer with CERIUM_ERR_CANCELED, and its output is invalid. */
 CERIUM_CHECKED int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
                                     const _Atomic bool *cancel);
 
@@ -66,10 +65,10 @@ void cpu_executor_replay(cpu_executor *ex, uint32_t row, uint32_t n, const float
 /* Floats of a state; 0: the model has none. */
 size_t cpu_state_floats(const step_program *program);
 
-/* What the head of the last pass would take of a row: its state after the last norm, [n_embd]. */
+/* The state of a row of the last pass after the last norm, [n_embd]. */
 void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out);
 
-/* Whether logits of the last pass were left out for n_best. */
+/* Did the last pass leave logits out for n_best? */
 bool cpu_executor_searched(const cpu_executor *ex);
 
 /* Bytes of the head that the last pass read beyond those of the screen; 0 without one. */

@@ -1,8 +1,8 @@
 /* experts.c - mixture of experts: routing, and the chosen experts' feed-forward.
  *
  * Rows are sorted by expert into entries, so that each expert's weights are read once for all rows
- * that chose it, and experts nobody chose are not read at all.  Sums over experts run in ascending
- * order of their index for every row, so a row's bits do not depend on the batch. */
+ * that chose it, and other experts are not read at all.  Sums over experts run in ascending order
+ * of their index for every row, so a row's bits do not depend on the batch. */
 #include "cpu/pass.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ uint32_t pass_route_units(const cpu_executor *ex, const step_op *op)
     return choice_units(ex, op) + (op->w[1] ? divide_up(ex->n_rows, PASS_TILE) : 0);
 }
 
-/* How much of the shared expert the rows of a tile take. */
+/* The gates of the shared expert for the rows of a tile. */
 static void find_gates(cpu_executor *ex, const step_op *op, uint32_t tile)
 {
     const uint32_t row = tile * PASS_TILE, n_rows = smaller(ex->n_rows - row, PASS_TILE);

@@ -1,16 +1,15 @@
-/* head.c - the output head where only the best logits are wanted: bounds first, then the truth of
- * what may win.
+/* head.c - the output head when only the best logits are wanted: bounds first, then exact logits of
+ * the candidates.
  *
- * The n-th greatest of the lower bounds is below the n-th greatest logit; a panel none of whose
- * upper bounds reaches it holds none of the n best, and gets -INFINITY.  The others are computed as
- * ever: the same bits.  Lower bounds are counted by panel, one for each, which can only lower the
- * mark.
+ * The n-th greatest lower bound (the mark) is at most the n-th greatest logit; a panel without an
+ * upper bound that reaches it has none of the n best, and gets -INFINITY.  The others are computed
+ * as usual, with the same bits.  Each panel gives one lower bound, which can only lower the mark.
  *
  * Bounds come from a screen (model/derive.c), which gives the product with the first part of the
- * input to within error |x|; or, without one, from that product itself.  In both the second part
- * of the input, what rounding lost, moves a logit by at most its norm times that of the row (Cauchy
+ * input to within error |x|; or, without one, from that product itself.  In both, the second part
+ * of the input (the rounding error) moves a logit by at most its norm times that of the row (Cauchy
  * and Schwarz).  With a screen all bounds are known before a logit is computed; without one each
- * worker goes by what it has seen, which is less, and true. */
+ * worker uses the bounds that it has seen, which are fewer, and still valid. */
 #include "cpu/pass.h"
 
 #include <float.h>
@@ -39,8 +38,8 @@ bool pass_searches(cpu_executor *ex)
     return true;
 }
 
-/* Are the n_best logits of all rows enough?  Tokens apart (to be penalised) set no mark and are
- * computed: that is left to the search. */
+/* Do all rows need n_best logits only?  The search handles tokens in `apart` (with penalties),
+ * which set no mark and are computed. */
 bool pass_goes_by_parts(const cpu_executor *ex)
 {
     const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
@@ -95,9 +94,9 @@ static uint32_t allowed_in(const cpu_row *row, uint32_t panel)
 }
 
 /* The greatest lower and upper bound of a panel's logits, of those that are allowed; -INFINITY
- * where none is.  rest: what the second part may add.  What is not finite proves nothing: no
- * lower bound then, and an upper one that is always reached; rows that the panel lacks have an
- * error without bounds.  Straight loops over sixteen, which compilers turn into vectors. */
+ * where none is.  rest: what the second part may add.  A value that is not finite proves nothing:
+ * it gives no lower bound, and an upper bound of infinity; rows beyond the panel's end have an
+ * infinite error.  Straight loops over sixteen, which compilers turn into vectors. */
 static void bounds(const float *restrict logits, const float *restrict error, float norm,
                    float rest, uint32_t allowed, float *restrict low, float *restrict high)
 {
@@ -108,7 +107,7 @@ static void bounds(const float *restrict logits, const float *restrict error, fl
         bool counts = allowed >> r & 1;
         l[r] = below <= FLT_MAX && counts ? below : -INFINITY;
         h[r] = above == above ? above : INFINITY;
-        if (!(h[r] > -FLT_MAX)) h[r] = -FLT_MAX; /* -INFINITY is what is not allowed */
+        if (!(h[r] > -FLT_MAX)) h[r] = -FLT_MAX; /* forbidden tokens are -INFINITY */
         if (!counts) h[r] = -INFINITY;
     }
     for (uint32_t n = KERNEL_PANEL_ROWS / 2; n > 0; n /= 2) {
@@ -162,8 +161,8 @@ static float nth_greatest(const float *low, uint32_t n_low, uint32_t n)
 /* Where fewer panels than wanted logits are allowed, the mark is -INFINITY. */
 static bool is_wanted(float high, float mark) { return high >= mark && high > -INFINITY; }
 
-/* Tokens apart (to be penalised) are computed and set no mark, so whatever a penalty makes of them
- * is made of the truth, and the mark holds without them. */
+/* Tokens in `apart` are computed and set no mark, so penalties apply to exact logits, and the mark
+ * holds without them. */
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t i)
 {
     const cpu_row *row = &ex->rows[ex->head_rows[i]];
@@ -197,7 +196,7 @@ static void leave_out(float *logits, uint32_t n_panels)
         for (int r = 0; r < KERNEL_PANEL_ROWS; r++) logits[r] = -INFINITY;
 }
 
-/* Neighbours that are wanted go through the matrix together. */
+/* Compute neighbouring wanted panels together. */
 void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch)
 {
     const model_matrix *w = op->w[0];
@@ -239,8 +238,8 @@ static void begin_best(const cpu_executor *ex, const step_op *op, const pass_row
     }
 }
 
-/* The greatest bounds of the first products of a panel, or of the n that there are; apart: what the
- * second part may add to one. */
+/* The greatest bounds of the first products of a panel, or of its n; apart: what the second part
+ * may add to one. */
 static void part_bounds(const float *y, uint32_t n, float apart, const cpu_row *row, uint32_t panel,
                         float *low, float *high)
 {
@@ -314,8 +313,8 @@ void pass_search_begins(cpu_executor *ex)
     atomic_compare_exchange_strong(&ex->search.begin_ns, &none, clock_ns());
 }
 
-/* The least of the first passes, as they find cold memory and busy cores, then a running mean of
- * what is no accident. */
+/* The minimum of the first passes, as they may meet cold memory and busy cores, then a running mean
+ * without outliers. */
 static void see_time(pass_time *t, double ns)
 {
     if (t->n < PASS_SEARCH_TRIAL) {
@@ -326,10 +325,9 @@ static void see_time(pass_time *t, double ns)
     }
 }
 
-/* Time decides, because what the second look costs depends on where the head lies as much as on
- * what it must read again: beside a cache that holds the head, a screen saves nothing.  Where
- * searching took longer, the next passes read the whole head: the more of them, the more often
- * that was so in a row. */
+/* Measured time decides, because the cost of the second read depends on where the head is as much
+ * as on its size: if the head is in a cache, a screen saves nothing.  After a slower search the
+ * next passes read the whole head, more of them after each such search in a row. */
 void pass_search_learn(cpu_executor *ex)
 {
     const uint64_t begin = atomic_load(&ex->search.begin_ns);

@@ -1,41 +1,34 @@
 /* latent.c - attention by latents (MLA): LATENT, LATENT_Q, LATENT_QUERY and LATENT_VALUE.
  *
- * Of a token one row is kept, which is key and value of all heads.  What a head has of its own are
- * two matrices: one makes its query as wide as a key, one makes its value of the weighted sum of
- * latents.  Rows of a head lie together, as matrices take them: row r of head h is at
- * h rows_max + r. */
+ * The cache has one row for a token, which is key and value of all heads.  Each head has two
+ * matrices: one makes its query as wide as a key, one makes its value from the weighted sum of
+ * latents.  Rows of a head are adjacent, as matrices need them: row r of head h is at h rows_max +
+ * r. */
 #include "cpu/pass.h"
-
-static size_t padded(uint32_t n) { return size_round_up(n, KERNEL_PANEL_ROWS); }
 
 size_t pass_latent_width(const step_op *op)
 {
-    return padded(op->head_dim) + (op->w[1] ? padded(op->w[1]->rows) : 0);
+    return pass_padded(op->head_dim) + (op->w[1] ? pass_padded(op->w[1]->rows) : 0);
 }
 
-/* What LATENT makes of a row: [c k], then low; each filled up to whole panels. */
+/* The output of LATENT for a row: [c k], then low; each filled up to whole panels. */
 static float *latent_of(const cpu_executor *ex, const step_op *op, uint32_t row)
 {
     return ex->latents + row * pass_latent_width(op);
 }
 
-static uint32_t blocks_of(const model_matrix *w)
-{
-    return w ? divide_up(w->n_panels, PASS_BLOCK_PANELS) : 0;
-}
-
 void pass_latent(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit)
 {
-    const uint32_t first = blocks_of(op->w[0]) * divide_up(ex->n_rows, PASS_TILE);
+    const uint32_t first = pass_blocks_of(op->w[0]) * divide_up(ex->n_rows, PASS_TILE);
     const int part = unit >= first;
     const model_matrix *w = op->w[part];
     const pass_block b =
         pass_block_at(w, PASS_BLOCK_PANELS, ex->n_rows, part ? unit - first : unit);
-    float *y = latent_of(ex, op, b.row) + (part ? padded(op->head_dim) : 0) + b.first;
+    float *y = latent_of(ex, op, b.row) + (part ? pass_padded(op->head_dim) : 0) + b.first;
     pass_matmul(ex, y, pass_latent_width(op), w, 0, b.panel, b.n_panels, in, b.row, b.n_rows);
 }
 
-/* x [n] of a row in 8 bits, as w takes it; floats lie there already. */
+/* x [n] of a row in 8 bits, in the form of w; the floats are in place. */
 static void quantize(const cpu_executor *ex, const pass_rows *to, const step_op *op, uint32_t row,
                      const float *x)
 {
@@ -58,7 +51,7 @@ void pass_latent_finish(cpu_executor *ex, const step_op *op, uint32_t row)
     if (!op->w[1]) return;
     const pass_rows low = pass_rows_of(&ex->low, op->w[1]->rows);
     float *x = low.f + row * low.f_stride;
-    ex->k->rms_norm(x, key + padded(op->head_dim), op->head_norm[1], op->w[1]->rows, eps);
+    ex->k->rms_norm(x, key + pass_padded(op->head_dim), op->head_norm[1], op->w[1]->rows, eps);
     quantize(ex, &low, op + 1, row, x);
 }
 
@@ -73,13 +66,13 @@ uint32_t pass_latent_heads(const step_op *op)
 uint32_t pass_latent_units(const cpu_executor *ex, const step_op *op)
 {
     uint32_t n = op->n_heads; /* LATENT_QUERY */
-    if (op->kind == STEP_LATENT) n = blocks_of(op->w[0]) + blocks_of(op->w[1]);
+    if (op->kind == STEP_LATENT) n = pass_blocks_of(op->w[0]) + pass_blocks_of(op->w[1]);
     if (op->kind == STEP_LATENT_Q) n = divide_up(n, pass_latent_heads(op));
-    if (op->kind == STEP_LATENT_VALUE) n *= blocks_of(op->w[0]);
+    if (op->kind == STEP_LATENT_VALUE) n *= pass_blocks_of(op->w[0]);
     return n * divide_up(ex->n_rows, PASS_TILE);
 }
 
-/* The part of a head's query that turns. */
+/* The rotated part of a head's query. */
 static float *turning_of(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t head)
 {
     const uint32_t n_rot = op->head_dim - op->n_latent;
@@ -150,8 +143,8 @@ void pass_latent_value(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
 {
     const model_matrix *w = op->w[0];
     const pass_rows in = pass_rows_of(&ex->of_heads, w->cols);
-    const uint32_t block = unit % blocks_of(w), head = unit / blocks_of(w) % op->n_heads;
-    const uint32_t row = unit / blocks_of(w) / op->n_heads * PASS_TILE;
+    const uint32_t block = unit % pass_blocks_of(w), head = unit / pass_blocks_of(w) % op->n_heads;
+    const uint32_t row = unit / pass_blocks_of(w) / op->n_heads * PASS_TILE;
     const uint32_t n_rows = smaller(ex->n_rows - row, PASS_TILE);
     const uint32_t panel = block * PASS_BLOCK_PANELS, first = panel * KERNEL_PANEL_ROWS;
     const uint32_t n_panels = smaller(w->n_panels - panel, PASS_BLOCK_PANELS);

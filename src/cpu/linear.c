@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* The shared expert and the experts after a router read the same rows: it prepares them for all;
- * and so does LATENT for queries that are made of the same. */
+ * LATENT does so for queries with the same input. */
 static uint32_t acts_of(const step_op *op)
 {
     uint32_t acts = step_acts(op);
@@ -32,7 +32,7 @@ static void quantize_row(const cpu_executor *ex, const step_op *op, const pass_r
     kernel_act *q = out->q[acts] + pass_part(ex, op, out_row, 0) * out->q_stride;
     ex->k->quantize[acts](q, in, n);
     if (step_parts(op) == 1) return;
-    float *rest = out->f + out_row * out->f_stride; /* which `in` is; nobody else wants it */
+    float *rest = out->f + out_row * out->f_stride; /* its value is `in`; no other step needs it */
     kernel_act_rest(rest, q, n);
     ex->k->quantize[acts](out->q[acts] + pass_part(ex, op, out_row, 1) * out->q_stride, rest, n);
 }
@@ -131,7 +131,7 @@ void pass_turn(const cpu_executor *ex, const step_op *op, float *x, uint32_t row
         ex->k->rope_adjacent(x, cosine, sine, half);
 }
 
-/* Norm, then turn, one head of q or k. */
+/* Normalize, then rotate, one head of q or k. */
 static void finish_head(const cpu_executor *ex, const step_op *op, const float *head_norm,
                         float *head, uint32_t row)
 {
@@ -269,7 +269,7 @@ static void keys_values(cpu_executor *ex, const step_op *op, const pass_rows *in
     }
 }
 
-/* A block of w[3]'s rows: what attention's result will be multiplied by. */
+/* A block of w[3]'s rows: gates for the result of attention. */
 static void gates(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t block,
                   uint32_t row, uint32_t n_rows, pass_scratch *scratch)
 {
@@ -283,8 +283,8 @@ static void gates(cpu_executor *ex, const step_op *op, const pass_rows *in, uint
         memcpy(ex->gates + (size_t)r * w->rows + first, y, n * sizeof *y);
 }
 
-/* Units of a tile: keys with values, then queries, then gates.  Those that take longest come first,
- * so that the last ones even out what is left. */
+/* Units of a tile: keys with values, then queries, then gates.  The longest come first, so that the
+ * last ones balance the workers. */
 void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
               pass_scratch *scratch)
 {
@@ -313,7 +313,8 @@ static void add_residual(const cpu_executor *ex, float *x, const float *y, uint3
         ex->k->add_scaled(x, y, scale, n);
 }
 
-/* OUT and FFN_DOWN: x += W in + bias, a block of rows; what a norm follows waits in branch. */
+/* OUT and FFN_DOWN: x += W in + bias, a block of rows; if a norm follows, the sum waits in branch.
+ * */
 void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
               pass_scratch *scratch)
 {
@@ -389,7 +390,7 @@ void pass_activate(cpu_executor *ex, const step_op *op, float *gate, float *up, 
     }
 }
 
-/* A block is one group of activations, so it is quantized where it was made. */
+/* A block is one group of activations, so its worker quantizes it. */
 void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                  pass_scratch *scratch)
 {

@@ -1,4 +1,4 @@
-/* observe.c - shows what matrices are multiplied with to who collects statistics of it. */
+/* observe.c - passes the inputs of matrices to an observer, which collects statistics. */
 #include "cpu/pass.h"
 
 void cpu_executor_observe(cpu_executor *ex, cpu_observe_fn *fn, void *user)

@@ -15,7 +15,7 @@ enum {
     PASS_HEAD_ROWS = PASS_TILE / 2, /* of a batch that the head takes together, in two parts */
     PASS_SEARCH_ROWS = 72,   /* rows of a pass whose best logits are searched at most */
     PASS_SEARCH_CLASSES = 8,   /* of rows: 1, 2, to 4, to 8, ... */
-    PASS_SEARCH_TRIAL = 4,     /* passes of a kind before its time is believed */
+    PASS_SEARCH_TRIAL = 4,     /* passes of a kind before its time counts */
     PASS_SEARCH_REST_MIN = 64, /* passes that do not search after searching did not pay */
     PASS_SEARCH_REST_MAX = 512, /* and passes that search until the whole head is timed again */
     PASS_ATTEND_ROWS = 32,   /* query rows (heads x tokens) that share a walk over pages */
@@ -65,8 +65,8 @@ typedef struct {
     uint64_t prepared;         /* pass and phase whose private input is in `input`; 0 = none */
     pass_rows input;           /* one row; of the head in 8 bits both its parts */
     uint64_t best_of;          /* pass whose `best` and `rest` these are; 0 = none */
-    float *best;               /* [head rows][CPU_BEST_MAX] of what this worker saw: lower bounds of
-                                  the n_best greatest logits, descending */
+    float *best;               /* [head rows][CPU_BEST_MAX] seen by this worker: lower bounds of the
+                                  n_best greatest logits, descending */
     float *rest;               /* [head rows] pass_rest_norm() */
     float *y;                  /* [PASS_TILE][2 * block_rows_max] */
     float *out[2];             /* [attend rows][head_dim]: of the chunk, of all */
@@ -89,13 +89,13 @@ typedef struct {
     float *shared_gate; /* [M] of the expert that every row takes; 1 / (1 + e^-x) */
 } pass_routes;
 
-/* What the head took lately, from the first unit of its phases to the end of the pass. */
+/* Recent times of the head, from the first unit of its phases to the end of the pass. */
 typedef struct {
     double ns;
     uint32_t n; /* of passes, as many as count */
 } pass_time;
 
-/* Whether searching pays with about this many rows. */
+/* Does searching pay with about this many rows? */
 typedef struct {
     pass_time whole, searched;
     uint32_t rest;      /* passes that will not search */
@@ -145,8 +145,8 @@ struct cpu_executor {
     pass_rows attended;        /* f: [M][n_heads head_dim]; q: the same for OUT */
     pass_rows normed;          /* of x: input of QKV, FFN_UP, ROUTE, HEAD, in 8 bits [2 M] */
     pass_rows hidden;          /* of the feed-forward, or of entries of experts: pass_hidden() */
-    float *branch;             /* [M][E] what a norm follows before it is added to x; or NULL */
-    float *waiting;            /* [M][E] what is added with that of the experts; or NULL */
+    float *branch;             /* [M][E] input of a norm whose output is added to x; or NULL */
+    float *waiting;            /* [M][E] of the shared expert, added with the experts'; or NULL */
     float *layer_inputs;       /* [M][n_layers][n_layer_input]; or NULL */
     float *whole;              /* [M][pass_whole_width()] q, k and v before norms of whole rows */
     float *gates;              /* [M][n_heads head_dim at most] of attention; or NULL */
@@ -157,7 +157,7 @@ struct cpu_executor {
     float *latents;            /* [M][pass_latent_width()] what LATENT makes */
     pass_rows low;             /* [M] of it, what LATENT_Q reads */
     pass_rows of_heads;        /* [n_heads][M] what LATENT_QUERY reads, then LATENT_VALUE */
-    float *turning;            /* [M][n_heads][n_rot] the part of queries that turns */
+    float *turning;            /* [M][n_heads][n_rot] the rotated part of queries */
     float *drafts;             /* [CPU_DRAFTS_MAX][layers][pass_draft_floats()] */
     attend_group *spans;       /* [n_spans] rows of a sequence; at most M */
     uint32_t n_spans;
@@ -231,6 +231,18 @@ static inline pass_block pass_block_at(const model_matrix *w, uint32_t block_pan
     return b;
 }
 
+/* Rows filled up to whole panels. */
+static inline size_t pass_padded(uint32_t n_rows)
+{
+    return size_round_up(n_rows, KERNEL_PANEL_ROWS);
+}
+
+/* Blocks of a matrix that may be NULL. */
+static inline uint32_t pass_blocks_of(const model_matrix *w)
+{
+    return w ? divide_up(w->n_panels, PASS_BLOCK_PANELS) : 0;
+}
+
 /* Rows of one buffer as matrices of n_cols take them: one after the other. */
 static inline pass_rows pass_rows_of(const pass_rows *rows, uint32_t n_cols)
 {
@@ -246,7 +258,7 @@ static inline uint32_t pass_query_rows(const step_op *op)
     return op->head_dim * (op->is_gated ? 2 : 1);
 }
 
-/* Heads of so many rows that fill whole panels together, and have 64 rows at least. */
+/* The number of heads with this many rows that fill whole panels, and have at least 64 rows. */
 static inline uint32_t pass_heads_of_panels(uint32_t rows)
 {
     uint32_t heads = 1;
@@ -300,9 +312,9 @@ pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const mode
 void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                pass_scratch *scratch);
 uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op);
-/* The channels of a head that turn, by their row's position and the op's table; x: the first. */
+/* Rotate channels of a head, by their row's position and the op's table; x: the first. */
 void pass_turn(const cpu_executor *ex, const step_op *op, float *x, uint32_t row);
-/* What a row's q is multiplied by: the scale of attention, and its growth with the position. */
+/* The factor of a row's q: the scale of attention, and its growth with the position. */
 float pass_query_scale(const cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row);
@@ -313,21 +325,20 @@ static inline size_t pass_whole_width(const step_shape *s)
     return (size_t)(s->n_heads + 2 * s->n_kv_heads) * s->head_dim;
 }
 
-/* head.c: HEAD where only the best are wanted.  The first two when head_rows are known. */
+/* head.c: HEAD when only the best are wanted.  Call the first two once head_rows are known. */
 bool pass_searches(cpu_executor *ex);
 bool pass_goes_by_parts(const cpu_executor *ex);
-/* How far the second product of row i moves a logit, for each unit of the weights' norm, the float
- * arithmetic of both products and of their sum included, and what underflow may have lost: norms of
- * panels are above 0. */
+/* How far the second product of row i moves a logit, per unit of the weights' norm, including float
+ * errors of both products and their sum, and underflow: norms of panels are above 0. */
 float pass_rest_norm(const cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t i);
-/* A unit of the head whose first products say what may be among the best. */
+/* A unit of the head whose first products bound the logits. */
 void pass_head_best(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                     pass_scratch *scratch);
 void pass_search_norm(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_screen(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_search_mark(cpu_executor *ex, const step_op *op, uint32_t head_row);
 void pass_search(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
-void pass_search_begins(cpu_executor *ex); /* one of its units is about to be worked on */
+void pass_search_begins(cpu_executor *ex); /* a worker starts one of its units */
 void pass_search_learn(cpu_executor *ex);  /* at the end of a pass that had a head with a screen */
 
 /* attend.c */
@@ -357,7 +368,7 @@ void pass_latent_finish(cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_latent_q(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
                    pass_scratch *scratch);
 void pass_latent_query(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
-/* a [n_latent]: what ATTEND gives for a head. */
+/* a [n_latent]: the output of ATTEND for a head. */
 void pass_latent_attended(const cpu_executor *ex, const step_op *op, const float *a, uint32_t row,
                           uint32_t head);
 void pass_latent_value(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);

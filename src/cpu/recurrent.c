@@ -1,13 +1,13 @@
 /* recurrent.c - layers that keep a state instead of keys and values: LINEAR_IN, CONV, DELTA.
  *
  * The state of a sequence is one piece of memory (step_state_floats() for each layer), which a pass
- * reads and never changes: it writes the states that are wanted elsewhere.  Rows go through it one
- * after the other, at any length, so a row's bits do not depend on how a prompt was cut.
+ * reads and never changes: it writes new states to other memory.  Rows go through it one after the
+ * other, at any length, so a row's bits do not depend on how a prompt was cut.
  *
- * Of rows that are drafts what they did to the state is kept: see cpu_executor_replay(). */
+ * The pass keeps the changes that drafts made to the state: see cpu_executor_replay(). */
 #include "cpu/pass.h"
 
-enum { LANES = 64 }; /* of a value head that go through all rows together: 32 KB stay in a cache */
+enum { LANES = 64 }; /* of a value head, run together through all rows: 32 KB stay in a cache */
 
 static uint32_t lanes_of(const step_recurrence *r)
 {
@@ -18,27 +18,25 @@ static uint32_t n_slices(const step_recurrence *r) { return r->value_dim / lanes
 
 /* ---- memory ---- */
 
-static size_t padded(uint32_t n) { return size_round_up(n, KERNEL_PANEL_ROWS); }
-
-/* A row of what LINEAR_IN makes: q k v, z, beta, alpha, each filled up to whole panels. */
+/* A row of LINEAR_IN's output: q k v, z, beta, alpha, each filled up to whole panels. */
 static size_t part_at(const step_recurrence *r, int part)
 {
-    const size_t value = padded(r->n_value_heads * r->value_dim);
-    const size_t at[] = {0, padded(step_channels(r)), padded(step_channels(r)) + value,
-                         padded(step_channels(r)) + value + padded(2 * r->n_value_heads)};
+    const size_t value = pass_padded(r->n_value_heads * r->value_dim);
+    const size_t at[] = {0, pass_padded(step_channels(r)), pass_padded(step_channels(r)) + value,
+                         pass_padded(step_channels(r)) + value + pass_padded(2 * r->n_value_heads)};
     return at[part];
 }
 
 size_t pass_linear_width(const step_recurrence *r)
 {
-    return part_at(r, 3) + padded(r->n_value_heads);
+    return part_at(r, 3) + pass_padded(r->n_value_heads);
 }
 
-/* What a draft did to a layer's state: k, change, decay, and what its convolution saw. */
+/* A draft's change of a layer's state: k, change, decay, and the input of its convolution. */
 size_t pass_draft_floats(const step_recurrence *r)
 {
-    return padded(r->n_key_heads * r->key_dim) + padded(r->n_value_heads * r->value_dim) +
-           padded(r->n_value_heads) + padded(step_channels(r));
+    return pass_padded(r->n_key_heads * r->key_dim) + pass_padded(r->n_value_heads * r->value_dim) +
+           pass_padded(r->n_value_heads) + pass_padded(step_channels(r));
 }
 
 size_t pass_slice_floats(const step_recurrence *r) { return (size_t)r->key_dim * lanes_of(r); }
@@ -52,9 +50,9 @@ static draft_log log_of(const cpu_executor *ex, uint32_t draft, uint32_t layer)
     const step_recurrence *r = &ex->program->shape.linear;
     draft_log log;
     log.k = ex->drafts + ((size_t)draft * r->n_layers + layer) * pass_draft_floats(r);
-    log.change = log.k + padded(r->n_key_heads * r->key_dim);
-    log.decay = log.change + padded(r->n_value_heads * r->value_dim);
-    log.inputs = log.decay + padded(r->n_value_heads);
+    log.change = log.k + pass_padded(r->n_key_heads * r->key_dim);
+    log.decay = log.change + pass_padded(r->n_value_heads * r->value_dim);
+    log.inputs = log.decay + pass_padded(r->n_value_heads);
     return log;
 }
 
@@ -74,15 +72,10 @@ void pass_linear_plan(cpu_executor *ex)
 
 /* ---- LINEAR_IN ---- */
 
-static uint32_t blocks_of(const model_matrix *w)
-{
-    return w ? divide_up(w->n_panels, PASS_BLOCK_PANELS) : 0;
-}
-
 uint32_t pass_linear_units(const cpu_executor *ex, const step_op *op)
 {
     uint32_t n = 0;
-    for (int i = 0; i < STEP_MATRICES_MAX; i++) n += blocks_of(op->w[i]);
+    for (int i = 0; i < STEP_MATRICES_MAX; i++) n += pass_blocks_of(op->w[i]);
     return n * divide_up(ex->n_rows, PASS_TILE);
 }
 
@@ -91,7 +84,8 @@ void pass_linear_in(cpu_executor *ex, const step_op *op, const pass_rows *in, ui
     const size_t width = pass_linear_width(&ex->program->shape.linear);
     const uint32_t n_tiles = divide_up(ex->n_rows, PASS_TILE);
     int part = 0;
-    while (unit >= blocks_of(op->w[part]) * n_tiles) unit -= blocks_of(op->w[part++]) * n_tiles;
+    while (unit >= pass_blocks_of(op->w[part]) * n_tiles)
+        unit -= pass_blocks_of(op->w[part++]) * n_tiles;
     const model_matrix *w = op->w[part];
     const pass_block b = pass_block_at(w, PASS_BLOCK_PANELS, ex->n_rows, unit);
     float *y = ex->linear + b.row * width + part_at(&ex->program->shape.linear, part) + b.first;
@@ -105,7 +99,7 @@ static const float *inputs_of(const cpu_executor *ex, uint32_t row)
     return ex->linear + row * pass_linear_width(&ex->program->shape.linear);
 }
 
-/* What went into the convolution `back` tokens before a row: of this pass, the state, or none. */
+/* The input of the convolution `back` tokens before a row: from this pass, the state, or none. */
 static const float *inputs_before(const cpu_executor *ex, const step_op *op, uint32_t row,
                                   uint32_t back)
 {
@@ -132,7 +126,7 @@ static void channels_of(const step_recurrence *r, uint32_t part, channels out[3]
     out[2] = (channels){2 * keys + part * values, values};
 }
 
-/* What the next row's convolution will see goes with the state after this row. */
+/* Store the inputs of the next row's convolution in the state after this row. */
 static void keep_inputs(const cpu_executor *ex, const step_op *op, uint32_t row, const channels *c)
 {
     const step_recurrence *r = &ex->program->shape.linear;

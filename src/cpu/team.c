@@ -11,8 +11,8 @@
  * claimed units are counted, and the pass stays what it is.
  *
  * Slabs are numbered by rank: with fewer workers than all there are fewer slabs, those of ranks
- * below n_slabs.  A rank says where a worker begins to look for work and nothing more, so a worker
- * that goes by an old one does no harm. */
+ * below n_slabs.  A rank is only where a worker begins to look for work, so a worker with an old
+ * rank does no harm. */
 #include "cpu/team.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@
 enum { UNIT_BITS = 20, LATE_ONCE = 1 << 16 };
 _Static_assert(TEAM_UNITS_MAX < 1 << UNIT_BITS, "a slab word holds a unit");
 
-enum { SET_READY = 1, SET_RESTING = 2 }; /* of sleepers: who is to be woken for a pass, who not */
+enum { SET_READY = 1, SET_RESTING = 2 }; /* of sleepers: those to wake for a pass, and others */
 
 typedef struct {
     _Atomic uint64_t epoch; /* 0 while it is being written */
@@ -42,12 +42,12 @@ typedef struct {
     team *t;
     pthread_t thread;
     uint32_t index;
-    uint64_t late; /* how often others had to wait for it, in LATE_ONCE, recently; the caller's */
+    uint64_t late; /* recent count of waits for it, in LATE_ONCE; the caller's */
 } worker;
 
 struct team {
     _Alignas(64) _Atomic uint64_t done;
-    _Alignas(64) _Atomic uint32_t turn; /* of phases that somebody slept through; futex word */
+    _Alignas(64) _Atomic uint32_t turn; /* of phases during which a worker slept; futex word */
     _Atomic uint32_t n_waiting;         /* for the end of a phase, asleep */
     _Alignas(64) _Atomic uint32_t generation; /* of passes; futex word of idle workers */
     _Atomic uint32_t n_sleeping, n_active;
@@ -126,13 +126,13 @@ static void work_on(team *t, const phase_view *p, uint64_t epoch, worker *me)
     if (!n_done) return;
     atomic_store_explicit(&me->holds, 0, memory_order_relaxed);
     uint64_t done = atomic_fetch_add(&t->done, n_done) + n_done;
-    /* Who sleeps has counted itself before it looked at done a last time. */
+    /* A sleeper counts itself before its last look at done. */
     if (done != p->done_target || !atomic_load(&t->n_waiting)) return;
     atomic_fetch_add(&t->turn, 1);
     thread_wake(&t->turn, THREAD_SET_ALL);
 }
 
-/* The caller has waited long: who is it that the system has taken away? */
+/* The caller has waited long: find the worker that the system descheduled. */
 static void note_late(team *t, uint64_t epoch)
 {
     uint64_t most = 0;

@@ -1,15 +1,15 @@
 /* team.h - compute threads that run passes: lists of phases, each cut into units of work.
  *
  * A phase begins when every unit of the one before it is done; that is the only barrier, and it
- * counts work, not workers.  Each worker has a slab of consecutive units of every phase, takes
- * them in chunks, and when its own are gone takes chunks of the others': a worker that the system
- * has descheduled between chunks delays nobody.  The caller of team_run() is worker 0.
+ * counts work, not workers.  Each worker has a slab of consecutive units of every phase, takes them
+ * in chunks, and when its own are gone takes chunks of the others': a worker that the system
+ * descheduled between chunks delays no other.  The caller of team_run() is worker 0.
  *
  * Waiting is a spin of TEAM_PHASE_SPIN_NS, then sleep: never a yield, which may cost a whole turn
  * of the processor.  Between passes there is a spin, of TEAM_PASS_SPIN_NS, only if the pass before
- * came that quickly: passes that follow each other meet workers that are awake, and after a single
- * one the processors are given back at once.  Where other programs want the processors too,
- * fewer workers may be faster: see worker_tuner.h.
+ * came that quickly: passes in quick succession find workers awake, and after a single pass the
+ * processors are released at once.  If other programs use the processors too, fewer workers may be
+ * faster: see worker_tuner.h.
  *
  * The team knows nothing of models. */
 #ifndef CPU_TEAM_H

@@ -37,7 +37,7 @@ static void end_trial(worker_tuner *m)
     else if (m->rest_ns < TUNER_REST_NS_MAX)
         m->rest_ns *= 2;
     m->left_ns = m->rest_ns;
-    m->n_steady = m->n_all; /* until somebody is late again */
+    m->n_steady = m->n_all; /* until a worker is late again */
 }
 
 /* Other passes came: what was summed says nothing about them. */

@@ -1,11 +1,11 @@
 /* worker_tuner.h - how many workers take part in a pass, on a machine that others use too.
  *
- * A worker that the system takes away in the middle of a unit holds all others up until it is back,
- * for milliseconds; one that must be woken for every pass costs more than it does.  Where that is
- * so, fewer workers are faster than all.  Whether, depends on the model and on the company, so it
- * is tried: in turns with fewer and with as many as now, and who is cheaper stays.  All are tried
- * again after a while, and later each time that it did not help.  As long as passes take the same
- * time, and nobody sleeps for others, nothing is tried.
+ * A worker that is descheduled in the middle of a unit delays all others until it is back, for
+ * milliseconds; one that must be woken for every pass costs more than it gains.  In both cases
+ * fewer workers are faster.  This depends on the model and the other programs, so it is measured:
+ * passes alternate between fewer workers and the current number, and the faster number stays.  All
+ * workers are tried again after a time, which grows each time that it did not help.  While pass
+ * times are steady, and no worker waits for others, nothing is tried.
  *
  * No threads and no clock in here: a function of its arguments. */
 #ifndef CPU_WORKER_TUNER_H
@@ -25,7 +25,7 @@ _Static_assert(TUNER_REST_NS > 4 * TUNER_TURNS * TUNER_WINDOW_NS, "trials are a 
 typedef struct {
     uint32_t n;        /* workers that should take part in the next pass */
     uint32_t n_all;
-    uint32_t n_steady; /* those that nobody had to wait for, recently */
+    uint32_t n_steady; /* workers that others did not wait for, recently */
     uint64_t kind;     /* of the passes of this window */
     uint64_t ns, least_ns, sleep_ns, busy_ns; /* of all of them; of the quickest */
     uint32_t n_passes;

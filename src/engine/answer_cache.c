@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 typedef struct {
-    uint64_t tenant, looked_at; /* looked_at: when, by looks; 0 = nobody's */
+    uint64_t tenant, looked_at; /* looked_at: the count of looks at its last use; 0 = free */
     past_answers answers;
 } tenant_slot;
 
@@ -28,7 +28,7 @@ answer_cache *answer_cache_open(uint32_t n_tenants, uint32_t n_tokens)
     if (!r) return NULL;
     r->n_places = n_tenants;
     r->has_lock = pthread_mutex_init(&r->lock, NULL) == 0;
-    r->memory = memory_alloc(n_tenants * size); /* comes untouched: who is there takes of it */
+    r->memory = memory_alloc(n_tenants * size); /* untouched memory: tenants take what they fill */
     if (!r->has_lock || !r->memory) {
         answer_cache_close(&r);
         return NULL;
@@ -59,7 +59,7 @@ static tenant_slot *find(answer_cache *r, uint64_t tenant)
     return NULL;
 }
 
-/* Nobody's, or that which was looked at longest ago: what it held is gone. */
+/* A free place, or the least recently used, whose answers are dropped. */
 static tenant_slot *claim(answer_cache *r, uint64_t tenant)
 {
     tenant_slot *oldest = &r->places[0];

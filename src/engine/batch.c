@@ -1,18 +1,18 @@
-/* batch.c - who takes part in the next pass.
+/* batch.c - chooses the requests of the next pass.
  *
- * The best class that can do anything has the pass: all of its next tokens, then pieces of its
- * prompts (chunked prefill), as long as the pass is short.  Lower classes may take a sixteenth
- * of the time: next tokens of theirs ride along, and short pieces of their prompts take a turn,
- * as long as what they added to earlier passes, by the clock, is within that.  So nobody
- * starves, and nobody is slowed down by more.  Within a class keys have equal shares of the time
- * (shares.h), within a key the request goes first that waits longest since its last pass. */
+ * The best class with work has the pass: all of its next tokens, then pieces of its prompts
+ * (chunked prefill), while the pass stays short.  Lower classes may take a sixteenth of the time:
+ * their next tokens are added, and short pieces of their prompts take a turn, while the measured
+ * time that they added to earlier passes is within that share.  So no class starves, and none is
+ * slowed by more.  Within a class keys have equal shares of the time (shares.h); within a key the
+ * request that has waited longest goes first. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"
 
 enum {
     PROMPT_ROWS_MIN = 16, PROMPT_ROWS_STEP = 32, RIDERS_UNKNOWN_MAX = 8,
-    SHARED_ROWS_MIN = 4, /* rows that are worth waiting a pass for: fewer cost next to nothing */
+    SHARED_ROWS_MIN = 4, /* rows worth a pass of their own: fewer cost almost nothing */
 };
 
 static const double LOWER_SHARE = 1.0 / 16;  /* of the time: what lower classes may add */
@@ -39,8 +39,8 @@ static bool has_all_logits(const cerium_session *s)
     return s->has_logits && !s->has_best_alone && s->n_computed == s->n_tokens;
 }
 
-/* What the disk has of its prompt is loaded first, and others run meanwhile.  Before that its
- * session lets go of what does not belong to the prompt, and makes room. */
+/* Load the part of its prompt that is on disk first; other requests run meanwhile.  Before that,
+ * its session releases blocks that are not of the prompt, and makes room. */
 static bool is_fetched(cerium_session *s)
 {
     request *r = s->request;
@@ -51,7 +51,7 @@ static bool is_fetched(cerium_session *s)
     return engine_fetch(s, &r->fetch);
 }
 
-/* A request whose reader is slow is left out, and whoever needs its pages may have them. */
+/* Leave out a request whose reader is slow; other requests may take its pages. */
 static bool can_run(cerium_session *s)
 {
     request *r = s->request;
@@ -73,8 +73,8 @@ void batch_count_reused(cerium_session *s, uint32_t n)
     r->furthest = n;
 }
 
-/* Hold what is there of the timeline: at first, when others needed the room since, and before each
- * piece of a prompt, as somebody else may have computed it meanwhile. */
+/* Adopt the computed part of the timeline: at first, after its pages were taken, and before each
+ * piece of a prompt, as another request may have computed it meanwhile. */
 static void settle(cerium_session *s)
 {
     request *r = s->request;
@@ -104,8 +104,8 @@ static bool is_being_computed(const scheduler *p, const cerium_session *s)
     return false;
 }
 
-/* Put s into the pass without a row where another computes the one that it needs: choices of one
- * prompt, as long as they said the same. */
+/* Put s into the pass without a row if another request computes the row that it needs: choices of
+ * one prompt, while their tokens are equal. */
 static bool share(scheduler *p, cerium_session *s)
 {
     if (has_all_logits(s)) return false;
@@ -123,7 +123,7 @@ static time_share *share_of(const scheduler *p, const cerium_session *s)
     return &p->shares.of[s->request->share];
 }
 
-/* Rows that its key may have still. */
+/* Rows left to its key. */
 static uint32_t share_left(const scheduler *p, const cerium_session *s)
 {
     const time_share *x = share_of(p, s);
@@ -143,8 +143,7 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
     return true;
 }
 
-/* Whether nothing but its next token is to be computed: one row at most, or those of tokens that
- * were forced, and drafts. */
+/* Does it need only its next token: one row, or the rows of forced tokens, and drafts? */
 static bool is_at_its_end(cerium_session *s)
 {
     uint32_t most = s->slot.n_new > 0 ? CERIUM_STEP_TOKENS_MAX : 1;
@@ -156,7 +155,7 @@ static bool is_at_its_end(cerium_session *s)
 
 static bool fits_another(const scheduler *p) { return p->n_slots < ENGINE_STREAMS_MAX; }
 
-/* Put what is left of s into the pass, where that is little and fits. */
+/* Put the rest of s into the pass, if it is small and fits. */
 static void add_end(scheduler *p, cerium_session *s, bool is_alone)
 {
     if (s->pages.planned || !can_run(s) || share(p, s)) return;
@@ -181,7 +180,7 @@ static uint32_t prompt_left(const scheduler *p, const cerium_session *s, uint32_
     return left >= need || left >= PROMPT_ROWS_MIN ? left : 0;
 }
 
-/* A rest that is too short for a piece of its own comes along, where the pass has room. */
+/* Add a rest that is too short for a piece of its own, if the pass has room. */
 static uint32_t rows_of_piece(uint32_t need, uint32_t left, uint32_t most)
 {
     if (need <= left || (need < left + PROMPT_ROWS_MIN && need <= most)) return need;
@@ -211,7 +210,7 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double pr
     }
 }
 
-/* Next tokens of lower classes, while the pass should last hardly longer for them. */
+/* Add next tokens of lower classes, while the pass is expected to last hardly longer. */
 static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
 {
     const cost_model *cost = &p->engine->cost;
@@ -224,7 +223,7 @@ static void add_riders(scheduler *p, cerium_session **of, uint32_t n)
     }
 }
 
-/* Where the requests of one class end that begin at `at`; they are sorted. */
+/* The end of the requests of one class that begin at `at`; they are sorted. */
 static uint32_t end_of_class(const scheduler *p, uint32_t at)
 {
     uint32_t end = at, class_ = p->active[at]->request->class_;
@@ -232,8 +231,8 @@ static uint32_t end_of_class(const scheduler *p, uint32_t at)
     return end;
 }
 
-/* A short piece of a prompt of a lower class, each of those in turn: higher ones that keep coming
- * would starve it.  False when none waits. */
+/* Add a short piece of a prompt of a lower class, each class in turn: a stream of higher ones would
+ * starve it.  False: none waits. */
 static bool add_starved(scheduler *p, uint32_t first)
 {
     uint32_t begins[CERIUM_CLASSES], n = 0, before = p->n_slots;
@@ -256,12 +255,12 @@ static uint32_t ready_rows(const scheduler *p, cerium_session *s)
     return most < p->engine->batch_tokens_max ? most : p->engine->batch_tokens_max;
 }
 
-/* Where several keys have requests among these of one class, bound what each has of the pass. */
+/* If several keys have requests among these of one class, bound the rows of each. */
 static void share_out(scheduler *p, cerium_session **of, uint32_t n)
 {
     if (of[0]->request->share == of[n - 1]->request->share) return; /* sorted */
     for (uint32_t i = 0; i < n; i++) share_of(p, of[i])->ready += ready_rows(p, of[i]);
-    for (uint32_t i = 0; i < n; i++) { /* prompts of a key stand behind each other */
+    for (uint32_t i = 0; i < n; i++) { /* prompts of a key run one after the other */
         time_share *x = share_of(p, of[i]);
         if (x->ready > ENGINE_STREAMS_MAX)
             x->ready = cost_rows_within(&p->engine->cost, p->prompt_ns_max, x->ready);
@@ -269,8 +268,8 @@ static void share_out(scheduler *p, cerium_session **of, uint32_t n)
     shares_bound(&p->shares, of[0]->request->class_, &p->engine->cost, BATCH_PROMPT_NS_MIN);
 }
 
-/* What the best class has of the pass: next tokens, then pieces of prompts, of its own or of lower
- * ones in their turn. */
+/* Fill the best class's part of the pass: next tokens, then pieces of prompts, its own or in turn
+ * those of lower classes. */
 static void add_class(scheduler *p, uint32_t at, uint32_t end)
 {
     add_next(p, p->active + at, end - at);
@@ -296,7 +295,7 @@ void batch_build(scheduler *p)
         end = end_of_class(p, at);
         share_out(p, p->active + at, end - at);
         add_class(p, at, end);
-        if (p->n_slots == 0) { /* who may have some finds no room: others do not wait for it */
+        if (p->n_slots == 0) { /* the request in turn finds no room: others do not wait for it */
             shares_clear(&p->shares);
             add_class(p, at, end);
         }
@@ -310,8 +309,8 @@ double batch_estimate(const scheduler *p, uint32_t n_rows)
     return n_rows ? p->slowness * cost_estimate(&p->engine->cost, n_rows) : 0;
 }
 
-/* The cost model knows rows, not how far they look back; passes of one class say what that makes of
- * late, so a pass with others in it can be compared with one without them. */
+/* The cost model knows the number of rows, not their attention spans; recent passes of one class
+ * measure that factor, so passes with and without other classes can be compared. */
 void batch_account(scheduler *p, double ns)
 {
     double own_ns = batch_estimate(p, p->n_own_rows);

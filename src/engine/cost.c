@@ -1,4 +1,4 @@
-/* cost.c - the moving means, and what follows from them. */
+/* cost.c - the moving means, and estimates from them. */
 #include "engine/cost.h"
 
 enum { UNKNOWN_ROWS = 32 };
@@ -42,7 +42,7 @@ uint32_t cost_rows_within(const cost_model *cost, double ns, uint32_t rows_max)
     uint32_t low = 1, high = rows_max;
     bool is_known = false;
     for (uint32_t i = size_of(UNKNOWN_ROWS); i < COST_SIZES; i++) is_known |= cost->ns[i] > 0;
-    /* A few rows cost little more than one; only a whole tile says what many cost. */
+    /* A few rows cost little more than one; only a whole tile shows the cost of many. */
     if (!is_known) return rows_max < UNKNOWN_ROWS ? rows_max : UNKNOWN_ROWS;
     while (low < high) { /* estimates grow with rows, nearly; any answer that fits is good */
         uint32_t middle = low + (high - low + 1) / 2;

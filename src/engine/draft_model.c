@@ -4,13 +4,13 @@
 #include "base/memory.h"
 #include "engine/engine.h"
 
-/* One line, with what it is about. */
+/* One line that names the draft model. */
 static int refuse(int status, const cerium_error *why, cerium_error *err)
 {
     return error_set(err, status, "draft model: %s", why->message);
 }
 
-/* An engine of few pages: an eighth of what the other's take, or one context. */
+/* An engine with few pages: an eighth of those of the main engine, or one context. */
 static int open_engine(draft_model *m, cerium_engine *e, const cerium_engine_config *config,
                        const char *path, cerium_error *err)
 {

@@ -1,14 +1,14 @@
 /* draft_model.h - a smaller model that drafts for an engine's own, or that model's own MTP head.
  *
- * It is an engine of its own that lends the other's compute team, so its passes run between those
- * of the other, within the same turn (cerium_engine.pass).  Each session has a side in it: the same
- * timeline in the draft model's tokens, with KV of its own in pages of its own, found again by
- * other sessions of the tenant as any prefix is.
+ * It is a second engine that borrows the compute team of the main one, so its passes run between
+ * those of the main engine, within the same turn (cerium_engine.pass).  Each session has a draft
+ * session in it: the same timeline in the draft model's tokens, with its own KV pages.  Other
+ * sessions of the tenant find them like any prefix.
  *
- * A head is the same, of one layer, and borrows the weights.  It reads not only tokens, but of each
- * the state of the one before it in the model: a session keeps those of its newest tokens (taps.h),
- * and the head's timeline begins where they do, if it has none before.  Of what it says itself the
- * state is its own. */
+ * A head is such an engine of one layer that borrows the weights.  Beside each token it reads the
+ * state of the token before it in the model: a session keeps those of its newest tokens (taps.h),
+ * and the head's timeline begins where they do.  Of what the head itself says, the state is its
+ * own. */
 #ifndef ENGINE_DRAFT_MODEL_H
 #define ENGINE_DRAFT_MODEL_H
 
@@ -32,13 +32,13 @@ typedef struct {
     bool is_head;
     translator *translator;
     draft_budget budget;             /* under the turn */
-    int32_t n_tokens;              /* guesses are below: the model knows them */
+    int32_t n_tokens;              /* below this a guess is left out */
     _Atomic uint64_t passes, computed, ns;
 } draft_model;
 
-/* Load the model at path, or of NULL the head that e's model has, to draft for e, which is open but
- * for this.  CERIUM_ERR_FORMAT when it cannot: not a decoder, its vocabulary another one and
- * without bytes, or larger than e's own. */
+/* Load the model at path (NULL: the head that the model of e has) to draft for e, as the last step
+ * of opening e.  CERIUM_ERR_FORMAT: it is not a decoder, its vocabulary differs and lacks byte
+ * tokens, or it is larger than the model of e. */
 CERIUM_CHECKED int draft_model_open(draft_model **out, cerium_engine *e,
                                     const cerium_engine_config *config, const char *path,
                                     cerium_error *err);
@@ -49,14 +49,14 @@ uint64_t draft_model_bytes(const draft_model *m);
 /* CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int draft_session_open(draft_session **out, cerium_session *s, cerium_error *err);
 void draft_session_close(draft_session **d);
-/* The session's timeline keeps its first n tokens only. */
+/* Cut the session's timeline to its first n tokens. */
 void draft_session_cut(draft_session *d, uint32_t n);
 
 /* Within a turn: rows [first_row, first_row + n) of the last pass are tokens of s, or drafts, from
  * this one on. */
 void draft_session_tap(cerium_session *s, uint32_t first_row, uint32_t first, uint32_t n);
 
-/* No pass runs with guesses of this session. */
+/* Drop the guesses of this session: no pass runs with them. */
 void draft_session_forget(draft_session *d);
 
 /* Within a turn: at most n_max guesses of what follows the timeline of s, for a pass of n_rows that

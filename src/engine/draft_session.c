@@ -1,10 +1,9 @@
 /* draft_session.c - a session's timeline in its draft model or head, and guesses of what follows.
  *
- * Of the draft model's timeline all but the last token is committed to the KV cache.  The last one
- * is computed for its logits each time, and after it stand rows of guesses that nobody has
- * confirmed: when the timeline grows by what they are, they are committed as they stand, and else
- * others are written over them.  Of a head they always are, but for the last token: their states
- * were its own, and then are the model's. */
+ * All but the last token of the draft model's timeline is committed to the KV cache.  The last one
+ * is computed each time for its logits.  Unconfirmed rows of guesses follow it: if the timeline
+ * grows by the same tokens they are committed, else they are overwritten.  Those of a head always
+ * are, but for the last token: their states were its own, and then are the model's. */
 #include "engine/draft_model.h"
 
 #include <math.h>
@@ -14,17 +13,17 @@
 #include "engine/taps.h"
 
 enum {
-    ALWAYS = 6,         /* guesses where costs do not count */
-    PIECE_MIN = 16,     /* tokens of the timeline that are caught up with at least */
-    GAP_MAX = 32,       /* whose states may be missing, before a head begins anew behind them */
+    ALWAYS = 6,         /* number of guesses when costs are ignored */
+    PIECE_MIN = 16,     /* least number of tokens computed to catch up */
+    GAP_MAX = 32,       /* tokens without a state, before a head begins anew after them */
 };
 
-static const double PIECE_PART = 0.25; /* of a pass of the model: what catching up may take */
+static const double PIECE_PART = 0.25; /* part of a pass that catching up may take */
 
 struct draft_session {
     page_claim pages;         /* of the draft model's engine */
     translation text;         /* of its timeline */
-    bool is_new;              /* nothing was looked for in the cache yet */
+    bool is_new;              /* the cache was not searched yet */
     uint32_t n_computed;      /* tokens that are committed */
     int32_t ahead[DRAFT_GUESSES_MAX + TRANSLATION_OPEN_MAX + 2]; /* [n_ahead] computed after them */
     uint32_t n_ahead;
@@ -34,10 +33,10 @@ struct draft_session {
     int32_t guesses[DRAFT_GUESSES_MAX];
     uint8_t classes[DRAFT_GUESSES_MAX];
     uint32_t n_guesses, n_sharing;
-    float pass_ns, rows_ns[DRAFT_GUESSES_MAX + 1]; /* without guesses; what those of n take more */
+    float pass_ns, rows_ns[DRAFT_GUESSES_MAX + 1]; /* time without guesses; more with n of them */
 };
 
-/* One round of guesses, as the draft model says them. */
+/* One round of guesses. */
 typedef struct {
     cerium_session *s;
     draft_model *m;
@@ -50,10 +49,10 @@ typedef struct {
     int32_t last;          /* the token that was taken off to be spelled again, or TOKEN_NONE */
     uint32_t n_known;      /* tokens of the timeline, without that */
     const float *logits;   /* after the last word that was computed */
-    char text[TRANSLATION_GUESS_BYTES]; /* [n_text] in another vocabulary: what was said, */
+    char text[TRANSLATION_GUESS_BYTES]; /* [n_text] with another vocabulary: guessed text, */
     uint32_t n_text;
-    uint32_t ends[DRAFT_GUESSES_MAX]; /* where its words [n_said] end in it, */
-    float margins[DRAFT_GUESSES_MAX]; /* and how sure they were */
+    uint32_t ends[DRAFT_GUESSES_MAX]; /* ends of its words [n_said] in it, */
+    float margins[DRAFT_GUESSES_MAX]; /* and their probabilities */
     int32_t said[DRAFT_GUESSES_MAX];
     uint32_t n_said;
 } round_of;
@@ -104,7 +103,7 @@ void draft_session_forget(draft_session *d) { d->n_guesses = 0; }
 
 void draft_session_cut(draft_session *d, uint32_t n)
 {
-    if (d->text.end > n) d->is_new = true; /* another session may have what comes */
+    if (d->text.end > n) d->is_new = true; /* another session may have computed the next tokens */
     if (n <= d->text.least) d->text.least = 0;
     translation_cut(&d->text, n);
     taps_cut(&d->states, n);
@@ -128,8 +127,8 @@ static const float *state_behind(const draft_session *d, uint32_t at)
     return at < d->text.n ? taps_of(&d->states, token - 1) : d->own;
 }
 
-/* Compute tokens [n] from `first` on, with logits after the last n_logits of them.  False when
- * there is no room, or the session was canceled. */
+/* Compute tokens [n] from `first` on, with logits after the last n_logits of them.  False: there is
+ * no room, or the session was canceled. */
 static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, uint32_t n_logits)
 {
     cerium_engine *e = r->m->engine;
@@ -178,10 +177,10 @@ static void take_open(round_of *r)
     }
     memcpy(r->open + r->n_open, x->open, x->n_open);
     r->n_open += x->n_open;
-    if (x->n_open) r->last = TOKEN_NONE; /* it is not all that there is */
+    if (x->n_open) r->last = TOKEN_NONE; /* it is not the whole text */
 }
 
-/* Commit what is confirmed, and hold what the cache has, all but the last known token. */
+/* Commit confirmed tokens, and adopt from the cache, up to the last known token. */
 static void settle(round_of *r)
 {
     draft_session *d = r->d;
@@ -228,7 +227,7 @@ static bool read_states(round_of *r)
     return read_timeline(r);
 }
 
-/* How many tokens to catch up with before this pass, so that nobody waits long. */
+/* How many tokens to catch up with before this pass, so that no request waits long. */
 static uint32_t rows_of_piece(const round_of *r)
 {
     const cerium_engine *e = r->m->engine;
@@ -237,7 +236,7 @@ static uint32_t rows_of_piece(const round_of *r)
     return n > PIECE_MIN ? n : PIECE_MIN;
 }
 
-/* The model has read the timeline, and r->logits are those after it. */
+/* Bring the model to the end of the timeline; r->logits are those after it. */
 static bool catch_up(round_of *r)
 {
     draft_session *d = r->d;
@@ -253,7 +252,7 @@ static bool catch_up(round_of *r)
         d->n_computed += piece;
     }
     if (was_behind && !r->always) return false;
-    /* The token that was taken off is probably what is spelled. */
+    /* The removed token is the most likely spelling. */
     uint32_t n = r->n_known - d->n_computed, guessed = r->last != TOKEN_NONE;
     if (!run(r, d->text.tokens + d->n_computed, d->n_computed, n + guessed, 1 + guessed))
         return false;
@@ -263,7 +262,7 @@ static bool catch_up(round_of *r)
     return true;
 }
 
-/* The model says a token, and what it would say then is r->logits. */
+/* Append a token; r->logits are those after it. */
 static bool say(round_of *r, int32_t token)
 {
     draft_session *d = r->d;
@@ -293,7 +292,7 @@ static int32_t best_of(const float *logits, int32_t n, float *margin)
     return best;
 }
 
-/* What was said beyond what is open. */
+/* The guessed text beyond the open bytes. */
 static bool note_said(round_of *r, int32_t token, view text, float margin)
 {
     if (r->n_text + text.len > sizeof r->text || r->n_said == DRAFT_GUESSES_MAX) return false;
@@ -305,8 +304,8 @@ static bool note_said(round_of *r, int32_t token, view text, float margin)
     return true;
 }
 
-/* Spell what is open.  True when it is spelled: the token that did it is *token, and was run if
- * nothing of it goes on. */
+/* Spell the open bytes.  True: they are spelled; *token is the last token, which was computed
+ * unless it reaches beyond them. */
 static bool spell(round_of *r, int32_t *token)
 {
     cerium_engine *e = r->m->engine;
@@ -329,9 +328,9 @@ static bool spell(round_of *r, int32_t *token)
         }
         at += (uint32_t)len;
         if (said == r->last && len == left && r->last != TOKEN_NONE && d->n_ahead == 1) {
-            d->ahead[d->n_ahead++] = said; /* it is there, and so are its logits */
+            d->ahead[d->n_ahead++] = said; /* it is computed, with its logits */
         } else {
-            if (at == r->n_open) r->n_open = at = 0; /* none of what follows is bound */
+            if (at == r->n_open) r->n_open = at = 0; /* no open bytes are left */
             if (!say(r, said)) return false;
             if (r->n_open == 0) return true;
         }
@@ -349,13 +348,13 @@ static bool wants_more(const round_of *r, float all_right)
     return budget_asking(&r->m->budget, &r->pass, r->n_said, all_right, r->rate);
 }
 
-/* The model says what follows, as far as it is worth it. */
+/* Guess the next tokens, while the gain is worth the cost. */
 static void say_all(round_of *r)
 {
     const tokenizer *t = r->m->engine->tokens;
     bool copies = translator_copies(r->m->translator);
     int32_t n_vocab = copies ? r->m->n_tokens : (int32_t)r->m->engine->n_vocab;
-    int32_t token = TOKEN_NONE; /* said, and not computed yet */
+    int32_t token = TOKEN_NONE; /* guessed, and not computed yet */
     float chance = 1, margin;
     if (r->n_open && !spell(r, &token)) return;
     r->n_open = 0;
@@ -372,7 +371,8 @@ static void say_all(round_of *r)
     }
 }
 
-/* What was said, in tokens of the model, with how sure each is: as its least sure part. */
+/* Translate the guessed text to tokens of the main model; the probability of each is that of its
+ * least likely part. */
 static void translate(round_of *r)
 {
     draft_session *d = r->d;

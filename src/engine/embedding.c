@@ -1,8 +1,8 @@
-/* embedding.c - one vector for a text: states after the last norm, put together as the file says.
+/* embedding.c - one vector for a text: pools the states after the last norm as the file says.
  *
- * `last` and `cls` are one token's state, and what comes before it may come from the cache; for
- * `mean` every token is computed here.  Sums go from the first token to the last, so that their
- * bits do not depend on how the prompt was cut. */
+ * `last` and `cls` take one token's state, and the tokens before it may come from the cache; `mean`
+ * needs every token computed.  Sums go from the first token to the last, so that their bits do not
+ * depend on how the prompt was cut. */
 #include "engine/engine.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ void embedding_close(embedding **pool)
 
 void embedding_begin(cerium_session *s)
 {
-    s->has_logits = false; /* nothing is left out for what was computed before */
+    s->has_logits = false; /* every token is computed, also one that is in the cache */
     s->pool->n_taken = 0;
     memset(s->pool->sum, 0, s->pool->n * sizeof *s->pool->sum);
 }
@@ -53,7 +53,7 @@ uint32_t embedding_skips(const cerium_session *s, uint32_t most)
     return p->n_taken;
 }
 
-/* The state of a row of the pass is added. */
+/* Add the state of a row of the pass. */
 static void add(embedding *p, const cpu_executor *ex, uint32_t row)
 {
     cpu_executor_state(ex, row, p->state);
@@ -73,7 +73,7 @@ void embedding_take(cerium_session *s)
         p->n_taken = end;
         return;
     }
-    /* What was computed again, because others needed its room, counts once. */
+    /* A token that was computed again after an eviction counts once. */
     for (uint32_t at = s->n_computed; at < end; at++) {
         if (at != p->n_taken) continue;
         if (at == 0 || p->pooling == CERIUM_POOLING_MEAN)

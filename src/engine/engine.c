@@ -10,7 +10,7 @@
 enum {
     SESSIONS_MAX = 1024,
     BATCH_TOKENS_MAX = 2048,
-    KV_MEMORY_PART = 8, /* of the memory, for KV pages where nobody says how much */
+    KV_MEMORY_PART = 8, /* part of the memory for KV pages, by default */
 };
 
 const char *cerium_version(void) { return CERIUM_VERSION; }
@@ -97,7 +97,7 @@ static int choose_kv_type(cerium_engine *e, const char *name, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* One thread a core that we may use, and no more than our share of the time feeds. */
+/* One thread for each usable core, at most as many as the CPU quota feeds. */
 static uint32_t threads_by_default(void)
 {
     uint32_t cpus[THREAD_CPUS_MAX], n_cores;
@@ -151,8 +151,8 @@ static int start_team(cerium_engine *e, uint32_t threads, const cerium_engine *w
 
 /* ---- open ---- */
 
-/* Where in a timeline attending to what comes before costs as many multiplications as the weights:
- * what is lost with a page depends on it. */
+/* The position at which attention costs as many multiplications as the weights: the cost of
+ * evicting a page depends on it. */
 static uint32_t even_tokens(const cerium_engine *e)
 {
     const model *m = e->model;
@@ -207,7 +207,7 @@ static int open_pool(cerium_engine *e, const cerium_engine_config *config, ceriu
     return config->vocab_only ? CERIUM_OK : kv_pool_open(&e->pool, &layout, err);
 }
 
-/* Of models that make a vector of a text: how, and with what token the text ends. */
+/* For embedding models: how states are pooled, and the token that ends a text. */
 static void read_pooling(cerium_engine *e)
 {
     char key[128];
@@ -231,7 +231,7 @@ static void read_own_keys(cerium_engine *e)
     if (!(e->confidence > 0 && e->confidence <= 1)) e->confidence = 0;
     gguf_get_bool(e->file, "cerium.completes_only", &e->completes_only);
     if (gguf_get_string(e->file, "cerium.edit_format", &format) &&
-        format.len < sizeof e->edit_format) /* a longer one names no format */
+        format.len < sizeof e->edit_format) /* a longer name is unknown */
         memcpy(e->edit_format, format.ptr, format.len);
 }
 
@@ -270,14 +270,14 @@ static int take_name(cerium_engine *e, cerium_error *err)
     return e->name ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
 }
 
-/* What a decode loop will touch, within reason: it meets no page fault then. */
+/* Memory that a decode loop will touch, within reason, so that it meets no page fault. */
 static void touch_logits(cerium_engine *e)
 {
     size_t size = CERIUM_STEP_TOKENS_MAX * e->logits_stride * sizeof *e->logits;
     memory_populate(e->logits, size < LOGITS_POPULATE_BYTES ? size : LOGITS_POPULATE_BYTES);
 }
 
-/* Rows of a pass: a piece of prompt, and the next token of everybody else. */
+/* Rows of a pass: a piece of a prompt, and the next token of every other request. */
 static int open_passes(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     uint32_t rows_max = e->batch_tokens_max + ENGINE_STREAMS_MAX, n = team_n_workers(e->workers);
@@ -294,7 +294,7 @@ static int open_passes(cerium_engine *e, const cerium_engine_config *config, cer
     return CERIUM_OK;
 }
 
-/* A model that reads as much for a token as the one it drafts for could not save time. */
+/* A draft model that reads as many bytes a token as the main model saves no time. */
 static int check_size(const cerium_engine *e, cerium_error *err)
 {
     if (!e->beside || model_step_bytes(e->model) <= model_step_bytes(e->beside->model))
@@ -458,8 +458,8 @@ void engine_leave_threads(cerium_engine *e)
 
 void engine_wake(cerium_engine *e) { thread_bell_ring(&e->bell); }
 
-/* A request that is submitted after this look finds the room, and while one is counted neither as
- * waiting nor as running, the scheduler is awake. */
+/* A request that is submitted after this look finds the room; and the scheduler is awake while a
+ * request is counted neither as waiting nor as running. */
 void engine_has_room(cerium_engine *e)
 {
     uint32_t n_requests = 0;

@@ -1,6 +1,6 @@
 /* engine.h - what is inside cerium_engine and cerium_session, and what its files share.
  *
- * Who may touch what, and the order of locks: docs/locks.md. */
+ * Ownership of fields, and the order of locks: docs/locks.md. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
@@ -40,7 +40,7 @@ enum {
 typedef struct scheduler scheduler;
 typedef struct request request;
 
-/* Who has pages, and how much that counts: see preempt.c. */
+/* A holder of pages, and its rank: see preempt.c. */
 typedef struct page_claim {
     struct page_claim *next, *before; /* in engine->claims */
     cerium_engine *engine;
@@ -113,10 +113,10 @@ struct cerium_engine {
     engine_counts counts;
 
     scheduler *_Atomic scheduler; /* NULL before the first request */
-    thread_bell bell;            /* its; whoever changes what it may be waiting for rings */
-    _Atomic bool stop_pass;      /* its running pass is not worth finishing.  Who sets it has said
-                                    why before (cancel, submitted); the scheduler looks at why
-                                    after it has seen it */
+    thread_bell bell;            /* ring it after a change that the scheduler may wait for */
+    _Atomic bool stop_pass;      /* stop the running pass.  Its setter stores the reason first
+                                    (cancel, submitted); the scheduler reads the reason after
+                                    this */
     mask_vocabulary *_Atomic vocabulary; /* NULL before the first guide */
     pointer_vocabulary *_Atomic words;   /* the same, of pointers */
     float pointer, confidence;   /* what the file asks for, [0, 1] */
@@ -132,10 +132,10 @@ typedef struct embedding embedding;
 struct cerium_session {
     cerium_engine *engine;
     page_claim pages;
-    uint64_t share_key;          /* whose time it takes: a tenant, or a client without one */
+    uint64_t share_key;          /* its share of time: of a tenant, or a client without one */
     int32_t *tokens;             /* [context_tokens] the timeline */
     uint32_t n_tokens;
-    uint32_t n_computed;         /* tokens whose KV was there when it was looked at last */
+    uint32_t n_computed;         /* tokens whose KV was computed at the last look */
     uint32_t context_tokens;
     float *logits;               /* [logits_stride]; the newest of the timeline */
     hash_name digest, digest_shown; /* of the answer, and of what of it was given out */
@@ -151,7 +151,7 @@ struct cerium_session {
     const corpus *texts;         /* of the workspace, held for the answer; or NULL */
     bool answers;                /* the drafter knows where the answer began */
     uint32_t recalled;           /* while it does: tokens before it are not to be recalled anew */
-    bool is_private;             /* after a note: the timeline is for nobody else */
+    bool is_private;             /* after a note: the timeline is hidden from others */
     uint32_t score_tokens_max;
     float *score_logits;         /* [score_tokens_max][logits_stride] or NULL */
     stop_state stops;
@@ -198,8 +198,8 @@ void engine_begin_pass(cerium_engine *e, uint32_t class_);
 void engine_end_pass(cerium_engine *e, bool goes_on);
 /* The kept turn of its threads is not wanted. */
 void engine_leave_threads(cerium_engine *e);
-/* An engine without what is on it: no draft model, workspace or pages on disk.  beside: the
- * engine that lends its compute team, whose passes are not running while its own are; or NULL. */
+/* Open the engine alone: no draft model, workspace or pages on disk.  beside: the engine that lends
+ * its compute team, and whose passes never run at the same time; or NULL. */
 CERIUM_CHECKED int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,
                                      const cerium_engine *beside, cerium_error *err);
 /* The MTP head of an open engine, as an engine beside it that borrows its weights. */
@@ -211,16 +211,16 @@ void engine_close_alone(cerium_engine **e);
 #define ENGINE_DRAFT_HEAD "mtp"
 #define ENGINE_DRAFT_OFF "off"
 const char *engine_draft_name(const cerium_engine_config *config);
-/* Something happened that the scheduler may be waiting for.  Signal-safe. */
+/* Wake the scheduler, after a change that it may wait for.  Signal-safe. */
 void engine_wake(cerium_engine *e);
-/* There may be room for what a request waits for. */
+/* Wake requests that wait for room. */
 void engine_has_room(cerium_engine *e);
-/* The error of logits that are no numbers. */
+/* The error of logits that are not numbers. */
 int engine_broken(const cerium_engine *e, cerium_error *err);
-/* As much of a struct of ours as the caller's, of any version, has room for. */
+/* Copy as much of a struct as the caller's version of it holds. */
 void engine_hand_over(void *to, size_t size, const void *from, size_t own);
 
-/* A row's logits go to [logits_stride], with their tops; NULL: nobody wants them. */
+/* A row's logits go to [logits_stride], with their tops; NULL: not wanted. */
 static inline void engine_take_logits(const cerium_engine *e, cpu_row *row, float *logits)
 {
     row->logits = logits;
@@ -236,14 +236,14 @@ CERIUM_CHECKED int engine_load_weights(cerium_engine *e, const cerium_engine_con
 
 /* ---- kv_disk.c ---- */
 
-/* With weights, before the first session: KV on disk, where the configuration wants it. */
+/* After the weights, before the first session: attach KV on disk, if configured. */
 CERIUM_CHECKED int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config,
                                   cerium_error *err);
-/* Load what the disk has of s's timeline, all but its last token, and memory has not.  *ticket is 0
- * at first.  True when it is over; the scheduler is rung then. */
+/* Load the part of the timeline of s that is on disk and not in memory, without its last token.
+ * *ticket is 0 at first.  True: the load is over; its end wakes the scheduler. */
 #define ENGINE_FETCH_NONE UINT64_MAX
 bool engine_fetch(cerium_session *s, uint64_t *ticket);
-/* The same, and wait for it, or for s being canceled.  False when there was nothing to load. */
+/* The same, and wait for the end, or until s is canceled.  False: there was nothing to load. */
 bool engine_fetch_now(cerium_session *s);
 
 /* ---- preempt.c ---- */
@@ -252,94 +252,95 @@ bool engine_fetch_now(cerium_session *s);
 CERIUM_CHECKED int claim_open(page_claim *c, cerium_engine *e, uint32_t context, uint64_t tenant,
                               cerium_error *err);
 void claim_close(page_claim *c); /* also one that was not opened */
-/* What a claim is worth: the greatest rank gives up its pages first. */
+/* The rank of a claim: the greatest gives up its pages first. */
 uint64_t rank_of(uint32_t class_, uint64_t ticket);
-/* Nobody works on it: the least recently used goes first. */
+/* Mark it idle: the least recently used gives up first. */
 uint64_t rank_idle(cerium_engine *e);
-/* Within a pass: room for tokens [0, end), if need be at the cost of claims that rank below it.
- * CERIUM_ERR_MEMORY when all pages are held by those above: another time. */
+/* Within a pass: make room for tokens [0, end), if need be by taking pages of lower claims.
+ * CERIUM_ERR_MEMORY: higher claims hold all pages; try again later. */
 CERIUM_CHECKED int claim_reserve(page_claim *c, uint32_t end);
-/* Within a pass, after an adopt of tokens [n_max]: copy what other sessions of the tenant have of
- * them that is not found, because they continue in the same block.  Returns the length. */
+/* Within a pass, after an adopt of tokens [n_max]: copy those in unfinished blocks of other
+ * sessions of the tenant, which an adopt does not find.  Returns the length. */
 uint32_t claim_borrow(page_claim *c, const int32_t *tokens, uint32_t n_max);
 
 /* ---- states.c: of a model with recurrent layers; within a pass ---- */
 
-/* Its rows in the pass begin here: where they find the state before them, and leave those after. */
+/* Its rows in the pass begin here: set where they read the state, and write the next ones. */
 void session_want_states(cerium_session *s, cpu_row *rows);
 /* The rows of the timeline are computed, to n_computed. */
 void session_commit_state(cerium_session *s);
-/* Of drafts after token `begin` those that are in the timeline are: so is the state. */
+/* Drafts after token `begin` that are now in the timeline were accepted: accept their state. */
 void session_replay_drafts(cerium_session *s, uint32_t begin);
 
 /* ---- text_out.c ---- */
 
-/* A guide for an answer of this engine, and the vocabulary with the first one. */
+/* Open a guide for an answer of this engine; the first one sorts the vocabulary. */
 CERIUM_CHECKED int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out,
                                 cerium_error *err);
 
 int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n_tokens,
                         cerium_error *err);
-/* What of the timeline's last token may be shown now, into text [answer_text_max(e)]; the rest is
- * held back in s->stops.  Sets *stop when a stop string was reached; ends when *stop says so. */
+/* Write the text of the last token that may be shown now to text [answer_text_max(e)]; s->stops
+ * holds the rest back.  Sets *stop at a stop string, and ends there. */
 size_t answer_show(cerium_session *s, const cerium_sampling *sampling, cerium_stop *stop,
                    char *text);
 size_t answer_text_max(const cerium_engine *e);
-/* What is held back comes out, into text [answer_text_max(e)]. */
+/* Write the text that was held back to text [answer_text_max(e)]. */
 size_t answer_flush(cerium_session *s, char *text);
 /* Bytes of the answer that are held back. */
 uint32_t answer_held(const cerium_session *s);
 
-/* Hold back of the answer that continues what was held back after it. */
+/* Restore the text that was held back at the end of a continued answer. */
 void answer_hold_again(cerium_session *s, const cerium_sampling *sampling);
 
 /* ---- healing.c ---- */
 
 CERIUM_CHECKED int heal_check(const cerium_session *s, const cerium_resume *resume,
                                  const int32_t *tokens, size_t n_tokens, cerium_error *err);
-/* Checked before, and the answer's beginning is in the timeline.  NULL: there is none. */
+/* Begin healing; heal_prefix was checked, and the start of the answer is in the timeline.  NULL:
+ * nothing to heal. */
 void heal_begin(cerium_session *s, const cerium_resume *resume);
 void heal_copy(cerium_session *s, const cerium_session *from);
-/* What is sampled next must spell more of it. */
+/* Must the next token spell more of it? */
 bool heal_is_open(const cerium_session *s);
-/* The answer grew by this token. */
+/* Note a new token of the answer. */
 void heal_follow(cerium_session *s, int32_t token);
 /* The bytes of the answer's next token, without those of the heal_prefix. */
 view heal_leave_out(cerium_session *s, view text);
-/* The tokens that spell more of it, or all and go on. */
+/* The tokens that spell more of it, or reach beyond its end. */
 void heal_mask(const cerium_session *s, uint64_t *mask);
 
 /* ---- resume.c ---- */
 
 CERIUM_CHECKED int answer_check_resume(const cerium_session *s, const cerium_resume *resume,
                                        const int32_t *tokens, size_t n_tokens, cerium_error *err);
-/* Checked before: the timeline is tokens, and goes on as resume says.  Forgets what was resumed
- * before; NULL: no more than that.  CERIUM_ERR_MEMORY. */
+/* Continue the timeline as resume says, which was checked.  Forgets an earlier resume; NULL: only
+ * that.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int answer_resume(cerium_session *s, const cerium_resume *resume,
                                  const cerium_sampling *sampling, cerium_error *err);
 /* Memory for masks of a session's own. */
 CERIUM_CHECKED int answer_need_mask(cerium_session *s, cerium_error *err);
-/* A guide comes after the answer that continues. */
+/* Bring a guide to the end of a continued answer. */
 CERIUM_CHECKED int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err);
 /* What may be chosen after the timeline at a place of its guide, or of none; NULL: anything. */
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place);
-/* The timeline grew by this token. */
+/* Note a new token of the timeline. */
 void answer_follow(cerium_session *s, int32_t token);
 
 /* ---- digest.c ---- */
 
 /* The logits that a token was drawn from. */
 hash_name digest_logits(const cerium_session *s, const float *logits);
-/* The timeline, and the answer in it, grew by this token. */
+/* Note a new token of the timeline and its answer. */
 void digest_follow(cerium_session *s, const chosen_token *chosen);
 /* The answer's first bytes of a digest, as a number; 0: none is wanted. */
 uint64_t digest_mark(hash_name digest);
-/* What was given out of the answer has this digest; of none: nobody wants one. */
+/* The digest of the answer as given out; of none: not wanted. */
 void digest_show(cerium_session *s, hash_name digest);
 
 /* ---- pointer_mix.c ---- */
 
-/* What choices by sampling need beside logits; NULL: greedy.  CERIUM_ERR_MEMORY. */
+/* Prepare what sampling needs beside logits; NULL: greedy.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int session_need_pointer(cerium_session *s, const cerium_sampling *sampling,
                                         cerium_error *err);
 /* The logits after n tokens of the timeline that sampling chooses from. */
@@ -348,9 +349,9 @@ const float *session_mix(cerium_session *s, const cerium_sampling *sampling, con
 
 /* ---- timeline.c ---- */
 
-/* The timeline becomes tokens [n], which may be s->tokens. */
+/* Set the timeline to tokens [n], which may be s->tokens. */
 void session_replace(cerium_session *s, const int32_t *tokens, uint32_t n);
-/* The timeline keeps its first n tokens only. */
+/* Cut the timeline to its first n tokens. */
 void session_shorten(cerium_session *s, uint32_t n);
 
 /* ---- step.c ---- */
@@ -370,14 +371,14 @@ size_t step_text_max(const cerium_engine *e);
 
 /* ---- speculate.c ---- */
 
-/* The timeline is a prompt, and an answer begins: see drafter_begin(). */
+/* An answer begins after the timeline: see drafter_begin(). */
 void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t n_prediction,
                           void *memory);
-/* The answer is longer than when this was called last. */
+/* Add the new tokens of the answer. */
 void session_follow(cerium_session *s);
-/* The answer ends, or may end: what is new of it is for the tenant's other sessions. */
+/* The answer may have ended: share its new tokens with the tenant's other sessions. */
 void session_cache_answer(cerium_session *s);
-/* Texts of the workspace are needed no more. */
+/* Release the texts of the workspace. */
 void session_give_texts(cerium_session *s);
 /* Within a pass: after it had n_drafts from a source, tokens [n_chosen] were chosen by logits, and
  * n_accepted drafts were right and kept. */

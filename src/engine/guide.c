@@ -6,10 +6,10 @@
 _Static_assert(GUIDE_PLACES + 2 <= MATCH_SLOTS, "a place for each draft, and two to look ahead");
 
 typedef enum {
-    PLACE_FREE = 0,    /* free text that looks out for triggers */
+    PLACE_FREE = 0,    /* free text, searched for triggers */
     PLACE_ANY = 1,     /* free text to the end */
     PLACE_GRAMMAR = 2, /* in the text of trigger `which`'s grammar; its own slot of the matcher */
-    PLACE_OVER = 3,    /* only the end may follow */
+    PLACE_OVER = 3,    /* only an end token may follow */
 } place_kind;
 
 enum { OF_ROOT = CERIUM_TRIGGERS_MAX }; /* `which`: the guide's own grammar */
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     char *text;
     uint32_t len;
-    uint16_t *back; /* [len] Knuth, Morris and Pratt: what is matched still when the next is not */
+    uint16_t *back; /* [len] Knuth, Morris, Pratt: length still matched after a mismatch */
     cerium_grammar *grammar;
     bool ends;
 } trigger;
@@ -37,7 +37,7 @@ struct guide {
     uint32_t n_triggers;
     bool must;
     matcher *matchers[CERIUM_TRIGGERS_MAX + 1]; /* one for each grammar; equal ones share */
-    uint64_t *crossing;   /* [n_words] tokens that hold a trigger and go on; NULL: none does */
+    uint64_t *crossing;   /* [n_words] tokens that reach beyond a trigger; NULL: none does */
     uint64_t *free_masks; /* [GUIDE_PLACES][n_words] */
     guide_state places[GUIDE_PLACES];
     int32_t forced[GUIDE_FORCED_MAX];
@@ -145,7 +145,7 @@ int guide_check(const cerium_guide *c, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Bytes of the trigger that a text ends with, which ended with k of them, after one more. */
+/* Matched bytes of the trigger after one more byte; k were matched before it. */
 static uint32_t match_byte(const trigger *t, uint32_t k, char c)
 {
     while (k > 0 && (k == t->len || t->text[k] != c)) k = t->back[k - 1];
@@ -183,7 +183,7 @@ static bool holds_trigger(const guide *g, view text)
     return false;
 }
 
-/* Tokens that hold a whole trigger and go on after it. */
+/* Tokens that contain a whole trigger and reach beyond it. */
 static int find_crossing(guide *g)
 {
     size_t least = SIZE_MAX;
@@ -205,13 +205,13 @@ static const grammar *grammar_of(const guide *g, uint32_t which)
     return of ? of->g : NULL;
 }
 
-/* Whether text after a complete one of this grammar is free. */
+/* Is the text after a complete text of this grammar free? */
 static bool is_open(const guide *g, uint32_t which)
 {
     return g->n_triggers > 0 && (which == OF_ROOT || !g->triggers[which].ends);
 }
 
-/* A matcher of its own for each grammar that is another, or ends in another way. */
+/* One matcher for each different grammar, or different end. */
 static int open_matchers(guide *g, cerium_error *err)
 {
     for (uint32_t i = 0; i <= OF_ROOT; i++) {
@@ -317,7 +317,7 @@ static int free_byte(const guide *g, guide_state *p, char c)
     return found;
 }
 
-/* Where a grammar's text is complete and cannot go on, it is over at once. */
+/* Leave a grammar whose text is complete and cannot continue. */
 static void leave_if_over(guide *g, uint32_t at)
 {
     guide_state *p = &g->places[at];
@@ -388,7 +388,7 @@ static bool advance(guide *g, uint32_t from, uint32_t to, int32_t token)
 
 enum { FORCED_BYTES = 256 };
 
-/* One of each kind of character that pre-tokenizers tell apart, and those that begin JSON. */
+/* One character of each class of pre-tokenizers, and those that begin JSON. */
 static const char followers[] = "aA0 \n\"'.,:;}])({[_-/\\<=+\t";
 
 static size_t encode(const guide *g, view text, int32_t *out)
@@ -398,8 +398,8 @@ static size_t encode(const guide *g, view text, int32_t *out)
     return status ? 0 : n;
 }
 
-/* Tokens of a forced text are certain as far as they are the same whatever follows: characters that
- * can are tried after it. */
+/* Tokens of a forced text are certain if they stay the same whatever follows: try each possible
+ * next character. */
 static void force_text(guide *g, matcher *m, const char *text, size_t len)
 {
     int32_t sure[FORCED_BYTES + 4], other[FORCED_BYTES + 4];
@@ -450,7 +450,7 @@ const int32_t *guide_forced(const guide *g, uint32_t *n)
 
 /* ---- what the engine asks ---- */
 
-/* Tokens are forced from here on, or may be. */
+/* Find the tokens that are forced from here on. */
 static bool forces(guide *g, uint32_t at)
 {
     char byte;
@@ -462,18 +462,19 @@ static bool forces(guide *g, uint32_t at)
 uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n)
 {
     CHECK(n < GUIDE_PLACES);
-    if (g->forced_at < g->n_forced) return 0; /* what comes is known */
+    if (g->forced_at < g->n_forced) return 0; /* the next text is known */
     for (uint32_t i = 0; i < n; i++) {
         if (tokenizer_is_end(g->t, drafts[i])) return i;
         const uint64_t *mask = guide_mask(g, i);
         if ((mask && !mask_has(mask, (uint32_t)drafts[i])) || !advance(g, i, i + 1, drafts[i]))
             return i;
-        if (forces(g, i + 1)) return i; /* what follows it is not chosen: it is drawn, not tried */
+        if (forces(g, i + 1)) return i; /* the end of forced text: the next is drawn */
     }
     return n;
 }
 
-/* Free text: anything but what goes on after a trigger, and the end where it must not come yet. */
+/* Free text: all tokens but those that reach beyond a trigger, and the end where it must not come
+ * yet. */
 static const uint64_t *free_mask(guide *g, uint32_t at)
 {
     const guide_state *p = &g->places[at];
@@ -529,7 +530,7 @@ void guide_follow(guide *g, uint32_t at, int32_t token)
     if (g->forced_at == g->n_forced) find_forced(g);
 }
 
-/* Where tokens were forced, others of the same text will do. */
+/* In place of forced tokens, others of the same text are accepted. */
 bool guide_resume(guide *g, const int32_t *tokens, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -1,9 +1,8 @@
-/* guide.h - where an answer is in its guide: free text, or a grammar's, token by token.
+/* guide.h - follows an answer through its guide, token by token: free text, or a grammar's.
  *
- * A guide has *places*: 0 is where the answer is, i is that after i drafts.  Only place 0
- * stays: the others are made anew for each pass.  In free text a trigger ends with a token: tokens
- * that hold a whole trigger and go on after it are forbidden there, so that a grammar's text begins
- * with a token of its own. */
+ * A guide has *places*: 0 is the end of the answer, i is after i drafts.  Only place 0 stays: the
+ * others are new in each pass.  In free text a trigger ends with a token: tokens that reach beyond
+ * a whole trigger are forbidden, so a grammar's text begins with a new token. */
 #ifndef ENGINE_GUIDE_H
 #define ENGINE_GUIDE_H
 
@@ -37,15 +36,14 @@ void guide_close(guide **g);
 
 /* Places after drafts [n]; returns how many of them are allowed, and can be followed in advance. */
 uint32_t guide_plan(guide *g, const int32_t *drafts, uint32_t n);
-/* At the beginning: follow what was answered before.  False, and of no use any more: it cannot have
- * been made so. */
+/* At the beginning: follow an earlier answer.  False: the guide does not allow it, and cannot be
+ * used any more. */
 bool guide_resume(guide *g, const int32_t *tokens, size_t n);
 /* What may follow at a place: NULL = anything. */
 const uint64_t *guide_mask(guide *g, uint32_t place);
-/* The answer grew by a token at a place that was planned; forced tokens may be known now. */
+/* Move the answer to a planned place; forced tokens may be known now. */
 void guide_follow(guide *g, uint32_t place, int32_t token);
-/* Tokens that are known to come next: [*n], at the place where the answer is.  Each is followed
- * like others. */
+/* Forced tokens [*n] at the answer's place.  Follow each like others. */
 const int32_t *guide_forced(const guide *g, uint32_t *n);
 /* No token of the vocabulary may follow. */
 bool guide_is_stuck(guide *g);

@@ -1,13 +1,13 @@
 /* healing.c - prompts that end within a token: the answer's first token spells their last bytes
  * again ("token healing").
  *
- * A tokenizer ends "def f(x):" with "):".  Where the text went on, the model saw "):\n" instead,
- * and after "):" alone it has never seen a line end. */
+ * A tokenizer ends "def f(x):" with "):".  In training text that continued, it saw "):\n" instead,
+ * and never a line end after "):" alone. */
 #include "engine/engine.h"
 
 enum {
-    HEAL_TOKENS_MAX = 4, /* that a longer one may span: "n", "):" and "\n" at most */
-    TAIL_BYTES = CERIUM_HEAL_PREFIX_MAX, /* of a text, whose last tokens are those of the whole */
+    HEAL_TOKENS_MAX = 4, /* tokens that a longer one may span: "n", "):" and "\n" at most */
+    TAIL_BYTES = CERIUM_HEAL_PREFIX_MAX, /* of a text with the same last tokens as the whole */
 };
 
 static size_t find_heal_prefix(const cerium_engine *engine, view text, bool in_line)
@@ -126,8 +126,8 @@ static bool mask_spellings(const cerium_engine *engine, view rest, bool shorter,
     return found;
 }
 
-/* A text was cut off within a token, so a token reaches the cut or passes it; shorter ones would
- * spell the heal_prefix in a way that no text has.  They serve where no token reaches so far. */
+/* A text was cut off within a token, so prefer tokens that reach the cut or pass it: shorter ones
+ * would spell the heal_prefix as no text does.  Use shorter ones if no token reaches the cut. */
 void heal_mask(const cerium_session *s, uint64_t *mask)
 {
     const view rest = {s->heal_prefix + s->n_healed, s->n_heal - s->n_healed};

@@ -1,4 +1,4 @@
-/* kv_disk.c - KV pages on disk for an engine: where, and whose pages are ours. */
+/* kv_disk.c - KV pages on disk for an engine: its folder, and the key of its pages. */
 #include "engine/engine.h"
 
 #include <limits.h>
@@ -26,8 +26,8 @@ static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
     return hash;
 }
 
-/* What this build makes of a few tokens on this machine: a change of the arithmetic that nobody
- * counted as a new version shows here.  Pages are fresh, so what follows the tokens is zero. */
+/* A hash of the KV of a few tokens on this machine: it shows a change of the arithmetic without a
+ * new version number.  Pages are fresh, so the bytes after the tokens are zero. */
 static int probe(cerium_engine *e, uint64_t *numbers, cerium_error *err)
 {
     kv_sequence *seq = NULL;
@@ -50,8 +50,8 @@ static int probe(cerium_engine *e, uint64_t *numbers, cerium_error *err)
     return status ? error_set(err, status, "no memory for KV on disk") : CERIUM_OK;
 }
 
-/* The folder of this model in a folder for many: its file's name, a hash of where it really is, and
- * the type of the pages.  Owned; NULL when it would be too long or memory runs out. */
+/* The folder of this model in a shared folder: its file's name, a hash of its real path, and the
+ * type of the pages.  Owned; NULL: too long, or out of memory. */
 static char *folder_of(const cerium_engine *e, const char *parent)
 {
     char real[PATH_MAX];
@@ -68,7 +68,7 @@ static char *folder_of(const cerium_engine *e, const char *parent)
     return NULL;
 }
 
-/* What waits for pages from disk may go on. */
+/* Wake the requests that wait for pages from disk. */
 static void loaded(void *user)
 {
     engine_wake(user);
@@ -93,7 +93,7 @@ int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config, cer
     kv_disk_config disk = {
         .model = gguf_fingerprint(e->file),
         .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : DISK_BYTES_DEFAULT,
-        .warm_bytes = KV_POPULATE_BYTES, /* these pages have their memory */
+        .warm_bytes = KV_POPULATE_BYTES, /* touch the memory of these pages first */
         .notice = notice,
         .loaded = loaded,
         .user = e,

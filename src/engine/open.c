@@ -1,12 +1,11 @@
-/* open.c - an engine with all that is on it: KV on disk, a draft model, a workspace; and what
- * it says of itself. */
+/* open.c - opens an engine with KV on disk, a draft model and a workspace, and reports on it. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 
-enum { CONFIG_BYTES_MAX = 65536 }; /* that a caller of any version may claim */
+enum { CONFIG_BYTES_MAX = 65536 }; /* size that a caller of any version may give */
 
-/* The texts around, where somebody names them and drafts are made. */
+/* Open the workspace, if one is named and drafts are made. */
 static int open_workspace(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     const char *folder = config->workspace ? config->workspace : getenv("CERIUM_WORKSPACE");

@@ -31,7 +31,7 @@ static uint32_t choose_drafts(const pass_rows *p, cerium_session *s, const slot_
     return n;
 }
 
-/* What of the row's logits the choice at a place after the timeline needs. */
+/* Which logits of the row the choice at a place after the timeline needs. */
 static void want(cerium_session *s, cpu_row *row, uint32_t place)
 {
     slot *x = &s->slot;
@@ -93,7 +93,7 @@ bool pass_share(const pass_rows *p, cerium_session *s, cerium_session *with)
     if (of->n_rows == 0 || with->n_tokens != n || with->n_computed + of->n_rows != n) return false;
     if (with->pages.tenant != s->pages.tenant || with->is_private || s->is_private) return false;
     if (s->pool || s->engine->has_states) return false;
-    /* What differs differs late, mostly. */
+    /* Timelines mostly differ near their ends. */
     uint32_t n_late = n < KERNEL_PAGE ? n : KERNEL_PAGE;
     if (memcmp(s->tokens + n - n_late, with->tokens + n - n_late, n_late * sizeof *s->tokens) ||
         memcmp(s->tokens, with->tokens, n * sizeof *s->tokens))
@@ -165,24 +165,24 @@ static int32_t choose_at(cerium_session *s, sampler *scratch, guide *g, const fl
                                   answer_mask(s, g, place), s->slot.sampling, s->tokens, n, n);
 }
 
-/* The tokens after the timeline, into chosen and s->tokens, as far as drafts agree with what is
- * chosen.  Whatever forbids a token in a choice so rejects the draft, too.  Returns how many: 1
- * more than drafts that agreed; 0: the logits are no numbers. */
+/* Choose the tokens after the timeline, into chosen and s->tokens, as far as drafts agree with the
+ * choices.  A token that is forbidden in a choice thus rejects the draft, too.  Returns their
+ * number, 1 more than accepted drafts; 0: the logits are not numbers. */
 static uint32_t verify(cerium_session *s, sampler *scratch)
 {
     const cerium_engine *e = s->engine;
     slot *x = &s->slot;
     const int32_t *script = x->n_script ? x->script + x->n_new : NULL;
     const float *logits = x->logits;
-    /* The bytes of a heal_prefix are given: what a token adds to them is as likely as it is among
-     * those that spell them. */
+    /* The bytes of a heal_prefix are given: the probability of a token is relative to the tokens
+     * that spell them. */
     const uint64_t *spelled = heal_is_open(s) ? answer_mask(s, x->guide, 0) : NULL;
     for (uint32_t i = 0; i <= x->n_drafts; i++, logits += e->logits_stride) {
         uint32_t n = s->n_tokens + i;
         chosen_token *to = &x->chosen[i];
         if (!sampler_are_numbers(logits, e->n_vocab)) return i;
         const float *mixed = session_mix(s, x->sampling, logits, n);
-        /* The choice is made as ever: a script costs what its tokens would. */
+        /* Choose as usual: a script costs as much as its tokens. */
         const float *tops = mixed == logits ? logits + e->tops_at : NULL;
         bool is_drawn;
         *to = (chosen_token){

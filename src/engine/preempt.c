@@ -1,9 +1,9 @@
-/* preempt.c - who has pages: claims are ranked, and the lowest gives up first.
+/* preempt.c - preemption: claims on pages are ranked, and the lowest gives up its pages first.
  *
- * Every claim has a rank, the smaller the better: working ones by class and by the order in which
- * their work began, idle ones after all of them, the least recently used last.  Ranks of work do
- * not change, and nothing is taken from those above: so the first of all keeps what it computed and
- * comes to its end, however few pages there are. */
+ * Every claim has a rank, the smaller the better: running ones by class and start order, then idle
+ * ones, the least recently used last.  Ranks of running claims do not change, and no page is taken
+ * from a higher claim: so the first of all keeps its pages and finishes, however few pages there
+ * are. */
 #include "engine/engine.h"
 
 enum { CLASS_SHIFT = 56 };
@@ -41,7 +41,8 @@ void claim_close(page_claim *c)
     kv_sequence_close(&c->sequence);
 }
 
-/* Let the claim that ranks lowest, below c and outside of this pass, rest. False: no such. */
+/* Take the pages of the lowest claim that ranks below c and is outside of this pass.  False: there
+ * is none. */
 static bool take_from_lowest(const page_claim *c)
 {
     cerium_engine *e = c->engine;

@@ -1,4 +1,4 @@
-/* request.c - starting a request, and what it has cost. */
+/* request.c - starting a request, and counting its cost. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"
@@ -88,7 +88,7 @@ static void *copy(arena *memory, const void *from, size_t size, size_t align)
     return to;
 }
 
-/* Everything that a request needs to its end, in one block. */
+/* Allocate all memory of a request in one block. */
 static request *copy_request(const cerium_session *s, const cerium_request *q)
 {
     arena memory;
@@ -168,7 +168,7 @@ static void reset_usage(cerium_session *s, const request *r)
     atomic_store(&s->start_ns, clock_ns());
 }
 
-/* The scheduler comes with the first request: who never starts one has no thread for it. */
+/* Start the scheduler's thread with the first request. */
 static int need_scheduler(cerium_engine *e, cerium_error *err)
 {
     if (atomic_load(&e->scheduler)) return CERIUM_OK;
@@ -224,7 +224,7 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
         return status;
     }
     session_begin_answer(s, r->prediction, r->n_prediction, r->prediction_index);
-    if (q->n_script) s->recalled = UINT32_MAX; /* somebody wrote it: no answer */
+    if (q->n_script) s->recalled = UINT32_MAX; /* it was given, not generated */
     reset_usage(s, r);
     r->ticket = atomic_fetch_add(&s->engine->n_tickets, 1);
     r->token_ns = atomic_load(&s->start_ns);

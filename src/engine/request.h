@@ -1,17 +1,18 @@
-/* request.h - one started request: what was asked, where it is, and the ring of its events.
+/* request.h - one started request: its settings, its progress, and the ring of its events.
  *
  * The ring has one writer, the scheduler, and one reader, the thread that owns the session.  A slot
- * is the reader's from the moment `tail` passed it until `head` does.  `armed` says that the reader
- * saw nothing and wants to be woken; `parked`, that the writer found no room and wants to be woken.
- * Both are set before the other side's index is looked at a last time, and taken by exchange after
- * one's own was moved, all sequentially consistent: one of the two always sees the other. */
+ * is the reader's from the moment `tail` passed it until `head` does.  `armed`: the reader saw
+ * nothing and wants to be woken; `parked`: the writer found no room and wants to be woken.  Each
+ * side sets its flag before its last look at the other side's index, and takes the other's flag by
+ * exchange after it moved its own index, all sequentially consistent: one of the two always sees
+ * the other. */
 #ifndef ENGINE_REQUEST_H
 #define ENGINE_REQUEST_H
 
 #include "base/memory.h"
 #include "engine/engine.h"
 
-/* The steps that wait, the end, and the one that the reader looks at. */
+/* Steps in the ring, the end, and the slot of the reader. */
 enum { EVENT_SLOTS = CERIUM_EVENTS_MAX + 2 };
 
 typedef struct {
@@ -47,7 +48,7 @@ struct request {
     /* the scheduler's */
     cerium_session *next_submitted;
     uint64_t ticket, last_pass;
-    double share_ns;          /* its key's virtual time: who had least goes first */
+    double share_ns;          /* its key's virtual time: the least goes first */
     uint32_t share;           /* of its key, in scheduler.shares */
     bool begun, prompt_done, is_parked;
     uint64_t fetch;           /* of what the disk has of its prompt: see engine_fetch */
@@ -64,12 +65,12 @@ struct request {
     _Alignas(64) _Atomic uint32_t head;
     _Alignas(64) _Atomic uint32_t tail;
     _Atomic bool armed, parked;
-    _Atomic bool is_over;     /* the scheduler will not look at it any more */
+    _Atomic bool is_over;     /* the scheduler has finished with it */
 };
 
 /* ---- the writer's side ---- */
 
-/* Room for one more step.  False: its reader is slow, and wakes the scheduler when there is. */
+/* Is there room for a step?  False: its reader is slow, and will wake the scheduler. */
 bool request_has_room(request *r);
 /* How many more steps fit. */
 uint32_t request_room(const request *r);

@@ -20,7 +20,7 @@ bool request_has_room(request *r)
 
 char *request_text(request *r, size_t text_max)
 {
-    if (atomic_load(&r->tail) == atomic_load(&r->head)) r->text_at = 0; /* stay where it is warm */
+    if (atomic_load(&r->tail) == atomic_load(&r->head)) r->text_at = 0; /* a slot in the cache */
     if (r->text_at + text_max > r->text_bytes) r->text_at = 0;
     return r->text + r->text_at;
 }
@@ -41,7 +41,7 @@ void request_push(request *r, const event_slot *event, const cerium_logprob *top
 
 /* ---- the reader ---- */
 
-/* Give the slot back that was looked at. */
+/* Give back the slot that was read. */
 static void release(cerium_session *s, request *r)
 {
     if (!r->is_viewed) return;
@@ -56,7 +56,7 @@ static bool is_empty(request *r)
     if (atomic_load(&r->tail) != head) return false;
     atomic_store(&r->armed, true);
     if (atomic_load(&r->tail) == head) return true;
-    /* It came just now.  Whoever takes the flag knows of it: we, or notify. */
+    /* It came just now.  One side takes the flag and handles it: this one, or notify. */
     atomic_store(&r->armed, false);
     return false;
 }

@@ -1,5 +1,5 @@
-/* resume.c - continue an answer whose tail was retracted: what comes after its beginning, and what
- * it may not begin with again. */
+/* resume.c - continues an answer whose tail was retracted: keeps its beginning, and forbids what
+ * was retracted. */
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -74,14 +74,14 @@ int answer_resume_guide(const cerium_session *s, guide *g, cerium_error *err)
 
 _Static_assert(CERIUM_AVOID_MAX <= 64, "avoid_open has a bit for each");
 
-/* Would what is avoided be complete with the token at place i? */
+/* Would the token at place i complete an avoided text? */
 static bool completes(const cerium_session *s, uint32_t i)
 {
     bool last = i + 1 == s->n_avoid || s->avoid[i + 1] < 0;
     return last && s->avoid[i] >= 0 && (s->avoid_open >> i & 1);
 }
 
-/* What may follow if nothing is avoided. */
+/* The allowed tokens, before avoided ones are removed. */
 static void begin_mask(cerium_session *s, const uint64_t *allowed)
 {
     uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64;

@@ -32,7 +32,7 @@ static void take_submitted(scheduler *p)
     }
 }
 
-/* The request ends.  From the moment that its last event is out, the session is its owner's. */
+/* End the request.  Once its last event is out, the session belongs to its owner. */
 static void finish(scheduler *p, cerium_session *s, int status, cerium_stop stop)
 {
     request *r = s->request;
@@ -82,9 +82,9 @@ static bool is_of_one_key(const scheduler *p)
     return true;
 }
 
-/* Let other threads stop the pass: a higher class, where a prompt is in it or it is not short, and
- * whoever cancels the request that it is mostly made of, and another key of its class, which would
- * wait for all the streams of the one that has it. */
+/* Who may stop the pass: a higher class, if the pass has a prompt or is long; a cancel of the
+ * request that has most of its rows; another key of its class, which would wait for all streams of
+ * this key. */
 static void open_to_stops(scheduler *p)
 {
     uint32_t class_ = 0;
@@ -112,7 +112,7 @@ static void close_to_stops(scheduler *p)
     for (uint32_t i = 0; i < p->n_slots; i++) atomic_store(&p->slots[i]->stops_pass, false);
 }
 
-/* Run the rows of the plan.  False when it did not come to its end, and is to be made anew. */
+/* Run the rows of the plan.  False: it was stopped, and must be planned again. */
 static bool run_rows(scheduler *p)
 {
     bool has_prompt = p->rows.n_more > p->rows.n_drafts;
@@ -223,7 +223,7 @@ static void count_drafts(cerium_session *s)
     atomic_fetch_add(&s->accepted_predicted, x->n_accepted);
 }
 
-/* Within a pass: the request ends with logits, and whoever goes on has what others computed. */
+/* Within a pass: the request ends with logits; first adopt what other sessions computed. */
 static void end_with_logits(scheduler *p, cerium_session *s, int status, cerium_stop stop)
 {
     const uint32_t n = s->n_computed;
@@ -293,8 +293,8 @@ static uint32_t best_class(const scheduler *p)
     return best;
 }
 
-/* What a pass takes is more than its rows: tokens are chosen, and with probabilities that are asked
- * for this is most of it. */
+/* A pass lasts longer than its rows: choosing tokens adds to it, most of all with requested
+ * probabilities. */
 static void end_pass(scheduler *p, uint64_t began_ns)
 {
     for (uint32_t i = 0; i < p->n_slots; i++) commit(p, p->slots[i]);
@@ -304,7 +304,7 @@ static void end_pass(scheduler *p, uint64_t began_ns)
     batch_account(p, (double)(clock_ns() - began_ns));
 }
 
-/* One pass. False when nobody can go on now. */
+/* Run one pass.  False: no request can continue now. */
 static bool run_pass(scheduler *p)
 {
     cerium_engine *e = p->engine;

@@ -38,9 +38,9 @@ struct scheduler {
 };
 
 CERIUM_CHECKED int scheduler_open(scheduler **out, cerium_engine *e, cerium_error *err);
-/* Without its thread, whose part the caller has: scheduler_turn(). */
+/* Open without its thread: the caller runs scheduler_turn(). */
 CERIUM_CHECKED int scheduler_make(scheduler **out, cerium_engine *e, cerium_error *err);
-/* Take in what came, and one pass.  False when nobody can go on now. */
+/* Take submitted requests, and run one pass.  False: no request can continue now. */
 bool scheduler_turn(scheduler *p);
 void scheduler_submit(scheduler *sched, cerium_session *s);
 
@@ -51,15 +51,15 @@ enum { BATCH_PROMPT_NS_MAX = 50000000, BATCH_PROMPT_NS_MIN = BATCH_PROMPT_NS_MAX
 /* A shorter pass of next tokens is not stopped for a better class. */
 enum { BATCH_STOP_NS_MIN = 1000000 };
 
-/* Within a pass: choose who takes part in it, make room for them, and write their rows. */
+/* Within a pass: choose its requests, make room for them, and write their rows. */
 void batch_build(scheduler *p);
-/* What is there of the prompt, to n, beyond what ever was, this request did not compute. */
+/* The first n tokens of the prompt are there: count those that this request did not compute. */
 void batch_count_reused(cerium_session *s, uint32_t n);
 /* How long a pass of n_rows should last, as passes of one class do of late; 0 = not known. */
 double batch_estimate(const scheduler *p, uint32_t n_rows);
 /* After a pass of the plan that took ns: charge lower classes what they added to it. */
 void batch_account(scheduler *p, double ns);
-/* After one that was stopped, and is lost. */
+/* After a pass that was stopped, whose work is lost. */
 void batch_stopped(scheduler *p, double ns);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 
-/* Large buffers come untouched from the system: opening costs microseconds, not their size. */
+/* Large buffers are mapped and not touched: opening takes microseconds whatever their size. */
 static int take_memory(cerium_session *s, uint32_t score_tokens)
 {
     const cerium_engine *e = s->engine;
@@ -119,7 +119,7 @@ void cerium_session_close(cerium_session **session)
     *session = NULL;
 }
 
-/* Hold what memory and disk have of the timeline, all but its last token. */
+/* Adopt the timeline from memory and disk, without its last token. */
 static uint32_t adopt(cerium_session *s)
 {
     const uint32_t most = embedding_skips(s, s->n_tokens - 1);

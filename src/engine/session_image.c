@@ -1,8 +1,8 @@
-/* session_image.c - sessions that are saved to memory and loaded from it.
+/* session_image.c - saves sessions to memory and loads them.
  *
- * An image is a head, the timeline's tokens, and the pages of its full blocks, or of models with
- * recurrent layers those up to a state, and that (cache/page_image.c); what it lacks, a load
- * computes.  Numbers are little-endian:
+ * An image is a head, the timeline's tokens, and the pages of its full blocks, or for models with
+ * recurrent layers those up to a state, and the state (cache/page_image.c); a load computes the
+ * rest.  Numbers are little-endian:
  *    0  "ceriumss", u64 hash of all that follows
  *   16  u32 version, u32 n_tokens, u32 n_blocks, u32 tokens of the last block; 0: it is full
  *   32  u64 model: what the pages are computed from, u64 numbers: how, and how they lie
@@ -55,7 +55,7 @@ static int save(cerium_session *s, uint8_t *image, size_t cap, size_t *len, ceri
     image_head head;
     uint64_t n;
     do {
-        /* After a state the last token can be computed for its logits, not again. */
+        /* With states the last token is computed for its logits once only. */
         uint32_t most = e->has_states ? s->n_tokens - 1 : s->n_tokens;
         most = kv_sequence_image_tokens(s->pages.sequence, most);
         head = head_of(e, s->n_tokens, (most + KERNEL_PAGE - 1) / KERNEL_PAGE);
@@ -85,7 +85,7 @@ int cerium_session_save(cerium_session *s, void *image, size_t image_cap, size_t
         return error_set(err, CERIUM_ERR_ARGUMENT, "nothing to save: %s",
                          s->n_tokens ? "a note is in the timeline" : "sync a prompt first");
     RETURN_IF(session_begin_call(s, err));
-    thread_turn_take(&s->engine->pass); /* what the sequence holds, nobody takes away meanwhile */
+    thread_turn_take(&s->engine->pass); /* held by the sequence: not evicted meanwhile */
     int status = save(s, image, image_cap, image_len, err);
     thread_turn_give(&s->engine->pass);
     return session_end_call(s, status);

@@ -1,4 +1,4 @@
-/* shared_team.c - turns of the engines that share compute threads. */
+/* shared_team.c - gives turns to engines that share compute threads. */
 #include "engine/shared_team.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ struct shared_team {
     team *workers;
     _Atomic uint32_t n_holders;
     _Atomic uint32_t wanted; /* shared_team_wanted() */
-    pthread_mutex_t lock;    /* what follows, and what turns write of users */
+    pthread_mutex_t lock;    /* guards the fields below, and those of users that turns write */
     pthread_cond_t changed;
     team_user *has_turn;  /* NULL: nobody */
     team_user *waiting;   /* the oldest first */
@@ -86,7 +86,7 @@ static bool is_starved(const team_user *w, uint64_t now)
     return now - w->since_ns > most;
 }
 
-/* Whose turn is next of those that wait; NULL: nobody waits. */
+/* The next of the waiting users; NULL: none waits. */
 static team_user *first_in_line(shared_team *t, uint64_t now)
 {
     team_user *best = NULL;
@@ -114,7 +114,7 @@ static void leave_line(shared_team *t, team_user *who)
     note_wanted(t);
 }
 
-/* Who has the turn does work that can wait. */
+/* The user in turn does work that can wait. */
 static void ask_to_stop(const shared_team *t, const team_user *who)
 {
     const team_user *has = t->has_turn;
@@ -122,7 +122,7 @@ static void ask_to_stop(const shared_team *t, const team_user *who)
     if (who->class_ < atomic_load(has->stops_below)) atomic_store(has->stop, true);
 }
 
-/* The next one is chosen here, not by who wakes first: which of them is starved changes. */
+/* Choose the next user here, not by which thread wakes first: starvation changes with time. */
 static void hand_on(shared_team *t, uint64_t now)
 {
     team_user *next = first_in_line(t, now);

@@ -1,9 +1,9 @@
-/* shares.c - the keys' virtual times, and what follows for the next pass. */
+/* shares.c - the keys' virtual times, and the bounds that they give the next pass. */
 #include "engine/shares.h"
 
 /* ---- coming and going ---- */
 
-/* How much an entry that nobody uses still says: who is ahead of its class must wait. */
+/* How far ahead of its class an unused entry is: a key that is ahead must wait. */
 static double ahead(const time_shares *s, const time_share *x)
 {
     return x->ns - s->now_ns[x->class_];
@@ -49,7 +49,7 @@ static bool is_ready(const time_share *x, uint32_t class_)
     return x->ready > 0 && x->class_ == class_;
 }
 
-/* As many of its rows as bring it about there, by what they cost in a pass of its own. */
+/* The number of rows that bring it about there, at their cost in a pass of its own. */
 static uint32_t rows_until(const time_share *x, double end_ns, const cost_model *cost)
 {
     double rows = (end_ns - x->ns) * x->ready / cost_estimate(cost, x->ready) + 0.5;
@@ -67,14 +67,14 @@ void shares_bound(time_shares *s, uint32_t class_, const cost_model *cost, doubl
         if (!last || ns < pass_ns) pass_ns = ns;
         if (!last || x->ns < last->ns) last = x;
     }
-    if (!last || pass_ns <= 0) return; /* what rows cost is learned first */
+    if (!last || pass_ns <= 0) return; /* the cost of rows must be learned first */
     const double end_ns = last->ns + pass_ns;
     for (uint32_t i = 0; i < s->n; i++) {
         time_share *x = &s->of[i];
         if (is_ready(x, class_))
             x->rows_max = rows_until(x, end_ns, cost);
         else if (x->n_requests && x->class_ == class_ && x->ns < last->ns)
-            x->ns = last->ns; /* its readers are slow: it saves nothing up, either */
+            x->ns = last->ns; /* its readers are slow: it saves nothing up */
     }
     if (last->rows_max == 0) last->rows_max = 1;
     last->piece_min = cost_rows_within(cost, piece_ns, last->ready);
@@ -98,7 +98,7 @@ static void move_on(time_shares *s, uint32_t class_, double pass_ns)
         if (n_keys++ == 0 || x->ns < least_ns) least_ns = x->ns;
     }
     if (n_keys == 0) return;
-    s->now_ns[class_] += s->gain_ns[class_]; /* of the pass before: who came in this one is early */
+    s->now_ns[class_] += s->gain_ns[class_]; /* of the pass before: a key of this one is early */
     if (s->now_ns[class_] < least_ns) s->now_ns[class_] = least_ns;
     s->gain_ns[class_] = pass_ns / n_keys;
 }

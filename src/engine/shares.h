@@ -29,14 +29,14 @@ typedef struct {
     double gain_ns[CERIUM_CLASSES]; /* how far that pass moved it on */
 } time_shares;
 
-/* A request more of a key: returns its place.  Who comes, or comes back, has had as much as who is
- * there: nobody saves up.  At most n requests at once. */
+/* Add a request of a key; returns its place.  A new or returning key starts at the virtual time of
+ * its class, so no key saves up time.  At most n requests at once. */
 uint32_t shares_join(time_shares *s, uint64_t key, uint32_t class_);
 void shares_leave(time_shares *s, uint32_t at);
-/* Before a pass: nobody is ready, nobody is bounded. */
+/* Before a pass: reset ready rows and bounds. */
 void shares_clear(time_shares *s);
-/* All that is ready of a class is known: bound the rows of each key.  piece_ns: the shortest piece
- * of a prompt that is worth a pass, for the key that had least. */
+/* Once all ready rows of a class are known: bound the rows of each key.  piece_ns: the shortest
+ * piece of a prompt that is worth a pass, for the key with the least time. */
 void shares_bound(time_shares *s, uint32_t class_, const cost_model *cost, double piece_ns);
 /* The rows of the pass are computed, n_rows in all: its time is split by what the rows of each key
  * would have cost in a pass of its own. */

@@ -1,4 +1,4 @@
-/* slot.h - what is asked of the next tokens of a session, and its part of a pass.
+/* slot.h - the settings for the next tokens of a session, and its part of a pass.
  *
  * A pass computes rows of one session or of many at once, and then chooses tokens from the logits
  * of those that are computed to the end.  It has two drivers: step.c, the thread of a caller with
@@ -7,8 +7,8 @@
  *   pass_add     rows of the timeline and of drafts after it
  *   pass_run     all rows at once
  *   slot_commit  the rows are computed
- *   slot_choose  tokens from their logits, as far as drafts agree with them; slot_force  what a
- *                guide then leaves no choice of.  These two touch nothing but the session
+ *   slot_choose  tokens from their logits, as far as drafts agree with them
+ *   slot_force   the tokens that a guide then forces; these two touch only the session
  *   slot_accept  the drafts that were right are computed, too
  *   slot_append  one chosen token is of the timeline, with its text; once for each
  *   slot_end     what the pass was worth, and where the timeline is */
@@ -40,16 +40,15 @@ typedef struct {
     /* its part of the pass */
     uint32_t n_rows;          /* of the timeline; then those of drafts */
     uint32_t first_row;       /* of them, in the pass */
-    bool is_guest;            /* it has no rows: the last of another's timeline, at first_row, is
-                                 the same */
+    bool is_guest;            /* it has no rows: another timeline has the same last row */
     uint32_t n_drafts;
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];
-    bool shows_state;         /* others may find the state after the rows of the timeline */
+    bool shows_state;         /* make the state after its timeline findable */
     float *logits;            /* [n_drafts + 1][logits_stride] after the timeline, or NULL */
-    bool searched;            /* those that could not be chosen are -INFINITY */
-    bool is_broken;           /* they are not numbers: nothing was chosen */
-    bool is_stuck;            /* after the last of the chosen nothing may follow */
+    bool searched;            /* forbidden tokens are -INFINITY */
+    bool is_broken;           /* they are not finite: nothing was chosen */
+    bool is_stuck;            /* nothing may follow the last chosen token */
     uint32_t n_chosen;
     uint32_t n_drawn;         /* of those: chosen by logits; the others are forced, not computed */
     uint32_t n_appended;      /* of those: in the timeline */
@@ -69,7 +68,7 @@ typedef struct {
 typedef struct {
     uint32_t tokens_max;      /* that can be given out after the pass */
     uint32_t n_sharing;       /* requests that wait for it */
-    bool is_alone;            /* its drafts cost nobody else time */
+    bool is_alone;            /* its drafts cost no other request time */
     float *all_logits;        /* [n][logits_stride] of every row of the timeline; or NULL */
     bool into_session;        /* the logits of one row go to the session's own at once */
 } slot_terms;
@@ -87,29 +86,29 @@ typedef struct {
 
 /* ---- pass.c: all within a turn (cerium_engine.pass) ---- */
 
-/* Put the next n tokens of s into the pass, n = 0 when only its next token is to be chosen, and
- * drafts after them.  Makes room, at the cost of those that rank below it.  CERIUM_ERR_MEMORY: all
- * pages are held by those above, another time; it keeps what it holds.  CERIUM_ERR_CAPACITY. */
+/* Put the next n tokens of s into the pass, and drafts after them; n = 0: only its next token is
+ * chosen.  Makes room by taking pages of lower claims.  CERIUM_ERR_MEMORY: higher claims hold all
+ * pages, try again later; it keeps what it holds.  CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *terms);
-/* The row that s needs is the last of the timeline of another in the pass: of the same tokens, and
- * with all logits that s chooses from.  It takes them, and computes nothing: keys and values it
- * finds when it goes another way.  False: it is not. */
+/* If the row that s needs is the last row of another timeline in the pass (same tokens, all logits
+ * that s chooses from), s shares its logits and computes nothing; it finds the keys and values once
+ * it diverges.  False: there is no such row. */
 CERIUM_CHECKED bool pass_share(const pass_rows *p, cerium_session *s, cerium_session *with);
 /* Run all rows, count and learn. */
 CERIUM_CHECKED int pass_run(const pass_rows *p, const _Atomic bool *cancel);
 /* The rows of s are computed. */
 void slot_commit(cerium_session *s);
-/* Choose after the timeline, which is computed to its end.  Any thread, with a sampler of its own.
- * Nothing is chosen where the logits are broken or the guide has no beginning. */
+/* Choose tokens after the timeline, which is computed to its end.  Any thread, with its own
+ * sampler.  Chooses nothing if the logits are broken or the guide has no beginning. */
 void slot_choose(cerium_session *s, sampler *scratch);
-/* The answer grew by the last of the chosen: what its guide then forces comes with it, as long as
- * n_max are chosen, unless somebody wants to know how likely it was. */
+/* After the last chosen token: add the tokens that the guide forces, up to n_max, unless
+ * probabilities are wanted. */
 void slot_force(cerium_session *s, uint32_t n_max);
 void slot_accept(cerium_session *s);
 /* text: [answer_text_max()], where what may be shown of it goes. */
 slot_token slot_append(cerium_session *s, char *text);
 void slot_end(cerium_session *s);
-/* The logits that the last token was drawn from are the session's. */
+/* Give the session the logits that the last token was drawn from. */
 void slot_keep_logits(cerium_session *s);
 
 #endif

@@ -26,13 +26,13 @@ uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, u
     if (s->n_avoid > 0 || heal_is_open(s)) n_max = 0;
     uint32_t n = n_max ? draft_from_texts(s, n_rows, n_max, out, source) : 0;
     if (!s->draft) return n;
-    /* A text costs nothing: the draft model is asked where they all have nothing to say. */
+    /* Drafts from texts are free: use the draft model only if no text has one. */
     uint32_t n_guesses = draft_session_guess(s, n_rows, n_sharing, n ? 0 : n_max, out);
     if (n_guesses) *source = DRAFT_MODEL;
     return n + n_guesses;
 }
 
-/* All that looks at earlier answers happens while they are taken: others change them between. */
+/* Use earlier answers only while they are locked: other sessions change them between. */
 static void follow(cerium_session *s)
 {
     s->drafter.past = answer_cache_take(s->engine->answers_given, s->pages.tenant);
@@ -54,7 +54,8 @@ void session_begin_answer(cerium_session *s, const int32_t *prediction, uint32_t
     if (!s->speculates) return;
     uint64_t start = clock_ns();
     session_give_texts(s);
-    /* A workspace is one user's: whoever has a key of his own gets nothing of it, not even time. */
+    /* A workspace belongs to one user: tenants with keys of their own get no drafts of it, and no
+     * time. */
     if (s->engine->workspace && s->pages.tenant == 0)
         s->texts = workspace_take(s->engine->workspace);
     draft_hints hints = {prediction, n_prediction, memory, s->texts};

@@ -1,16 +1,16 @@
-/* states.c - states of recurrent layers in a session's passes: where a pass finds and leaves them,
- * and at which places of a timeline one is kept for whoever comes back to it.
+/* states.c - states of recurrent layers in a session's passes: where a pass reads and writes them,
+ * and the places of a timeline at which one is kept for a later request.
  *
- * A timeline is taken up again where a prompt diverges: at the beginning of its last messages (a
+ * A timeline is adopted again where a prompt diverges: at the beginning of its last messages (a
  * client leaves out thoughts, or asks again), after what all conversations begin with, one token
- * before its end (the same prompt again), where others have pages but no state, and now and then
- * in a long text.  Messages begin with control tokens: no chat form needs to be known here. */
+ * before its end (the same prompt again), where others have pages but no state, and now and then in
+ * a long text.  Messages begin with control tokens: no chat form needs to be known here. */
 #include "engine/engine.h"
 
 enum {
     KEEP_EVERY = 4096,      /* tokens */
     LAST_MESSAGES = 3,
-    REACH_BACK = 8192,      /* so far before the end are the last messages looked for */
+    REACH_BACK = 8192,      /* how far before the end the last messages are searched */
 };
 
 _Static_assert((int)CPU_DRAFTS_MAX == (int)(ENGINE_LOGITS_MAX - ENGINE_STREAMS_MAX),
@@ -37,7 +37,7 @@ static uint32_t find_messages(const cerium_session *s, uint32_t out[LAST_MESSAGE
     return n;
 }
 
-/* One more row leaves a state: that after n tokens, the rows being those from `first` on. */
+/* One more row writes a state: the one after n tokens; the rows begin at `first`. */
 static void keep(cerium_session *s, cpu_row *rows, uint32_t first, uint32_t n)
 {
     const uint32_t end = first + s->slot.n_rows;

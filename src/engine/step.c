@@ -40,14 +40,14 @@ static uint32_t tokens_max(const cerium_session *s)
     return asked && asked < CERIUM_STEP_TOKENS_MAX ? asked : CERIUM_STEP_TOKENS_MAX;
 }
 
-/* How far the text had come with the newest token. */
+/* Length of the text up to the newest token. */
 static void note_text(const cerium_session *s, cerium_step *out)
 {
     out->text_ends[out->n_tokens - 1] = (uint32_t)out->text_len;
     out->text_held[out->n_tokens - 1] = answer_held(s);
 }
 
-/* What was chosen becomes part of the timeline, up to where it stops. */
+/* Append the chosen tokens to the timeline, up to a stop. */
 static void append(cerium_session *s, cerium_step *out)
 {
     slot *x = &s->slot;
@@ -75,7 +75,7 @@ static void choose(cerium_session *s, cerium_step *out)
     *out = (cerium_step){.text = s->text};
     slot_accept(s);
     append(s, out);
-    if (x->guide) { /* it goes where the answer goes: a stop may have come before the last */
+    if (x->guide) { /* it follows the answer: a stop may have come before the last */
         bool goes_on = out->stop == CERIUM_STOP_NONE;
         x->n_chosen = x->n_appended;
         slot_force(s, goes_on ? tokens_max(s) : 0);
@@ -137,7 +137,7 @@ static int compute(cerium_session *s, uint32_t n_max, float *logits, uint32_t *n
         if (status == CERIUM_OK) return CERIUM_OK;
         if (status == CERIUM_ERR_CAPACITY)
             return error_set(err, status, "the context of %u tokens is full", s->context_tokens);
-        /* Calls that began earlier hold all pages: they end, or make room as we do. */
+        /* Earlier calls hold all pages: wait until they end or make room. */
         if (atomic_load(&s->cancel)) return canceled(s, err);
         thread_wait_step(&wait);
     }

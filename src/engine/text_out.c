@@ -1,4 +1,4 @@
-/* text_out.c - between tokens and what a reader sees of them. */
+/* text_out.c - the visible text of tokens. */
 #include "engine/engine.h"
 
 int answer_check_tokens(const cerium_session *s, const int32_t *tokens, size_t n_tokens,
@@ -45,14 +45,14 @@ int answer_guide(cerium_engine *e, const cerium_guide *config, guide **out, ceri
 
 size_t answer_text_max(const cerium_engine *e) { return 2 * STOP_HELD_MAX + e->token_bytes_max; }
 
-/* SentencePiece put a space before the text that token `at` begins: it is not of the text. */
+/* SentencePiece put a space before the text that begins with token `at`: remove it. */
 static bool begins_text(const cerium_session *s, uint32_t at)
 {
     const tokenizer *t = s->engine->tokens;
     return tokenizer_adds_space(t) && at >= 1 && tokenizer_is_control(t, s->tokens[at - 1]);
 }
 
-/* What token `at` of the timeline is in the text. */
+/* The text of token `at` of the timeline. */
 static view shown_text(const cerium_session *s, uint32_t at)
 {
     const tokenizer *t = s->engine->tokens;
@@ -64,7 +64,7 @@ static view shown_text(const cerium_session *s, uint32_t at)
     return text;
 }
 
-/* Of n bytes that come out, those that were shown before do not. */
+/* Skip those of n bytes that were shown before. */
 static size_t leave_out_shown(cerium_session *s, char *text, size_t n)
 {
     size_t out = n < s->n_shown ? n : s->n_shown;
@@ -114,7 +114,7 @@ void answer_hold_again(cerium_session *s, const cerium_sampling *sampling)
     size_t n = 0;
     bool hit;
     s->stops = (stop_state){0};
-    /* Of the heal_prefix nothing counts. */
+    /* Bytes of the heal_prefix do not count. */
     uint32_t first = s->answer_at;
     view rest = {"", 0};
     while (first < end && s->heal_unshown)

@@ -1,4 +1,4 @@
-/* timeline.c - the tokens of a session as they change, and whoever follows them. */
+/* timeline.c - changes the tokens of a session, and tells the drafter, guide and draft session. */
 #include "engine/engine.h"
 
 void session_shorten(cerium_session *s, uint32_t n)

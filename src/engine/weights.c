@@ -1,8 +1,9 @@
-/* weights.c - panels for an engine: from the file that an earlier start kept, or repacked and kept.
+/* weights.c - panels for an engine: mapped from the file of an earlier start, or repacked and
+ * stored.
  *
- * The compute team does the work: checking chunks of a mapped file, repacking, writing. Where other
- * engines compute with that team meanwhile, threads of our own do it, where nobody else wants the
- * processors: such work waits for files, and may take minutes. */
+ * The compute team does the work: checking chunks of a mapped file, repacking, writing.  If other
+ * engines use that team meanwhile, separate threads of low priority do it: such work waits for
+ * files, and may take minutes. */
 #include "engine/engine.h"
 
 #include "base/memory.h"
@@ -62,7 +63,7 @@ static void run_phase(loading *l, uint32_t n_units, team_fn *fn)
     l->done_before += l->key.bytes;
 }
 
-/* Nobody wants the model any more: what is left of the phase is left out. */
+/* Loading was canceled: skip the rest of the phase. */
 static bool is_canceled(loading *l)
 {
     if (!l->config->canceled) return false;
@@ -92,7 +93,7 @@ static void repack_items(void *arg, uint32_t phase, uint32_t first, uint32_t end
     report(l, end - first, worker);
 }
 
-/* A chunk that was written lies in the page cache: it need not be in memory twice. */
+/* A written chunk is in the page cache: drop the copy in memory. */
 static void write_chunks(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
 {
     loading *l = arg;
@@ -124,7 +125,7 @@ static int take_map(loading *l)
     return CERIUM_OK;
 }
 
-/* Take a kept file whose every chunk is right; without one, e->cache_path stays NULL. */
+/* Use a stored file if every chunk is right; else e->cache_path stays NULL. */
 static int map_kept(loading *l)
 {
     int status = panel_map_open(&l->map, &l->places, &l->key);
@@ -153,7 +154,7 @@ static bool keep(loading *l)
     return !is_canceled(l) && panel_writer_finish(&l->writer);
 }
 
-/* Repack, keep, and map what was kept.  When keeping failed half-way, what was dropped is repacked
+/* Repack, store, and map the stored file.  If storing failed half-way, repack the dropped part
  * again. */
 static int make(loading *l)
 {
@@ -170,7 +171,7 @@ static int make(loading *l)
     return repack(l);
 }
 
-/* At most one line about what was found, or could not be kept. */
+/* At most one notice about a bad file, or a failure to store. */
 static void tell(const loading *l)
 {
     if (l->e->cache_path) {
@@ -200,12 +201,12 @@ static int load(loading *l)
 
 /* ---- whose threads do it ---- */
 
-/* Threads inherit the priority of who starts them. */
+/* Threads inherit the priority of their creator. */
 static void *load_idly(void *arg)
 {
     loading *l = arg;
     (void)thread_be_idle();
-    l->workers = NULL; /* those of all engines are not ours to close */
+    l->workers = NULL; /* a team of all engines is not closed here */
     l->result = team_open(&l->workers, team_n_workers(l->e->workers), NULL);
     if (!l->result) l->result = load(l);
     team_close(&l->workers);
@@ -227,7 +228,7 @@ int engine_load_weights(cerium_engine *e, const cerium_engine_config *config, ce
     int status = config->threads_of ? load_beside(&l) : load(&l);
     panel_places_close(&l.places);
     if (status == CERIUM_ERR_CANCELED)
-        return error_set(err, status, "%s: not loaded, for nobody waits", gguf_path(e->file));
+        return error_set(err, status, "%s: loading was canceled", gguf_path(e->file));
     if (status == CERIUM_ERR_FORMAT) {
         const view name = model_repack_tensor(e->model, atomic_load(&l.bad_item));
         return error_set(err, status, "%s: tensor %.*s has a value that is not a number",

@@ -1,4 +1,4 @@
-/* workspace.c - the thread, and the index that it keeps. */
+/* workspace.c - the thread of a workspace, and its index. */
 #include "engine/workspace.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ enum { LOOK_SECONDS_MIN = 2 }; /* between two looks */
 /* One index; the workspace's own hold on the newest counts, too. */
 typedef struct texts texts;
 struct texts {
-    corpus corpus; /* first: it is what others hold */
+    corpus corpus; /* first: others hold a pointer to it */
     void *block;
     size_t size;
     uint32_t n_holds;
@@ -31,10 +31,10 @@ struct workspace {
     char folder[PATH_MAX], path[WORKSPACE_PATH_MAX + 64]; /* path: of the kept index, or "" */
     const tokenizer *tokens;
     uint32_t n_vocab;
-    uint64_t vocabulary; /* what tokens mean, and how this version makes them */
+    uint64_t vocabulary; /* identity of the vocabulary and of this version */
     void (*notice)(void *user, const char *line);
     void *user;
-    bool has_noticed;       /* that the index cannot be kept, or the folder not be read */
+    bool has_noticed;       /* reported: the index cannot be stored, or the folder not be read */
     pthread_mutex_t lock; /* newest, holds of every index, was_asked */
     texts *newest;
     bool was_asked;      /* since the last look */
@@ -75,7 +75,7 @@ void workspace_give(workspace *w, const corpus *c)
 
 uint32_t workspace_n_tokens(const workspace *w) { return atomic_load(&w->n_tokens); }
 
-/* Block [size], which is ours now, becomes the newest index if it is sound. */
+/* Takes block [size]: it becomes the newest index if it is valid. */
 static const char *publish(workspace *w, void *block, size_t size)
 {
     texts *t = memory_zalloc(1, sizeof *t);
@@ -109,7 +109,7 @@ static void tell(workspace *w, const char *what, const char *why)
     w->notice(w->user, text.message);
 }
 
-/* Take the index that an earlier start kept, or another process made. */
+/* Use the index of an earlier start or of another process. */
 static void map_kept(workspace *w)
 {
     struct stat st;
@@ -118,17 +118,17 @@ static void map_kept(workspace *w)
     if (fd < 0) return;
     void *block = NULL;
     size_t most = corpus_bytes(WORKSPACE_FILES_MAX, WORKSPACE_TOKENS_MAX), size = 0;
-    /* Nobody else may change it under us. */
+    /* The file must not be writable by others. */
     if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         !(st.st_mode & (S_IWGRP | S_IWOTH)) && st.st_size > 0 && (uint64_t)st.st_size <= most) {
         size = (size_t)st.st_size;
         block = memory_map_file(fd, 0, size);
     }
     close(fd);
-    if (block) publish(w, block, size); /* whatever is wrong with it: it is made anew */
+    if (block) publish(w, block, size); /* whatever is wrong with it: make a new one */
 }
 
-/* Whether the file that we would write is one that we made, and the name still refers to it. */
+/* May the file be replaced: did this process write it, and does its name still refer to it? */
 static bool is_own(int fd, const char *path)
 {
     struct stat here, there;
@@ -137,7 +137,7 @@ static bool is_own(int fd, const char *path)
            here.st_dev == there.st_dev;
 }
 
-/* Write the index beside its place, and give it the name when it is whole.  0 or an errno. */
+/* Write the index to a temporary file, and rename it once complete.  0 or an errno. */
 static int keep(workspace *w, const void *block, size_t size)
 {
     char path[sizeof w->path + 4];
@@ -157,7 +157,7 @@ static int keep(workspace *w, const void *block, size_t size)
     if (why == 0 && rename(path, w->path)) why = errno;
     if (why && why != EWOULDBLOCK) unlink(path);
     close(fd);
-    return why == EWOULDBLOCK ? 0 : why; /* another process keeps it */
+    return why == EWOULDBLOCK ? 0 : why; /* another process writes it */
 }
 
 /* ---- the thread ---- */
@@ -194,7 +194,7 @@ static uint64_t hash_vocabulary(const workspace *w)
     return hash;
 }
 
-/* Until somebody asked and the last look is so long ago, or the end. */
+/* Wait until texts are wanted and the last look is old enough, or for the end. */
 static void wait_for_look(workspace *w, const struct timespec *until)
 {
     int status = 0;
@@ -210,7 +210,7 @@ static void *run(void *arg)
 {
     workspace *w = arg;
     const struct sched_param none = {0};
-    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); /* work that nobody waits for */
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none); /* background work */
     map_kept(w);
     while (!atomic_load(&w->closing)) {
         struct timespec next;

@@ -1,7 +1,7 @@
 /* workspace.h - the files around a user's work as a source of drafts, kept up to date by a thread.
  *
- * The thread looks at the folder when somebody asks for its texts, at most once in a few seconds,
- * and makes a new index where files changed.  Who took one keeps it until he gives it back. */
+ * The thread reads the folder when its texts are wanted, at most once in a few seconds, and makes a
+ * new index if files changed.  A taken index stays valid until it is given back. */
 #ifndef ENGINE_WORKSPACE_H
 #define ENGINE_WORKSPACE_H
 
@@ -19,7 +19,7 @@ typedef struct workspace workspace;
 
 typedef struct {
     const char *folder;   /* borrowed until workspace_open() returns, as is */
-    const char *kept_in;  /* the folder for the index; NULL: it is not kept */
+    const char *kept_in;  /* the folder for the index; NULL: not stored */
     const tokenizer *tokens;
     uint32_t n_vocab;
     void (*notice)(void *user, const char *line); /* or NULL; on the thread */
@@ -29,10 +29,10 @@ typedef struct {
 /* CERIUM_ERR_IO: the folder cannot be read; CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int workspace_open(workspace **out, const workspace_config *config,
                                   cerium_error *err);
-/* All that was taken must have been given back. */
+/* All taken indexes must have been given back. */
 void workspace_close(workspace **w);
 
-/* The texts as they are known now, or NULL.  Any thread; never waits for the disk. */
+/* Take the newest index, or NULL.  Any thread; never waits for the disk. */
 const corpus *workspace_take(workspace *w);
 void workspace_give(workspace *w, const corpus *texts); /* NULL is nothing */
 

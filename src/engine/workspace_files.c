@@ -1,4 +1,4 @@
-/* workspace_files.c - the walk through folders, and tokens of what it found. */
+/* workspace_files.c - walks through folders, and tokenizes the files. */
 #include "engine/workspace_files.h"
 
 #include <dirent.h>
@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "engine/workspace.h"
 #include "speculation/corpus.h"
 
-enum { LINE_BYTES_MEAN_MAX = 300 }; /* longer lines nobody writes by hand */
+enum { LINE_BYTES_MEAN_MAX = 300 }; /* longer lines are not written by hand */
 
 /* ---- looking ---- */
 
@@ -19,9 +20,7 @@ static bool is_made(const char *name)
 {
     static const char *const made[] = {"build", "dist", "node_modules", "out", "target",
                                        "vendor", "venv", "__pycache__"};
-    for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        if (!strcmp(name, made[i])) return true;
-    return false;
+    return view_is_one_of(view_of(name), made, ARRAY_LEN(made));
 }
 
 static int add_file(workspace_look *look, const char *path, const struct stat *st)
@@ -81,7 +80,7 @@ static const workspace_file *files_of(const workspace_look *look)
     return (const workspace_file *)look->files.ptr;
 }
 
-/* By name where times are the same, so that the order is one of the files and not of the walk. */
+/* By name if times are equal, so that the order does not depend on the walk. */
 static int newest_first(const void *a, const void *b)
 {
     const workspace_file *x = a, *y = b;
@@ -152,7 +151,7 @@ static int by_name(const void *a, const void *b)
     return x->path.low < y->path.low ? -1 : x->path.low > y->path.low;
 }
 
-/* Text that somebody writes: no NUL, and lines of such a length. */
+/* Is it text written by hand: no NUL, and no long lines? */
 static bool is_written(view text)
 {
     size_t n_lines = 1;
@@ -161,7 +160,7 @@ static bool is_written(view text)
     return !memchr(text.ptr, 0, text.len) && text.len / n_lines <= LINE_BYTES_MEAN_MAX;
 }
 
-/* Its bytes, if it is still as it was looked at, and text; else an empty view. */
+/* Its bytes, if it is text and did not change since the walk; else an empty view. */
 static view read_text(building *b, const char *path, const workspace_file *file)
 {
     struct stat st;
@@ -175,7 +174,7 @@ static view read_text(building *b, const char *path, const workspace_file *file)
     return text;
 }
 
-/* The tokens of a file after those that are there; false when there is no room for them. */
+/* Append the tokens of a file; false: no room. */
 static int take_file(building *b, const char *path, const workspace_file *file, bool *has_room)
 {
     corpus_file entry = {file->name, file->changed_ns, file->size, b->n_tokens, 0};
@@ -228,7 +227,7 @@ static void close_building(building *b)
     memory_free(b->old);
 }
 
-/* The oldest first, because of places that are as good the last is taken. */
+/* Oldest first: among equally good places the last wins. */
 static void lay_down(const building *b, corpus *c)
 {
     uint32_t at = 0;

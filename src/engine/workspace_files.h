@@ -1,4 +1,4 @@
-/* workspace_files.h - which files of a folder are text that somebody works on, and their tokens. */
+/* workspace_files.h - finds the text files of a folder that a user works on, and their tokens. */
 #ifndef ENGINE_WORKSPACE_FILES_H
 #define ENGINE_WORKSPACE_FILES_H
 
@@ -15,7 +15,7 @@ typedef struct {
     size_t path_at;      /* in paths */
 } workspace_file;
 
-/* What a look at the folder saw. */
+/* The result of a walk through the folder. */
 typedef struct {
     bytes files;         /* workspace_file, the newest first */
     bytes paths;         /* NUL-terminated, from the folder */

@@ -1,7 +1,8 @@
 /* c_headers.c - headers of C and C++: those of the system and of the workspace.
  *
- * Nobody can tell which folders a build names by -I.  So a header counts under each of its paths:
+ * The folders that a build names by -I are unknown.  So a header counts under each of its paths:
  * /usr/include/glib-2.0/glib/gtypes.h is there as gtypes.h, glib/gtypes.h and so on. */
+#include "base/text.h"
 #include "exists/folders.h"
 
 #include <ctype.h>
@@ -16,8 +17,7 @@ typedef struct {
 
 static void add_folder(walk *w, const char *path)
 {
-    name_table *b = w->f->b;
-    if (!b->status) b->status = bytes_append(&w->todo, path, strlen(path) + 1);
+    folder_put(w->f, &w->todo, path);
 }
 
 /* Headers of the C++ library have no ending. */
@@ -27,9 +27,7 @@ static bool is_header(const char *name)
                                        ".tcc", ".def", ".cuh", ".in"};
     const char *dot = strrchr(name, '.');
     if (!dot) return islower((unsigned char)name[0]) || isupper((unsigned char)name[0]);
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (!strcmp(dot, ends[i])) return true;
-    return false;
+    return view_is_one_of(view_of(dot), ends, ARRAY_LEN(ends));
 }
 
 static void add_header(walk *w, const char *path)
@@ -135,7 +133,7 @@ static bool read_builds(walk *w, const char *root)
     for (size_t i = 0; i < ARRAY_LEN(names_); i++) {
         char path[4096];
         fetched |= read_build(w, root, names_[i]);
-        /* These name packages that somebody else installs. */
+        /* These name packages that others install. */
         if (i >= 9 && folder_join(path, root, names_[i]))
             fetched |= folder_kind_of(path) == FOLDERS_FILE;
     }

@@ -45,7 +45,7 @@ uint32_t code_dotted(const code_file *s, uint32_t i, uint32_t end, bytes *out);
 void python_read(name_table *b, uint32_t module, view label, bool is_package, view text);
 
 /* Where a script finds the module that a specifier names, as a path in the root with its letter,
- * into out [NAMES_WORD_MAX]; false: nobody can tell. */
+ * into out [NAMES_WORD_MAX]; false: unknown. */
 typedef bool (*script_find)(void *user, view specifier, char *out);
 /* A file of JavaScript or TypeScript. */
 void script_read(name_table *b, uint32_t module, view text, bool types, script_find find,

@@ -21,7 +21,7 @@ struct exists {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t asked;
-    bool wanted;              /* somebody took since the last look */
+    bool wanted;              /* taken since the last look */
     _Atomic bool stop;
     generation list[GENERATIONS];
     int current;              /* in list, or -1 */

@@ -1,8 +1,8 @@
 /* exists.h - the names of a workspace's environment, read in the background and kept up to date.
  *
- * A thread reads the environment at once, and again when somebody asks for its names and what is
- * installed has changed, at most once in a few seconds.  Until it has read it there are none, and
- * whoever asks is silent. */
+ * A thread reads the environment at once, and again when its names are wanted and the installed
+ * packages changed, at most once in a few seconds.  Before the first read there are no names, and
+ * nothing is reported. */
 #ifndef EXISTS_EXISTS_H
 #define EXISTS_EXISTS_H
 

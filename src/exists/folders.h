@@ -39,6 +39,11 @@ bool folder_has(const folder_list *l, const char *name);
 
 typedef enum { FOLDERS_NONE = 0, FOLDERS_FILE = 1, FOLDERS_FOLDER = 2 } folder_kind;
 folder_kind folder_kind_of(const char *path);
+/* A name goes to a list of them, its NUL with it. */
+static inline void folder_put(folders *f, bytes *list, const char *name)
+{
+    if (!f->b->status) f->b->status = bytes_append(list, name, strlen(name) + 1);
+}
 /* All of a file of at most max bytes, NUL after it. */
 bool folder_file(folders *f, const char *path, size_t max, bytes *out);
 /* "a/b" into out [4096]. */

@@ -1,4 +1,5 @@
 /* go_paths.c - where packages of Go lie: the toolchain's src/, vendor/, the module cache. */
+#include "base/text.h"
 #include "exists/go.h"
 
 #include <ctype.h>
@@ -13,12 +14,6 @@ typedef struct {
     const char *cache; /* the module cache, or NULL */
 } search;
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n >= m && !strcmp(name + n - m, end);
-}
-
 static void add_mark(name_table *b, const char *mark, view path)
 {
     char name[NAMES_WORD_MAX];
@@ -30,9 +25,8 @@ static void add_mark(name_table *b, const char *mark, view path)
 
 static void add_folder(search *s, const char *path, const char *import)
 {
-    name_table *b = s->f->b;
-    if (!b->status) b->status = bytes_append(&s->todo, path, strlen(path) + 1);
-    if (!b->status) b->status = bytes_append(&s->todo, import, strlen(import) + 1);
+    folder_put(s->f, &s->todo, path);
+    folder_put(s->f, &s->todo, import);
 }
 
 static bool is_passed_over(const char *name)
@@ -74,7 +68,7 @@ static bool read_packages(search *s, const char *folder, const char *import)
         bool listed = folder_read(s->f, here, &list);
         for (uint32_t i = 0; listed && i < list.n && !b->status; i++) {
             const char *name = folder_name(&list, i);
-            if (ends_with(name, ".go")) see_file(s, here, name, above);
+            if (text_ends_with(name, ".go")) see_file(s, here, name, above);
             else if (!is_passed_over(name) && (*above || strcmp(name, "cmd") != 0) &&
                      folder_join(path, here, name) && folder_kind_of(path) == FOLDERS_FOLDER &&
                      snprintf(below, sizeof below, "%s%s%s", above, *above ? "/" : "", name) <

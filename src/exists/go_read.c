@@ -37,8 +37,8 @@ static bool belongs(const code_file *s, view path, bool *renamed)
     return true;
 }
 
-/* const, var or type at i, one or a group of them.  A name too many does no harm: it is only not
- * told of. */
+/* const, var or type at i, one or a group of them.  A name too many is harmless: it is only not
+ * reported. */
 static uint32_t read_declared(code_file *s, uint32_t module, uint32_t i)
 {
     const bool group = code_sign(s, i + 1, '(');
@@ -84,6 +84,6 @@ void go_read(name_table *b, uint32_t module, view path, view text)
         return;
     }
     if (belongs(&s, path, &renamed)) read_names(&s, module);
-    if (renamed) names_open_scope(b, module); /* nobody can tell by what name it is used */
+    if (renamed) names_open_scope(b, module); /* its local name is unknown */
     code_close(&s);
 }

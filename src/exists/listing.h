@@ -17,7 +17,7 @@ CERIUM_CHECKED int listing_node(name_table *b, const char *path, cerium_error *e
 /* What such a run wrote; false when it is no listing. */
 bool listing_read(name_table *b, view text, char *library);
 
-/* The interpreter that may be run: a plain file that is not below `root` and that nobody else may
+/* The interpreter that may be run: a plain file that is not below `root` and that no other user may
  * write; first in `folder` (or NULL), then where the system has its programs.  Into out [4096]. */
 bool listing_find(const char *folder, const char *const *names_of, const char *root, char *out);
 

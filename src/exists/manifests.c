@@ -108,7 +108,7 @@ static bool is_passed_over(const char *path, const char *name)
     return folder_join(file, path, "pyvenv.cfg") && folder_kind_of(file) == FOLDERS_FILE;
 }
 
-/* A name by which something below the workspace may be imported; what it has nobody can tell. */
+/* A name by which something below the workspace may be imported; its contents are unknown. */
 static void add_name(name_table *b, view stem)
 {
     char label[300];

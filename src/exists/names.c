@@ -44,6 +44,16 @@ static uint64_t string_hash(const name_table *b, uint32_t at)
     return hash_bytes(text.ptr, text.len, 0);
 }
 
+/* The slot that has the text, or the free one where it belongs. */
+static uint32_t string_slot(const name_table *b, view text)
+{
+    const uint32_t mask = b->n_string_slots - 1;
+    uint32_t at = (uint32_t)hash_bytes(text.ptr, text.len, 0) & mask;
+    for (; b->string_slots[at]; at = (at + 1) & mask)
+        if (view_equal(names_text(b, b->string_slots[at] - 1), text)) break;
+    return at;
+}
+
 /* NAMES_NONE when it failed. */
 static uint32_t string_of(name_table *b, view text)
 {
@@ -52,11 +62,8 @@ static uint32_t string_of(name_table *b, view text)
     if (b->n_strings * 2 >= b->n_string_slots &&
         !grow(b, &b->string_slots, &b->n_string_slots, string_hash))
         return NAMES_NONE;
-    uint32_t mask = b->n_string_slots - 1;
-    uint32_t at = (uint32_t)hash_bytes(text.ptr, text.len, 0) & mask;
-    for (; b->string_slots[at]; at = (at + 1) & mask)
-        if (view_equal(names_text(b, b->string_slots[at] - 1), text))
-            return b->string_slots[at] - 1;
+    const uint32_t at = string_slot(b, text);
+    if (b->string_slots[at]) return b->string_slots[at] - 1;
     uint32_t made = (uint32_t)b->strings.len;
     uint16_t n = (uint16_t)text.len;
     if ((b->status = bytes_reserve(&b->strings, sizeof n + text.len + 1))) return NAMES_NONE;
@@ -106,12 +113,8 @@ static uint64_t entry_hash(const name_table *b, uint32_t at)
 
 static uint32_t find_string(const name_table *b, view text)
 {
-    uint32_t mask = b->n_string_slots - 1;
-    uint32_t at = (uint32_t)hash_bytes(text.ptr, text.len, 0) & mask;
-    for (; b->string_slots[at]; at = (at + 1) & mask)
-        if (view_equal(names_text(b, b->string_slots[at] - 1), text))
-            return b->string_slots[at] - 1;
-    return NAMES_NONE;
+    const uint32_t found = b->string_slots[string_slot(b, text)];
+    return found ? found - 1 : NAMES_NONE;
 }
 
 static uint32_t find_entry(const name_table *b, uint32_t scope, uint32_t name)

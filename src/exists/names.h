@@ -21,7 +21,7 @@
 #define NAMES_WEAK       UINT8_MAX /* a pass: what is said in any other is believed instead */
 
 typedef enum {
-    SCOPE_OPEN = 1,    /* it may have other names: nobody can tell */
+    SCOPE_OPEN = 1,    /* it may have other, unknown names */
     SCOPE_MODULE = 2,
     SCOPE_CLASS = 4,
     SCOPE_CALL = 8,    /* its names are keywords of a call */

@@ -2,8 +2,9 @@
  * them.
  *
  * In the root "jNAME/PATH" is what `import` finds, "rNAME/PATH" what `require` finds where that is
- * another, and "fFILE" a file.  All conditions of a map of exports count, as nobody knows under
- * which the code will run. */
+ * another, and "fFILE" a file.  All conditions of a map of exports count, as the code's runtime is
+ * unknown. */
+#include "base/text.h"
 #include "exists/folders.h"
 #include "exists/code_file.h"
 
@@ -21,15 +22,10 @@ typedef struct {
 
 /* ---- files ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !memcmp(text + n - m, end, m);
-}
-
 static bool is_types(const char *path)
 {
-    return ends_with(path, ".d.ts") || ends_with(path, ".d.mts") || ends_with(path, ".d.cts");
+    return text_ends_with(path, ".d.ts") || text_ends_with(path, ".d.mts") ||
+           text_ends_with(path, ".d.cts");
 }
 
 /* A path without "." and ".." in it. */
@@ -83,7 +79,7 @@ static bool find_file(const char *base, bool types, char *out)
         {".js", ".d.ts"}, {".ts", ".d.ts"}, {".mjs", ".d.mts"}, {".cjs", ".d.cts"}};
     char cut[4096];
     for (size_t i = 0; types && i < ARRAY_LEN(ends); i++) {
-        if (!ends_with(base, ends[i][0]) || is_types(base)) continue;
+        if (!text_ends_with(base, ends[i][0]) || is_types(base)) continue;
         snprintf(cut, sizeof cut, "%.*s", (int)(strlen(base) - strlen(ends[i][0])), base);
         if (try_file(cut, ends[i][1], out)) return true;
     }
@@ -120,8 +116,8 @@ static void add_target(search *s, const char *spec, const char *file, unsigned h
         return;
     }
     uint32_t scope = file_scope(s, file);
-    if (code && (ends_with(file, ".json") || ends_with(file, ".node") || ends_with(file, ".wasm") ||
-                 ends_with(file, ".css")))
+    if (code && (text_ends_with(file, ".json") || text_ends_with(file, ".node") ||
+                 text_ends_with(file, ".wasm") || text_ends_with(file, ".css")))
         names_open_scope(s->f->b, scope);
     if (how & IMPORTED) give(s, 'j', spec, scope);
     if (how & REQUIRED) give(s, 'r', spec, scope);
@@ -171,7 +167,7 @@ static void add_pattern(const exports *e, const char *target, unsigned how)
                     status = bytes_append(&todo, file, strlen(file) + 1);
                 continue;
             }
-            if (!view_starts(view_of(path), before) || !ends_with(path, star + 1) ||
+            if (!view_starts(view_of(path), before) || !text_ends_with(path, star + 1) ||
                 strlen(path) < before.len + strlen(star + 1))
                 continue;
             int n = snprintf(spec, sizeof spec, "%s%.*s%.*s%s", e->package,
@@ -265,12 +261,12 @@ static void add_plain(search *s, const char *package, const char *below, const c
     if (snprintf(spec, sizeof spec, "%s/%s", package, below) >= (int)sizeof spec) return;
     if (!is_types(file)) add_target(s, spec, file, IMPORTED | REQUIRED);
     for (size_t i = ARRAY_LEN(ends); i-- > 0;) {
-        if (!ends_with(spec, ends[i])) continue;
+        if (!text_ends_with(spec, ends[i])) continue;
         spec[strlen(spec) - strlen(ends[i])] = 0;
         add_target(s, spec, file, IMPORTED | REQUIRED);
         break;
     }
-    if (!ends_with(spec, "/index")) return;
+    if (!text_ends_with(spec, "/index")) return;
     spec[strlen(spec) - 6] = 0;
     if (strcmp(spec, package) != 0) add_target(s, spec, file, IMPORTED | REQUIRED);
 }
@@ -365,7 +361,7 @@ static bool find_bare(search *s, view specifier, char *out)
     size_t root = strlen(s->root);
     bool top = !strncmp(folder, s->root, root) && !strstr(folder + root + 14, "/node_modules/");
     if (top) return true;
-    /* A package below another one has a name that nobody else uses. */
+    /* A package below another one has a name of its own. */
     view rest = {specifier.ptr + n, specifier.len - n};
     if (snprintf(spec, sizeof spec, "%s%.*s", folder, (int)rest.len, rest.ptr) >= (int)sizeof spec)
         return false;
@@ -388,7 +384,8 @@ static bool find_specifier(void *user, view specifier, char *out)
         !tidy(base, path) || !find_file(path, is_types(s->file), file))
         return false;
     uint32_t scope = file_scope(s, file);
-    if (ends_with(file, ".json") || ends_with(file, ".node")) names_open_scope(s->f->b, scope);
+    if (text_ends_with(file, ".json") || text_ends_with(file, ".node"))
+        names_open_scope(s->f->b, scope);
     return snprintf(out, NAMES_WORD_MAX, "f%s", file) < (int)NAMES_WORD_MAX;
 }
 
@@ -405,15 +402,15 @@ static void read_files(search *s)
         uint32_t at_entry = names_find(b, 0, view_of(key));
         if (at_entry == NAMES_NONE) continue;
         uint32_t module = names_entry_at(b, at_entry)->target;
-        bool data = ends_with(path, ".json") || ends_with(path, ".node") ||
-                    ends_with(path, ".wasm") || ends_with(path, ".css");
+        bool data = text_ends_with(path, ".json") || text_ends_with(path, ".node") ||
+                    text_ends_with(path, ".wasm") || text_ends_with(path, ".css");
         if (data || !folder_file(s->f, path, CODE_FILE_BYTES_MAX, &s->text)) {
             names_open_scope(b, module);
             continue;
         }
         s->file = path;
         b->pass = 0;
-        bool types = is_types(path) || ends_with(path, ".ts");
+        bool types = is_types(path) || text_ends_with(path, ".ts");
         script_read(b, module, (view){s->text.ptr, s->text.len}, types, find_specifier, s);
     }
 }

@@ -1,9 +1,9 @@
 /* python_lazy.c - a module's __getattr__ (PEP 562), read: most answer to names that stand in the
  * file, and raise for all others.
  *
- * Understood is a body whose statements, at its own depth, only test the name against constants
- * (or what a literal holds), look it up in such a literal, import, warn, or raise.  What else is
- * done with the name, and a try, make it one of which nobody can tell. */
+ * Understood is a body whose statements, at its own depth, only test the name against constants (or
+ * what a literal holds), look it up in such a literal, import, warn, or raise.  Any other use of
+ * the name, and a try, make the module open. */
 #include "exists/python.h"
 
 typedef struct {
@@ -84,7 +84,7 @@ static uint32_t read_test(lazy *z, uint32_t i, bool raises)
     return local ? i + 1 : code_behind(s, i, s->n);
 }
 
-/* One use of the name at i; false: of that nobody can tell. */
+/* One use of the name at i; false: it is not understood. */
 static bool read_use(lazy *z, uint32_t i, bool raises, bool *tests)
 {
     const code_file *s = z->s;

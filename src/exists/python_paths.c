@@ -93,9 +93,8 @@ static bool read_module(search *s, const char *folder, const char *name, const c
 
 static void add_folder(search *s, const char *path, const char *label)
 {
-    name_table *b = s->f->b;
-    if (!b->status) b->status = bytes_append(&s->todo, path, strlen(path) + 1);
-    if (!b->status) b->status = bytes_append(&s->todo, label, strlen(label) + 1);
+    folder_put(s->f, &s->todo, path);
+    folder_put(s->f, &s->todo, label);
 }
 
 static void see_file(search *s, const char *folder, const folder_list *list, const char *name,

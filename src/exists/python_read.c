@@ -1,5 +1,6 @@
 /* python_read.c - the names that a module of Python has, from its text: what every branch of it
  * defines, without running any. */
+#include "base/text.h"
 #include "exists/python.h"
 
 enum { BLOCKS_MAX = 64 };
@@ -20,7 +21,7 @@ typedef struct {
     block blocks[BLOCKS_MAX];
     uint32_t n_blocks;
     bool skips;        /* blocks are too deep: nothing is read */
-    bool odd;          /* an unknown decorator comes before what comes */
+    bool odd;          /* an unknown decorator precedes the definition */
     bool lazy;         /* the module's __getattr__ was read and is understood */
     bytes words, path; /* scratch */
 } reading;
@@ -245,7 +246,7 @@ static void note_dynamic(reading *r, uint32_t i, uint32_t end)
                       (code_is(&r->s, k + 4, "update") || code_is(&r->s, k + 4, "setdefault"));
         for (uint32_t m = k + 3; names_ && code_sign(&r->s, k + 3, '[') && m < end; m++)
             stores |= code_sign(&r->s, m, '=');
-        /* It is kept, or given to somebody: names[x] = y */
+        /* It is stored, or passed on: names[x] = y */
         bool given = names_ && code_is(&r->s, k, "globals") && code_sign(&r->s, k + 2, ')') && k &&
                      (code_sign(&r->s, k - 1, '=') || code_sign(&r->s, k - 1, '(') ||
                       code_sign(&r->s, k - 1, ',')) &&
@@ -284,13 +285,6 @@ static void read_in_function(reading *r, uint32_t i, uint32_t end)
 
 /* ---- definitions ---- */
 
-static bool is_one_of(view word, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (view_equal(word, view_of(list[i]))) return true;
-    return false;
-}
-
 /* A decorator after which a function may be called as before, and a class is the same. */
 static bool is_plain_decorator(view words)
 {
@@ -306,7 +300,7 @@ static bool is_plain_decorator(view words)
     };
     const char *dot = words.len ? memrchr(words.ptr, '.', words.len) : NULL;
     if (dot) words = (view){dot + 1, words.len - (size_t)(dot + 1 - words.ptr)};
-    return is_one_of(words, list, ARRAY_LEN(list));
+    return view_is_one_of(words, list, ARRAY_LEN(list));
 }
 
 /* The parameters between ( at i and its end. */
@@ -369,7 +363,7 @@ static void read_base(reading *r, uint32_t scope, uint32_t outer, uint32_t i, ui
         code_dotted(&r->s, i + 2, end, &r->words);
         view words = {r->words.ptr, r->words.len};
         if (view_starts(words, VIEW("abc."))) words = (view){words.ptr + 4, words.len - 4};
-        if (!is_one_of(words, plain, ARRAY_LEN(plain))) names_open_scope(b, scope);
+        if (!view_is_one_of(words, plain, ARRAY_LEN(plain))) names_open_scope(b, scope);
         return;
     }
     uint32_t at = code_dotted(&r->s, i, end, &r->words);

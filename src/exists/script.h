@@ -30,7 +30,7 @@ typedef struct {
 bool script_path(scripts *r, uint32_t i);
 /* Static members of the class whose body begins at i, which is what the module exports. */
 void script_statics(scripts *r, uint32_t i);
-/* Does the class that is extended at i pass on what nobody can tell? */
+/* Does the class at i extend one with unknown members? */
 bool script_class_is_foreign(scripts *r, uint32_t i);
 /* What a CommonJS module assigns to its exports. */
 void script_read_common(scripts *r);

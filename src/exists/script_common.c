@@ -116,7 +116,7 @@ static void read_passed(common *c, uint32_t i, uint32_t behind)
         c->any = true;
         return;
     }
-    c->open = c->any = true; /* who knows what is done to it */
+    c->open = c->any = true; /* it may be changed elsewhere */
 }
 
 static uint32_t read_use(common *c, uint32_t i, uint32_t behind)

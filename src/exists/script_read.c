@@ -158,7 +158,7 @@ static uint32_t scope_named(scripts *r, view name, bool is_namespace, bool expor
         return names_entry_at(b, old)->target;
     }
     uint32_t made = names_scope(b, SCOPE_CLASS, name, into);
-    /* A function has what its namespace has; of a value of that name nobody can tell. */
+    /* A function has the names of its namespace; a value of that name is unknown. */
     bool merges = old != NAMES_NONE && !b->status && names_entry_at(b, old)->kind == NAME_CALL;
     if (merges && is_namespace) names_entry_at(b, old)->pass = NAMES_WEAK;
     define(r, name, NAME_SCOPE, made, exported);

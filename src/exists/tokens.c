@@ -1,6 +1,8 @@
 /* tokens.c - one walk over bytes; nothing is allocated, nothing recurses. */
 #include "exists/tokens.h"
 
+#include "base/text.h"
+
 /* What is open:  3 "three double quotes"  2 three single ones  * a comment over lines
  * ` a template   $ a hole in one   { a brace in such a hole   r a raw string of Go */
 typedef struct {
@@ -18,8 +20,6 @@ static bool is_begin(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
 }
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static void push(tokens_carry *c, char what)
 {
@@ -190,7 +190,7 @@ static void read_regex(reading *r)
 static void read_name(reading *r, const char *begin)
 {
     bool dollar = r->family == TOKENS_SCRIPT;
-    while (r->p < r->end && (is_begin(*r->p) || is_digit(*r->p) || (dollar && *r->p == '$')))
+    while (r->p < r->end && (is_begin(*r->p) || byte_is_digit(*r->p) || (dollar && *r->p == '$')))
         r->p++;
     size_t n = (size_t)(r->p - begin);
     bool quoted = r->family == TOKENS_PYTHON && n <= 2 && r->p < r->end &&
@@ -210,7 +210,7 @@ static char sign_of(const char *p, const char *end, size_t *n)
     char a = p[0], b = end - p > 1 ? p[1] : 0, c = end - p > 2 ? p[2] : 0;
     *n = 2;
     if (a == '.' && b == '.' && c == '.') return *n = 3, SIGN_DOTS;
-    if (a == '?' && b == '.' && !is_digit(c)) return SIGN_MAYBE;
+    if (a == '?' && b == '.' && !byte_is_digit(c)) return SIGN_MAYBE;
     if (a == '=' && b == '>') return SIGN_ARROW;
     if (a == '-' && b == '>') return SIGN_RETURNS;
     if (a == ':' && b == '=') return SIGN_WALRUS;
@@ -252,7 +252,7 @@ static void read_sign(reading *r)
 static void read_number(reading *r)
 {
     const char *begin = r->p;
-    while (r->p < r->end && (is_begin(*r->p) || is_digit(*r->p) ||
+    while (r->p < r->end && (is_begin(*r->p) || byte_is_digit(*r->p) ||
                              (*r->p == '.' && r->end - r->p > 1 && r->p[1] != '.')))
         r->p++;
     add(r, TOKEN_NUMBER, begin, r->p);
@@ -298,7 +298,7 @@ static void read_code(reading *r)
     if (is_begin(c) || (r->family == TOKENS_SCRIPT && (c == '$' || c == '#'))) {
         const char *begin = r->p++;
         read_name(r, begin);
-    } else if (is_digit(c)) read_number(r);
+    } else if (byte_is_digit(c)) read_number(r);
     else if (c == '"' || c == '\'') {
         r->p++;
         open_string(r, c, true);

@@ -2,6 +2,7 @@
 #include "exists/uses.h"
 
 #include "base/hash.h"
+#include "base/text.h"
 
 uint32_t uses_behind(const uses_call *c, uint32_t i)
 {
@@ -159,18 +160,15 @@ static bool is_everywhere(const uses_call *c, view name)
         return is_dunder(name) || view_equal(name, VIEW("mro")) ||
                view_equal(name, VIEW("register")); /* of abstract classes */
     if (is_dunder(name)) return true;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_equal(name, view_of(words[i]))) return true;
+    if (view_is_one_of(name, words, ARRAY_LEN(words))) return true;
     return name.len > 1 && name.ptr[0] == '_' && name.ptr[1] == '_';
 }
 
-static bool is_upper(view name) { return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z'; }
-
-/* Of types that nobody declared nobody can tell. */
+/* Types without a declaration are unknown. */
 static bool may_be_type(const uses_call *c, uint32_t scope, view name)
 {
     bool typed = c->language == GUARD_TYPESCRIPT || c->language == GUARD_TSX;
-    return typed && is_upper(name) && !(index_flags(c->x, scope) & SCOPE_TYPES);
+    return typed && name_is_upper(name) && !(index_flags(c->x, scope) & SCOPE_TYPES);
 }
 
 /* Keywords of the call whose bracket is at i. */

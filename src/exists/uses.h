@@ -16,7 +16,7 @@ enum {
     USES_PENDING_MAX = 6,     /* findings within a try whose end is to come */
     USES_PATCHED_MAX = 24,    /* names that the code gives to modules itself */
     USES_NAME_BYTES = 128,
-    USES_TOKENS_MAX = 8192,   /* of one line; what comes after them is not judged */
+    USES_TOKENS_MAX = 8192,   /* of one line; later ones are not judged */
     USES_FINDINGS_MAX = 64,   /* of one line */
 };
 
@@ -69,7 +69,7 @@ typedef struct {
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
     int32_t depth;     /* braces */
-    bool cut;          /* a line goes on of which a part was passed over */
+    bool cut;          /* a line continues of which a part was skipped */
     bool imports;      /* within the brackets of an import of Go */
     bool guarded;      /* the rest of the file is for one platform */
     bool was_guard;    /* the block that ended last at was_indent was guarded */
@@ -132,12 +132,27 @@ static inline bool uses_name(const uses_call *c, uint32_t i)
 {
     return i < c->n && c->t[i].kind == TOKEN_NAME;
 }
+/* Did the reader of the names leave this mark: "a go.mod was read", and the like? */
+static inline bool uses_has_mark(const uses_call *c, const char *mark)
+{
+    index_name found;
+    return index_find(c->x, 0, view_of(mark), &found) == INDEX_THERE;
+}
+static inline bool name_is_upper(view name)
+{
+    return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z';
+}
 /* After the bracket that closes the one at i. */
 uint32_t uses_behind(const uses_call *c, uint32_t i);
 
 void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
 /* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
 void uses_hide(uses_call *c, view name, int32_t until);
+/* The same up to the end of the block. */
+static inline void uses_hide_here(uses_call *c, view name)
+{
+    uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN);
+}
 /* A block has ended: what was hidden within it is there again. */
 void uses_show(uses_call *c);
 const uses_bound *uses_bound_of(const uses_call *c, view name);

@@ -19,30 +19,26 @@ static bool has_mark(const uses_call *c, const char *mark, view path)
     return false;
 }
 
-static bool is_marked(const uses_call *c, const char *mark)
-{
-    index_name found;
-    return index_find(c->x, 0, view_of(mark), &found) == INDEX_THERE;
-}
-
 /* What the string names: only where the library was read, or a go.mod says what there is. */
 static index_answer find_package(const uses_call *c, view path, uint32_t *scope)
 {
     view first = {path.ptr, 0};
     index_name found;
-    if (!path.len || path.len >= NAMES_WORD_MAX - 3 || path.ptr[0] == '.' || !is_marked(c, "g!"))
+    if (!path.len || path.len >= NAMES_WORD_MAX - 3 || path.ptr[0] == '.' ||
+        !uses_has_mark(c, "g!"))
         return INDEX_UNKNOWN;
     if (index_module(c->x, 'g', path, scope) == INDEX_THERE) return INDEX_THERE;
     if (view_equal(path, VIEW("C")) || has_mark(c, "mg", path)) return INDEX_UNKNOWN;
     if (has_mark(c, "dg", path)) return has_mark(c, "wg", path) ? INDEX_NOT : INDEX_UNKNOWN;
     while (first.len < path.len && path.ptr[first.len] != '/') first.len++;
-    if (memchr(first.ptr, '.', first.len)) return is_marked(c, "gm") ? INDEX_NOT : INDEX_UNKNOWN;
+    if (memchr(first.ptr, '.', first.len))
+        return uses_has_mark(c, "gm") ? INDEX_NOT : INDEX_UNKNOWN;
     /* Without a go.mod it may be a package of GOPATH, but for the library's own folders. */
     char top[NAMES_WORD_MAX];
     int n = snprintf(top, sizeof top, "g%.*s", (int)first.len, first.ptr);
     bool library = first.len < path.len &&
                    index_find(c->x, 0, (view){top, (size_t)n}, &found) == INDEX_THERE;
-    return library || is_marked(c, "gm") ? INDEX_NOT : INDEX_UNKNOWN;
+    return library || uses_has_mark(c, "gm") ? INDEX_NOT : INDEX_UNKNOWN;
 }
 
 /* "path" at i, after the name at `name` if that is before it. */

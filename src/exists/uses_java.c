@@ -7,8 +7,6 @@ static bool is_of_jdk(view package)
     return view_starts(package, VIEW("java.")) && !view_starts(package, VIEW("java.ext"));
 }
 
-static bool is_upper(view name) { return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z'; }
-
 /* import [static] a.b.C.D; or a.b.*; the first word of the name is at i. */
 static void read_import(uses_call *c, uint32_t i, bool is_static)
 {
@@ -18,7 +16,7 @@ static void read_import(uses_call *c, uint32_t i, bool is_static)
     index_name found;
     for (; uses_name(c, at); at += 2) {
         view word = uses_word(c, at);
-        bool type = is_upper(word) || n_name;
+        bool type = name_is_upper(word) || n_name;
         bool ends = !uses_sign(c, at + 1, '.');
         bool member = is_static && n_name && ends; /* what a class has is not looked up */
         if (!member && type) {

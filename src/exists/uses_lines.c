@@ -41,7 +41,7 @@ static uint32_t n_lines(view text)
     return n;
 }
 
-/* Parameters of a function of Go that go on below. */
+/* Parameters of a function of Go that continue below. */
 static bool func_goes_on(const uses_call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
@@ -53,7 +53,7 @@ static bool func_goes_on(const uses_call *c)
     return false;
 }
 
-/* A statement of a script that goes on below: import { */
+/* A statement of a script that continues below: import { */
 static bool goes_on(const uses_call *c)
 {
     uint32_t depth = 0;

@@ -1,10 +1,9 @@
 /* uses_python.c - statements of Python: blocks that guard, imports, names that are bound, uses. */
+#include "base/text.h"
 #include "exists/known_packages.h"
 #include "exists/uses.h"
 
 enum { BLOCK_BRANCH = 0, BLOCK_FUNCTION = 1, BLOCK_CLASS = 2, BLOCK_TRY = 3 };
-
-static bool view_is(view a, const char *b) { return view_equal(a, view_of(b)); }
 
 /* ---- blocks ---- */
 
@@ -40,7 +39,7 @@ static void push_block(uses_call *c, uint8_t kind, bool guards)
     s->blocks[s->n_blocks++] = (uses_block){c->indent, kind, guards, false};
 }
 
-/* A block ends: where it went away under a condition, what comes is for the others. */
+/* A block ends: if it left under a condition, the code after it is for the other case. */
 static void pop_blocks(uses_call *c, bool goes_on)
 {
     uses_state *s = c->s;
@@ -126,7 +125,7 @@ static bool handles(const uses_call *c, uint32_t i, uint32_t end)
 
 /* ---- imports ---- */
 
-/* A module of nobody's package: a program's that runs Python. */
+/* A module without a package: of a program that runs Python. */
 static bool is_of_host(view name)
 {
     static const char *const words[] = {
@@ -138,22 +137,14 @@ static bool is_of_host(view name)
         "java", "javax", "org", "conftest", "__main__", "dbutils", "_pytest", "pip", "setuptools",
         "pkg_resources", "distutils", "wheel", "google", "jnius", "android", "rubicon",
         "ida_hexrays"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_is(name, words[i])) return true;
-    return false;
+    return view_is_one_of(name, words, ARRAY_LEN(words));
 }
 
-static bool has_mark(const uses_call *c, const char *mark)
-{
-    index_name found;
-    return index_find(c->x, 0, view_of(mark), &found) == INDEX_THERE;
-}
-
-/* Can nobody tell of a package that was not found? */
+/* Is a package that was not found unknown, not missing? */
 static bool is_unknown_package(uses_call *c, view name)
 {
-    if (has_mark(c, "p*") || !has_mark(c, "pos") || is_of_host(name)) return true;
-    return !has_mark(c, "p!") && (!known_is_slip('p', name) || uses_is_declared(c, name));
+    if (uses_has_mark(c, "p*") || !uses_has_mark(c, "pos") || is_of_host(name)) return true;
+    return !uses_has_mark(c, "p!") && (!known_is_slip('p', name) || uses_is_declared(c, name));
 }
 
 /* The module of the words [i, end): INDEX_NOT was reported. */
@@ -209,11 +200,6 @@ static uint32_t dotted_end(const uses_call *c, uint32_t i, uint32_t end)
     return i;
 }
 
-static void forget(uses_call *c, view name)
-{
-    uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN);
-}
-
 /* import a.b as c, d */
 static void read_import(uses_call *c, uint32_t i, uint32_t end)
 {
@@ -225,7 +211,7 @@ static void read_import(uses_call *c, uint32_t i, uint32_t end)
         if (!renamed && a == INDEX_THERE) a = index_module(c->x, 'p', uses_word(c, i), &top);
         if (a == INDEX_THERE && !c->guards)
             uses_bind(c, name, NAME_SCOPE, renamed ? scope : top);
-        else forget(c, name);
+        else uses_hide_here(c, name);
         i = stop + (renamed ? 2 : 0);
         if (!uses_sign(c, i, ',')) return;
         i++;
@@ -259,7 +245,7 @@ static void read_from(uses_call *c, uint32_t i, uint32_t end)
             uses_report(c, EXISTS_SYMBOL, scope, at, at, label, member);
         if (got == INDEX_THERE && found.kind != NAME_VALUE && !c->guards)
             uses_bind(c, name, (name_kind)found.kind, found.target);
-        else forget(c, name);
+        else uses_hide_here(c, name);
     }
 }
 

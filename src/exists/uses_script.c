@@ -1,14 +1,7 @@
 /* uses_script.c - statements of JavaScript and TypeScript: imports, require(), names, uses. */
+#include "base/text.h"
 #include "exists/known_packages.h"
 #include "exists/uses.h"
-
-static bool view_is(view a, const char *b) { return view_equal(a, view_of(b)); }
-
-static bool has_mark(const uses_call *c, const char *mark)
-{
-    index_name found;
-    return index_find(c->x, 0, view_of(mark), &found) == INDEX_THERE;
-}
 
 static bool is_string(const uses_call *c, uint32_t i)
 {
@@ -54,7 +47,7 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
     if (index_module(c->x, 'j', s, scope) == INDEX_THERE) return INDEX_THERE;
     package = package_of(s);
     bool node = view_starts(s, VIEW("node:"));
-    if (!has_mark(c, "jfs") || (!node && has_mark(c, "j*"))) return INDEX_UNKNOWN;
+    if (!uses_has_mark(c, "jfs") || (!node && uses_has_mark(c, "j*"))) return INDEX_UNKNOWN;
     bool there = index_module(c->x, 'j', package, &above) == INDEX_THERE;
     if (there && index_flags(c->x, above) & SCOPE_OPEN) {
         index_name any; /* a package that could not be read; a module of node never is */
@@ -62,7 +55,7 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
             return INDEX_UNKNOWN;
     }
     bool slip = known_is_slip('j', package) && !uses_is_declared(c, package);
-    if (!there && !node && !has_mark(c, "j!") && !slip) return INDEX_UNKNOWN;
+    if (!there && !node && !uses_has_mark(c, "j!") && !slip) return INDEX_UNKNOWN;
     view last = s, before = {NULL, 0};
     const char *slash = memrchr(s.ptr, '/', s.len);
     if (slash) {
@@ -75,8 +68,6 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
     return INDEX_NOT;
 }
 
-static bool is_upper(view name) { return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z'; }
-
 /* A name taken from a module: what it leads to. */
 static index_name take(uses_call *c, index_answer a, uint32_t scope, view label, uint32_t i,
                        exists_kind kind)
@@ -85,7 +76,7 @@ static index_name take(uses_call *c, index_answer a, uint32_t scope, view label,
     view name = uses_word(c, i);
     bool typed = c->language == GUARD_TYPESCRIPT || c->language == GUARD_TSX;
     if (a != INDEX_THERE || view_is(name, "default") || view_starts(name, VIEW("__"))) return found;
-    bool of_types = typed && is_upper(name) && !(index_flags(c->x, scope) & SCOPE_TYPES);
+    bool of_types = typed && name_is_upper(name) && !(index_flags(c->x, scope) & SCOPE_TYPES);
     if (uses_find(c, scope, name, &found) == INDEX_NOT && !of_types)
         uses_report(c, kind, scope, i, i, label, name);
     return found;
@@ -224,11 +215,6 @@ static void hide_parameters(uses_call *c, uint32_t k)
     hide_group(c, k, block ? c->indent : c->indent - 1);
 }
 
-static void hide_here(uses_call *c, view name)
-{
-    uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN);
-}
-
 /* const x = require('m').y, { a } = x; for (const x of ...) */
 static void read_variables(uses_call *c, uint32_t i)
 {
@@ -257,7 +243,7 @@ static void read_variables(uses_call *c, uint32_t i)
     if (uses_sign(c, at, '[')) {
         uint32_t stop = uses_behind(c, at);
         for (uint32_t k = at; k < stop; k++)
-            if (uses_name(c, k)) hide_here(c, uses_word(c, k));
+            if (uses_name(c, k)) uses_hide_here(c, uses_word(c, k));
         return;
     }
     if (!uses_name(c, at)) return;
@@ -348,7 +334,7 @@ static void read_use(uses_call *c, uint32_t i)
         c->guards = was;
     }
     bool stores = uses_sign(c, i + 1, '=') && begins(c, i);
-    if (stores) hide_here(c, uses_word(c, i));
+    if (stores) uses_hide_here(c, uses_word(c, i));
 }
 
 void uses_script(uses_call *c)

@@ -1,4 +1,4 @@
-/* finite.c - owns whether blocks stand for numbers: a scale that is none makes nothing of a row. */
+/* finite.c - checks that blocks decode to numbers: a scale that is not finite spoils a row. */
 #include "gguf/finite.h"
 
 static bool halves_are_finite(const uint8_t *at, size_t n)

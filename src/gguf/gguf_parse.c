@@ -96,20 +96,22 @@ static size_t left(const parser *p)
     return p->part->len - p->at;
 }
 
+static int read_bytes(parser *p, const char *what, void *out, size_t n)
+{
+    if (left(p) < n) return truncated(p, what);
+    memcpy(out, p->part->ptr + p->at, n);
+    p->at += n;
+    return CERIUM_OK;
+}
+
 static int read_u32(parser *p, const char *what, uint32_t *out)
 {
-    if (left(p) < sizeof *out) return truncated(p, what);
-    memcpy(out, p->part->ptr + p->at, sizeof *out);
-    p->at += sizeof *out;
-    return CERIUM_OK;
+    return read_bytes(p, what, out, sizeof *out);
 }
 
 static int read_u64(parser *p, const char *what, uint64_t *out)
 {
-    if (left(p) < sizeof *out) return truncated(p, what);
-    memcpy(out, p->part->ptr + p->at, sizeof *out);
-    p->at += sizeof *out;
-    return CERIUM_OK;
+    return read_bytes(p, what, out, sizeof *out);
 }
 
 static int read_string(parser *p, const char *what, uint64_t len_max, view *out)

@@ -87,7 +87,7 @@ static int read_tensor(safetensor *t, const char *name, const json_t *entry, vie
     return t->name ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "%s: no memory", label);
 }
 
-static int by_name(const void *a, const void *b)
+int safetensor_compare(const void *a, const void *b)
 {
     return strcmp(((const safetensor *)a)->name, ((const safetensor *)b)->name);
 }
@@ -108,7 +108,7 @@ static int read_all(safetensors *out, json_t *root, view data, const char *label
         RETURN_IF(read_tensor(&out->tensors[out->n], name, entry, data, label, err));
         out->n++;
     }
-    qsort(out->tensors, out->n, sizeof *out->tensors, by_name);
+    qsort(out->tensors, out->n, sizeof *out->tensors, safetensor_compare);
     return CERIUM_OK;
 }
 
@@ -146,7 +146,7 @@ void safetensors_free(safetensors *s)
 const safetensor *safetensors_find(const safetensors *s, const char *name)
 {
     const safetensor key = {.name = name};
-    return s->n ? bsearch(&key, s->tensors, s->n, sizeof key, by_name) : NULL;
+    return s->n ? bsearch(&key, s->tensors, s->n, sizeof key, safetensor_compare) : NULL;
 }
 
 /* ---- values ---- */

@@ -42,6 +42,8 @@ typedef struct {
 CERIUM_CHECKED int safetensors_parse(safetensors *out, view file, const char *label,
                                      cerium_error *err);
 void safetensors_free(safetensors *s);
+/* By name, for qsort(). */
+int safetensor_compare(const void *a, const void *b);
 const safetensor *safetensors_find(const safetensors *s, const char *name);
 
 size_t safe_type_bytes(safe_type type);

@@ -1,4 +1,5 @@
 /* branches.c - conditions, choices and loops: what names hold in each branch, and after it. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 static const view empty = {NULL, 0};
@@ -94,9 +95,7 @@ static bool asks_a_list(view name)
     static const char *const names[] = {"contains", "includes", "in_array", "has", "containsKey",
                                         "include?", "member?", "key?", "has_key?", "in?",
                                         "array_key_exists", "array_search"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (view_equal(name, view_of(names[i]))) return true;
-    return false;
+    return view_is_one_of(name, names, ARRAY_LEN(names));
 }
 
 /* Does n hold where the condition does (inside), or does not? */
@@ -375,7 +374,7 @@ value judge_foreach(judge *j, int32_t n)
         }
         value v = judge_value(j, body);
         bool pair = body >= 0 && j->tree.list[body].role == NODE_PAIR;
-        if (pair) v = judge_value(j, j->tree.list[body].child); /* who goes over it has its keys */
+        if (pair) v = judge_value(j, j->tree.list[body].child); /* a loop over it has its keys */
         v.flags = (v.flags & VALUE_FORMAT) | VALUE_LIST;
         return v;
     }

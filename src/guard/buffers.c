@@ -1,7 +1,10 @@
-/* buffers.c - "char b[10 + 1]", "b = malloc(10 * sizeof(char))": sizes that stand in the text. */
+/* buffers.c - "char b[10 + 1]", "b = malloc(10 * sizeof(char))": sizes that are written in the
+ * text. */
 #include "guard/buffers.h"
 
 #include <ctype.h>
+
+#include "base/text.h"
 
 enum { NESTED_MAX = 8, NUMBER_MAX = 1 << 30 };
 
@@ -40,9 +43,7 @@ static view word_of(reading *r)
 static bool is_byte_type(view word)
 {
     static const char *const types[] = {"char", "uint8_t", "int8_t", "BYTE", "CHAR", "u8", "uchar"};
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (view_equal(word, view_of(types[i]))) return true;
-    return false;
+    return view_is_one_of(word, types, ARRAY_LEN(types));
 }
 
 static bool read_sum(reading *r, uint64_t *out);

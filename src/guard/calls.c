@@ -1,4 +1,5 @@
-/* calls.c - calls: who is called with what, what that does to values, and what comes back. */
+/* calls.c - calls: callee, arguments, their effect on values, and the result. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -253,17 +254,6 @@ static void mutate(judge *j, const use *u)
     judge_set(j, tree_text(&j->tree, base), v);
 }
 
-static view last_part(view name)
-{
-    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
-    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
-}
-
-static bool has_word(view name, const char *word)
-{
-    return name.len && memmem(name.ptr, name.len, word, strlen(word)) != NULL;
-}
-
 static void flow_into(judge *j, const use *u, const rule_flow *flow, bool fills)
 {
     value v = {.level = TAINT_SOURCE};
@@ -276,7 +266,7 @@ static void flow_into(judge *j, const use *u, const rule_flow *flow, bool fills)
             for (uint32_t k = 0; i && k < u->n_args; k++)
                 if (k != i) v = judge_plus(j, v, u->args[k].v);
             /* What is appended to, or written in the middle of, keeps what it has. */
-            bool whole = !has_word(last_part(u->callee.raw), "cat") && u->args[i].node == base;
+            bool whole = !view_has(judge_last(u->callee.raw), "cat") && u->args[i].node == base;
             if (!whole) v = judge_plus(j, judge_value(j, base), v);
             bool alone = whole && !(v.flags & (VALUE_FORMAT | VALUE_LIST));
             if (v.level > TAINT_CONST) v.flags |= VALUE_FORMAT | (alone ? VALUE_LEADS : 0);
@@ -335,13 +325,6 @@ static bool keeps_a_class(const use *u)
     return false;
 }
 
-static bool is_one_of(view name, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (view_equal(name, view_of(list[i]))) return true;
-    return false;
-}
-
 /* Functions of text that add nothing to it: of constants and numbers they make constants. */
 static bool keeps_constants(view name)
 {
@@ -350,7 +333,7 @@ static bool keeps_constants(view name)
         "implode", "TrimSuffix", "TrimPrefix", "TrimRight", "TrimLeft", "Trim", "trim", "rtrim",
         "ltrim", "strip", "rstrip", "lstrip", "chomp", "chop", "substr", "substring", "slice",
         "lower", "upper", "toLowerCase", "toUpperCase", "String", "str"};
-    return is_one_of(name, names, ARRAY_LEN(names));
+    return view_is_one_of(name, names, ARRAY_LEN(names));
 }
 
 /* list.map(f): what f makes of each, whatever the list. */
@@ -358,7 +341,7 @@ static bool maps(judge *j, const use *u, value *out)
 {
     if (u->n_args != 1 || u->receiver_node < 0) return false;
     if (j->tree.list[u->args[0].node].role != NODE_FUNCTION) return false;
-    if (!view_equal(last_part(u->callee.raw), VIEW("map"))) return false;
+    if (!view_equal(judge_last(u->callee.raw), VIEW("map"))) return false;
     int32_t body = tree_field(&j->tree, u->args[0].node, FIELD_BODY);
     if (body < 0 || j->tree.list[body].role == NODE_BLOCK) return false;
     if (u->args[0].v.level != TAINT_CONST) return false;
@@ -371,7 +354,7 @@ static bool is_wrapped(judge *j, const use *u, value *out)
 {
     static const char *const names[] = {"promisify", "pify"};
     if (!u->n_args || !u->args[0].v.name.len) return false;
-    if (!is_one_of(last_part(u->callee.raw), names, ARRAY_LEN(names))) return false;
+    if (!view_is_one_of(judge_last(u->callee.raw), names, ARRAY_LEN(names))) return false;
     *out = u->args[0].v;
     if (!j->alias) j->alias = match_names_function(j, out->name);
     return true;
@@ -383,7 +366,7 @@ static bool begins_or_ends(const char *name, size_t n, const char *word)
     return n >= len && (!memcmp(name, word, len) || !memcmp(name + n - len, word, len));
 }
 
-/* Functions that say that what is given to them is still what comes back. */
+/* Functions that return their argument. */
 static bool passes_on(view name)
 {
     static const char *const words[] = {
@@ -404,11 +387,11 @@ static bool passes_on(view name)
     return false;
 }
 
-/* render(text): what comes back is that function's, and not what was given to it.  A type that is
- * made of a value has it. */
+/* render(text): the result is the function's, not its argument.  A type that is made of a value
+ * contains it. */
 static bool makes_its_own(const judge *j, const use *u, uint8_t level)
 {
-    view name = last_part(u->callee.raw);
+    view name = judge_last(u->callee.raw);
     bool capital = name.len && isupper((unsigned char)name.ptr[0]) &&
                    j->tree.language != GUARD_GO && j->tree.language != GUARD_PHP;
     bool type = capital || j->tree.list[u->node].role == NODE_NEW;
@@ -423,7 +406,7 @@ static value result_of(judge *j, const use *u)
     bool loose = match_loose(j, u->node);
     /* strings.Repeat("?,", n): a module is not a value. */
     bool module = u->receiver_node >= 0 && view_equal(u->receiver.raw, VIEW("strings"));
-    if (module && keeps_constants(last_part(u->callee.raw)) && u->n_args &&
+    if (module && keeps_constants(judge_last(u->callee.raw)) && u->n_args &&
         all_arguments(j, u, 0).level == TAINT_CONST)
         return (value){.name = u->callee.name, .raw = u->callee.raw, .clean = ~0u};
     if (!loose && called(u, &j->facts->cleaners))
@@ -442,7 +425,7 @@ static value result_of(judge *j, const use *u)
             judge_is_set_before(tree_text(&j->tree, u->receiver_node)))
             v.flags |= VALUE_FIELDS;
         if (!(v.flags & VALUE_FORMAT)) v.text = empty;
-        if (v.level == TAINT_CONST && !literal && !keeps_constants(last_part(u->callee.raw))) {
+        if (v.level == TAINT_CONST && !literal && !keeps_constants(judge_last(u->callee.raw))) {
             v.level = TAINT_UNKNOWN;
             v.clean = 0;
         }
@@ -539,7 +522,7 @@ value judge_construct(judge *j, int32_t n, view type, int32_t arguments)
 static bool binds_values(view tag)
 {
     static const char *const tags[] = {"sql", "SQL", "$queryRaw", "$executeRaw"};
-    return is_one_of(tag, tags, ARRAY_LEN(tags));
+    return view_is_one_of(tag, tags, ARRAY_LEN(tags));
 }
 
 value judge_call(judge *j, int32_t n)
@@ -549,7 +532,7 @@ value judge_call(judge *j, int32_t n)
     read_callee(j, &u, n);
     int32_t arguments = tree_field(&j->tree, n, FIELD_ARGUMENTS);
     bool tagged = arguments >= 0 && j->tree.list[arguments].role == NODE_STRING;
-    if (tagged && binds_values(last_part(u.callee.raw))) {
+    if (tagged && binds_values(judge_last(u.callee.raw))) {
         judge_children(j, arguments);
         return (value){.name = VIEW("sql"), .raw = VIEW("sql"), .clean = ~0u};
     }
@@ -581,9 +564,9 @@ value judge_call(judge *j, int32_t n)
     if (at->role == NODE_NEW && v.name.len > 4) { /* "new.File": its methods are File's */
         v.name.ptr += 4;
         v.name.len -= 4;
-        /* What "new Function" makes is called by whoever has it. */
+        /* The result of "new Function" may be called by any code. */
         static const char *const functions[] = {"Function", "AsyncFunction", "GeneratorFunction"};
-        if (is_one_of(v.name, functions, ARRAY_LEN(functions))) v.name = v.raw = empty;
+        if (view_is_one_of(v.name, functions, ARRAY_LEN(functions))) v.name = v.raw = empty;
     }
     return v;
 }

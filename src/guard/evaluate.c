@@ -1,4 +1,5 @@
 /* evaluate.c - what an expression is worth: constant, unknown, from outside. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -152,9 +153,7 @@ bool judge_is_set_before(view text)
             text = (view){text.ptr + i + 1, text.len - i - 1};
             break;
         }
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (view_equal(text, view_of(names[i]))) return true;
-    return false;
+    return view_is_one_of(text, names, ARRAY_LEN(names));
 }
 
 static value member_value(judge *j, int32_t n)
@@ -343,7 +342,7 @@ static value list_value(judge *j, int32_t n)
 
 static bool stringy(value v) { return (v.flags & (VALUE_STRING | VALUE_FORMAT)) != 0; }
 
-/* Of a + b: do all values stand where SQL has a name? */
+/* Of a + b: are all values where SQL has a name? */
 static bool adds_names_alone(value a, value b)
 {
     bool format = (a.flags & VALUE_FORMAT) != 0;

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "guard/judge.h"
 
 enum { FIX_PARTS_MAX = 16 };
@@ -118,11 +119,7 @@ static void split(const judge *j, int32_t n, parts *p, unsigned depth)
     } else add_part(p, (part){.value = tree_text(&j->tree, n)});
 }
 
-static view trim_end(view text)
-{
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
-    return text;
-}
+static view trim_end(view text) { return view_trim_end(text, TEXT_SPACE); }
 
 static bool ends_in(view text, const char *word)
 {
@@ -207,9 +204,7 @@ static bool takes_values(const judge *j, view name)
         if (seen(j, "equelize") || seen(j, "typeorm")) return false;
         break;
     }
-    for (size_t i = 0; i < n; i++)
-        if (view_equal(last, view_of(list[i]))) return true;
-    return false;
+    return view_is_one_of(last, list, n);
 }
 
 /* What is called, as it is there: with the calls before it, which its name leaves out. */
@@ -218,7 +213,7 @@ static view callee_of(const judge *j, const use *u)
     const char *begin = j->tree.text.ptr + j->tree.list[u->node].begin;
     if (!u->n_args || !u->callee.raw.len) return u->callee.raw;
     view text = {begin, (size_t)(source_of(j, u->args[0].node).ptr - begin)};
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
+    text = trim_end(text);
     if (u->args[0].name.len || !text.len || text.ptr[text.len - 1] != '(') return u->callee.raw;
     return (view){text.ptr, text.len - 1};
 }
@@ -396,11 +391,6 @@ static bool put_wrapped(const judge *j, const use *u, writing *w, view f)
 
 /* ---- conditions ---- */
 
-static bool ends_so(view text, view end)
-{
-    return text.len >= end.len && !memcmp(text.ptr + text.len - end.len, end.ptr, end.len);
-}
-
 /* Is the first argument an array that the window declares: "char b[9]"? */
 static bool is_array(const judge *j, const use *u)
 {
@@ -429,7 +419,7 @@ static int condition(const judge *j, const use *u, view name)
     switch (name.ptr[0]) {
     case '!': return parse_u64(rest, &number) && number == u->n_args;
     case '?': return view_starts(u->callee.raw, rest);
-    case '~': return ends_so(u->callee.raw, rest);
+    case '~': return view_ends_with(u->callee.raw, rest);
     case '+': return memmem(j->tree.text.ptr, j->tree.text.len, rest.ptr, rest.len) != NULL;
     case '[': return is_array(j, u);
     case '"': return !has_text(j, u);

@@ -1,6 +1,7 @@
 /* fold.c - what constants make of each other: numbers, comparisons, characters, items of lists. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/judge.h"
 
 static bool number(value v, int64_t *out)
@@ -20,9 +21,7 @@ static view operator_of(const judge *j, int32_t n)
     if (right < 0) return (view){NULL, 0};
     view text = {j->tree.text.ptr + j->tree.list[left].end,
                  j->tree.list[right].begin - j->tree.list[left].end};
-    while (text.len && isspace((unsigned char)text.ptr[0])) text.ptr++, text.len--;
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
-    return text;
+    return view_trim(text, TEXT_SPACE);
 }
 
 static value truth(bool yes)

@@ -1,4 +1,5 @@
 /* functions.c - functions of the window: their parameters, and calls followed into their bodies. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 static const view empty = {NULL, 0};
@@ -32,18 +33,14 @@ static bool is_number_type(view type)
     static const char *const types[] = {"int", "long", "Integer", "Long", "number", "float",
                                         "double", "bool", "boolean", "Boolean", "int64", "int32",
                                         "uint", "uint64", "uint32", "float64", "UUID", "size_t"};
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (view_equal(type, view_of(types[i]))) return true;
-    return false;
+    return view_is_one_of(type, types, ARRAY_LEN(types));
 }
 
 /* What a callback gets when something failed. */
 static bool is_error(view name)
 {
     static const char *const names[] = {"e", "err", "error", "ex", "exception", "_err", "reason"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (view_equal(name, view_of(names[i]))) return true;
-    return false;
+    return view_is_one_of(name, names, ARRAY_LEN(names));
 }
 
 static void bind_parameter(judge *j, int32_t n, taint level)

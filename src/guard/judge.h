@@ -22,7 +22,7 @@ enum {
     VALUE_FORMAT = 2, /* literal text with values in it */
     VALUE_LIST = 4,
     VALUE_PENDING = 8, /* what a function made of it that is not written yet */
-    VALUE_NAMES = 16,  /* a format, whose values all stand where SQL has a name */
+    VALUE_NAMES = 16,  /* a format whose values are all where SQL has a name */
     VALUE_LEADS = 32,  /* a format, whose only value is what it begins with */
     VALUE_FIELDS = 64, /* all values in it are fields of the object itself, or settings */
     VALUE_MADE = 128,  /* a function of which nothing is known made it of what it was given */
@@ -39,7 +39,7 @@ typedef struct {
     view tail;      /* what a format has after its last value */
 } value;
 
-/* Of value.clean: who runs the program gave it; it was not cleaned. */
+/* Of value.clean: the program's user gave it; it was not cleaned. */
 #define VALUE_GIVEN (1u << 31)
 
 #define VALUE_NONE ((value){.level = TAINT_CONST, .clean = ~0u})
@@ -121,6 +121,12 @@ view judge_join(judge *j, view a, view b);
 view judge_plain_name(judge *j, view text); /* with dots between its parts */
 variable *judge_find(judge *j, view name);
 void judge_set(judge *j, view name, value v);
+/* c of a.b.c. */
+static inline view judge_last(view name)
+{
+    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
+    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
+}
 value judge_named(judge *j, value v); /* a source, if its name is one */
 bool judge_is_set_before(view object); /* the object itself, settings */
 value judge_plus(judge *j, value a, value b);
@@ -184,7 +190,7 @@ bool judge_inline(judge *j, view name, const use *u, value *out);
 /* ---- sql_names.c ---- */
 /* Does SQL have the name of a table or a column after text?  after: text follows a name. */
 bool judge_before_name(view text, bool after);
-/* Do all values of a printf-like or {} format stand where SQL has a name? */
+/* Are all values of a printf-like or {} format where SQL has a name? */
 bool judge_formats_names(view format);
 /* A statement that binds nothing: PRAGMA, SET, ALTER and their like. */
 bool judge_binds_nothing(view text);

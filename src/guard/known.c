@@ -3,6 +3,7 @@
  * rule says at least as much of the same line there. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/guard_parts.h"
 
 enum { PLACE_BEFORE = 6144, PLACE_BEHIND = 2048, NEEDLE_MIN = 4 };
@@ -55,11 +56,10 @@ static bool use_up(guard_stream *s, const known_finding *what)
 
 static view first_line(view text)
 {
-    while (text.len && isspace((unsigned char)text.ptr[0])) text.ptr++, text.len--;
+    text = view_trim_start(text, TEXT_SPACE);
     const char *end = text.len ? memchr(text.ptr, '\n', text.len) : NULL;
     if (end) text.len = (size_t)(end - text.ptr);
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
-    return text;
+    return view_trim_end(text, TEXT_SPACE);
 }
 
 /* In one text that was there before: where the line's beginning is.  *n_left: how many such spots

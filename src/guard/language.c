@@ -3,6 +3,8 @@
 
 #include <strings.h>
 
+#include "base/text.h"
+
 static const struct {
     const char *name;
     guard_language language;
@@ -254,22 +256,18 @@ guard_language language_detect(view text)
     return best == GUARD_JAVASCRIPT && is_typed(text) ? GUARD_TYPESCRIPT : best;
 }
 
-static bool has(view text, const char *mark)
-{
-    return memmem(text.ptr, text.len, mark, strlen(mark)) != NULL;
-}
-
 guard_language language_guess(view text)
 {
     guard_language known = language_detect(text);
     if (known != GUARD_TEXT) return known;
     while (text.len && strchr(" \t\r\n", text.ptr[text.len - 1])) text.len--;
-    if (!text.len || !(has(text, "(") || has(text, "="))) return GUARD_TEXT;
-    bool semicolon = text.ptr[text.len - 1] == ';' || has(text, ";\n");
-    if (has(text, "$") && (has(text, "->") || semicolon)) return GUARD_PHP;
-    if (has(text, "fmt.") || has(text, "err != nil")) return GUARD_GO;
-    if (semicolon && (has(text, "new ") || has(text, "String "))) return GUARD_JAVA;
-    if (semicolon && (has(text, "char ") || has(text, "->") || has(text, "NULL"))) return GUARD_C;
-    if (semicolon || has(text, "`") || has(text, "await ")) return GUARD_JAVASCRIPT;
-    return has(text, "puts ") || has(text, "@") ? GUARD_RUBY : GUARD_PYTHON;
+    if (!text.len || !(view_has(text, "(") || view_has(text, "="))) return GUARD_TEXT;
+    bool semicolon = text.ptr[text.len - 1] == ';' || view_has(text, ";\n");
+    if (view_has(text, "$") && (view_has(text, "->") || semicolon)) return GUARD_PHP;
+    if (view_has(text, "fmt.") || view_has(text, "err != nil")) return GUARD_GO;
+    if (semicolon && (view_has(text, "new ") || view_has(text, "String "))) return GUARD_JAVA;
+    if (semicolon && (view_has(text, "char ") || view_has(text, "->") || view_has(text, "NULL")))
+        return GUARD_C;
+    if (semicolon || view_has(text, "`") || view_has(text, "await ")) return GUARD_JAVASCRIPT;
+    return view_has(text, "puts ") || view_has(text, "@") ? GUARD_RUBY : GUARD_PYTHON;
 }

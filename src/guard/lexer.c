@@ -88,7 +88,7 @@ size_t lexer_closers(const lexer *x, char *out, size_t size)
     return n;
 }
 
-/* Does a line that ends after `last` go on below? */
+/* Does a line that ends after `last` continue below? */
 static bool goes_on(const lexer *x)
 {
     if (x->prev == '\\') return true;

@@ -1,4 +1,5 @@
 /* match.c - rules against what the judge saw. */
+#include "base/text.h"
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -312,9 +313,9 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
     return one_holds(j, c, a);
 }
 
-/* Where SQL has the name of a table or a column, nothing can be bound, and in some statements
- * nowhere: a value of which nothing is known is the program's own there.  So is the statement that
- * a text goes on with. */
+/* Names of tables and columns in SQL cannot be bound, and in some statements nothing can: an
+ * unknown value there counts as the program's own.  So does the statement that a text continues
+ * with. */
 static bool is_own(const rule *u, const value *v)
 {
     if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN || !(v->flags & VALUE_FORMAT))
@@ -341,9 +342,7 @@ static bool is_own_method(const judge *j, const rule *r, const use *u)
     if (!runs || u->receiver_node < 0 || j->tree.language == GUARD_RUBY) return false;
     view text = tree_text(&j->tree, u->receiver_node);
     if (view_starts(text, VIEW("super("))) return true;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_equal(text, view_of(words[i]))) return true;
-    return false;
+    return view_is_one_of(text, words, ARRAY_LEN(words));
 }
 
 static bool is_dirty_enough(const rule *u, const value *v)
@@ -374,7 +373,7 @@ static bool level_holds(judge *j, const rule *r, const use *u, const value *v)
     return false;
 }
 
-/* Who runs a program may name its files and its servers. */
+/* The user of a program may name its files and its servers. */
 static bool is_of_places(weakness weak)
 {
     return weak == WEAK_PATH || weak == WEAK_SSRF || weak == WEAK_REDIRECT || weak == WEAK_XSS ||
@@ -393,7 +392,7 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     bool whole = v->flags & (VALUE_LEADS | VALUE_MADE) || !(format || v->flags & VALUE_LIST);
     bool command = r->weak == WEAK_COMMAND && r->tiers[TAINT_PARAMETER] < 0;
     bool given = (v->clean & VALUE_GIVEN) != 0;
-    /* A function that runs what it is given: who calls it, or runs the program, writes it. */
+    /* A function that runs its argument: the caller, or the program's user, writes it. */
     if (whole && command && (v->level < TAINT_SOURCE || given)) return TAINT_UNKNOWN;
     if (whole && given && r->weak == WEAK_SQL) return TAINT_UNKNOWN;
     if (command && given && v->flags & VALUE_LIST) return TAINT_UNKNOWN;
@@ -404,7 +403,7 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
         return TAINT_UNKNOWN;
-    /* Text with a value in it: whoever calls decides what the value is. */
+    /* Text with a value in it: the caller decides the value. */
     return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
 }
 
@@ -459,12 +458,6 @@ static bool rule_holds(judge *j, const rule *r, const use *u, taint *level)
     return !r->unseen || !regex_found(r->unseen, &j->re, before);
 }
 
-static view last_segment(view name)
-{
-    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
-    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
-}
-
 /* exec = require("./exec"): not the library's. */
 static bool is_own_command(const rule *r, const use *u)
 {
@@ -487,7 +480,7 @@ static void try_credentials(judge *j, const use *u)
     const value *v = &u->args[0].v;
     taint level;
     if (!u->n_args || !(v->flags & VALUE_STRING) || v->level != TAINT_CONST) return;
-    view name = last_segment(u->callee.raw);
+    view name = judge_last(u->callee.raw);
     for (const entry *e; (e = next_entry(j, RULE_CREDENTIAL, 0, &at));)
         if (regex_found(e->rule->match, &j->re, name) && secret_credential(name, v->text) &&
             rule_holds(j, e->rule, u, &level))

@@ -180,7 +180,7 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
     if (l != GUARD_PYTHON && in_function(r, begin)) return false;
     if (is_head(r, begin)) return false; /* what follows belongs to it */
     repair_put(w, repair_part(r->line, 0, begin));
-    /* A statement may go on in the next line: ".then()". */
+    /* A statement may continue on the next line: ".then()". */
     bool open = end == r->line.len && end > begin && !strchr(";}", r->line.ptr[end - 1]);
     if (!repair_put_statement(w, &left, !open)) return false;
     if (l == GUARD_GO && end > begin && r->line.ptr[end - 1] == ';') repair_put_text(w, ";");

@@ -1,13 +1,10 @@
 /* sql_names.c - where SQL has the name of a table or a column, for which nothing can be bound. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/judge.h"
 
-static view without_blanks(view text)
-{
-    while (text.len && isspace((unsigned char)text.ptr[text.len - 1])) text.len--;
-    return text;
-}
+static view without_blanks(view text) { return view_trim_end(text, TEXT_SPACE); }
 
 static bool ends_with_word(view text, const char *word)
 {
@@ -76,7 +73,7 @@ bool judge_binds_nothing(view text)
                                         "analyze", "show", "describe", "attach", "detach",
                                         "savepoint", "release", "rollback", "lock", "reindex",
                                         "begin", "start", "commit"};
-    while (text.len && isspace((unsigned char)*text.ptr)) text.ptr++, text.len--;
+    text = view_trim_start(text, TEXT_SPACE);
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         size_t n = strlen(words[i]);
         if (text.len >= n && !strncasecmp(text.ptr, words[i], n) &&

@@ -1,6 +1,7 @@
 /* stream.c - one text as it grows: what is held, what is seen, what was found. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/guard_parts.h"
 #include "guard/language.h"
 
@@ -177,7 +178,7 @@ static bool is_import(view line)
     return line.len < 200 && memmem(line.ptr, line.len, "require(", 8) != NULL;
 }
 
-/* Does the line go on with a statement that began before it? */
+/* Does the line continue an earlier statement? */
 static bool is_branch(view line)
 {
     static const char *const words[] = {"else", "elif ", "elsif ", "except", "finally", "rescue",
@@ -213,8 +214,8 @@ static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
     return stop ? (uint32_t)(stop - s->text) + 1 : to;
 }
 
-/* Of the whole import: names in brackets may go on over lines.  Half of it would open a bracket
- * that nothing closes, and all after it would be read as names.  from: its end is not there. */
+/* Of the whole import: names in brackets may span lines.  Half of it would open a bracket that
+ * nothing closes, and all after it would be read as names.  from: its end is not there. */
 static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
 {
     lexer x;
@@ -266,12 +267,7 @@ static void compact(guard_stream *s)
     s->in_php = true;
 }
 
-static bool is_blank(const char *text, uint32_t n)
-{
-    uint32_t i = 0;
-    while (i < n && isspace((unsigned char)text[i])) i++;
-    return i == n;
-}
+static bool is_blank(view text) { return !view_trim_start(text, TEXT_SPACE).len; }
 
 /* What is held may go.  whole: a logical line ended with it. */
 static void commit(guard_stream *s, bool whole)
@@ -294,7 +290,7 @@ static void commit(guard_stream *s, bool whole)
     if (whole && s->language != GUARD_TEXT) {
         outline_line(&s->outline, s->language, (view){s->text, s->n}, s->row, s->n, s->depth,
                      s->lexer.n);
-        if (!is_blank(s->text + s->row, s->n - s->row)) s->last_row = s->row;
+        if (!is_blank((view){s->text + s->row, s->n - s->row})) s->last_row = s->row;
         s->row = s->n;
         s->depth = s->lexer.n;
     }

@@ -5,6 +5,7 @@
  * though it is not: this is rare, and test_replacement measures it. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/guard_parts.h"
 
 enum { DIRECTIVES_MAX = 32, INDENTS_MAX = 64, PROBES_MAX = 6, ENDING_BYTES = 128 };
@@ -19,15 +20,12 @@ typedef struct {
     uint32_t n_directives;
 } beginning;
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 static view line_at(const beginning *b, uint32_t at)
 {
     uint32_t from = at, to = at;
     while (from && b->text[from - 1] != '\n') from--;
     while (to < b->n && b->text[to] != '\n') to++;
-    while (from < to && is_blank(b->text[from])) from++;
-    return (view){b->text + from, to - from};
+    return view_trim_start((view){b->text + from, to - from}, " \t\n\r");
 }
 
 /* #if and #endif are brackets too. */
@@ -35,7 +33,7 @@ static void note_directive(beginning *b, uint32_t at)
 {
     view line = line_at(b, at);
     do line.ptr++, line.len--;
-    while (line.len && is_blank(*line.ptr));
+    while (line.len && byte_is_blank(*line.ptr));
     if (view_starts(line, VIEW("if")) && b->n_directives < DIRECTIVES_MAX)
         b->directives[b->n_directives++] = b->lexer.n;
     else if (view_starts(line, VIEW("endif")) && b->n_directives) b->n_directives--;
@@ -51,7 +49,7 @@ static void read_beginning(beginning *b, guard_language language, view text)
     for (uint32_t i = 0; i < b->n; i++) {
         uint16_t n = b->lexer.n;
         if (c && begins && text.ptr[i] == '#' && !lexer_in_text(&b->lexer)) note_directive(b, i);
-        begins = text.ptr[i] == '\n' || (begins && is_blank(text.ptr[i]));
+        begins = text.ptr[i] == '\n' || (begins && byte_is_blank(text.ptr[i]));
         lexer_step(&b->lexer, text.ptr[i]);
         if (b->lexer.n > n) b->open_at[n] = i;
     }
@@ -61,7 +59,7 @@ static void read_beginning(beginning *b, guard_language language, view text)
 
 static bool ends_with_word(view text, view word)
 {
-    while (text.len && is_blank(text.ptr[text.len - 1])) text.len--;
+    text = view_trim_end(text, " \t\n\r");
     if (text.len < word.len) return false;
     view end = {text.ptr + text.len - word.len, word.len};
     char before = text.len > word.len ? text.ptr[text.len - word.len - 1] : ' ';
@@ -72,7 +70,7 @@ static bool ends_with_word(view text, view word)
 static const char *after_block(const beginning *b, uint32_t at)
 {
     view before = {b->text, at}, line = line_at(b, at);
-    while (line.len && (*line.ptr == '}' || is_blank(*line.ptr))) line.ptr++, line.len--;
+    line = view_trim_start(line, "} \t\n\r");
     if (ends_with_word(before, VIEW("do"))) return " while (0);";
     if (!ends_with_word(before, VIEW("try")) && !view_starts(line, VIEW("try ("))) return "";
     return b->lexer.language == GUARD_CPP ? " catch (...) {}" : " finally {}";
@@ -142,7 +140,7 @@ static size_t put_inside(const beginning *b, char *out, size_t size, const char 
     size_t n = 0;
     if (*inside == '>') {
         uint32_t end = b->n, from;
-        while (end && is_blank(b->text[end - 1])) end--;
+        while (end && byte_is_blank(b->text[end - 1])) end--;
         for (from = end; from && b->text[from - 1] != '\n';) from--;
         uint32_t indent = window_indent((view){b->text + from, end - from});
         if (indent + 1 > size) return 0;
@@ -175,7 +173,7 @@ static guard_syntax try_ending(const guard_stream *s, guard_worker *w, const beg
     text[n++] = '\n';
     const tree *t = &w->judge.tree;
     uint32_t last = b->n;
-    while (last && is_blank(b->text[last - 1])) last--;
+    while (last && byte_is_blank(b->text[last - 1])) last--;
     if (!tree_read(&w->judge.tree, s->language, (view){w->window, shift + n}, NULL, 0))
         return GUARD_SYNTAX_COMPLETE;
     if (t->broken || t->missing < shift + last) return GUARD_SYNTAX_BROKEN;
@@ -236,7 +234,8 @@ static bool is_beginning(const guard_stream *s, guard_worker *w, uint32_t n)
 static bool is_boundary(const char *text)
 {
     bool word = isalnum((unsigned char)text[-1]) || text[-1] == '_';
-    return !(word && (isalnum((unsigned char)text[0]) || text[0] == '_')) && !is_blank(text[0]);
+    return !(word && (isalnum((unsigned char)text[0]) || text[0] == '_')) &&
+           !byte_is_blank(text[0]);
 }
 
 /* The last position of a line that is broken at its end up to which it can go on, found by

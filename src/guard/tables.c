@@ -2,24 +2,12 @@
  * which of their values are printed as numbers. */
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/judge.h"
-
-static bool is_one_of(view name, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (view_equal(name, view_of(list[i]))) return true;
-    return false;
-}
-
-static view last_part(view name)
-{
-    const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
-    return dot ? (view){dot + 1, name.len - (size_t)(dot + 1 - name.ptr)} : name;
-}
 
 static bool is_table(const use *u)
 {
-    view name = last_part(u->receiver.raw);
+    view name = judge_last(u->receiver.raw);
     bool upper = name.len > 1;
     for (size_t i = 0; i < name.len; i++) upper &= !islower((unsigned char)name.ptr[i]);
     return u->receiver_node >= 0 && u->receiver.level == TAINT_CONST &&
@@ -36,12 +24,13 @@ bool judge_makes_table(const use *u, value *out)
         "Object.keys", "Object.values", "Array.from"};
     static const char *const same[] = {"freeze", "dup", "copy", "to_set", "toSet", "keys", "values",
                                        "keySet", "with_indifferent_access"};
-    if (!u->n_args && is_table(u) && is_one_of(last_part(u->callee.raw), same, ARRAY_LEN(same))) {
+    if (!u->n_args && is_table(u) &&
+        view_is_one_of(judge_last(u->callee.raw), same, ARRAY_LEN(same))) {
         *out = u->receiver;
         out->flags |= VALUE_LIST;
         return true;
     }
-    if (!u->n_args || !is_one_of(u->callee.name, makers, ARRAY_LEN(makers))) return false;
+    if (!u->n_args || !view_is_one_of(u->callee.name, makers, ARRAY_LEN(makers))) return false;
     for (uint32_t i = 0; i < u->n_args; i++)
         if (u->args[i].v.level != TAINT_CONST) return false;
     *out = (value){.clean = ~0u, .flags = VALUE_LIST, .text = VIEW("["), .name = u->callee.name};
@@ -54,7 +43,7 @@ bool judge_looks_up(const use *u, value *out)
     static const char *const names[] = {"get", "fetch", "dig", "getOrDefault", "at", "values_at",
                                         "slice", "pop", "find", "setdefault"};
     if (!u->n_args || !is_table(u)) return false;
-    if (!is_one_of(last_part(u->callee.raw), names, ARRAY_LEN(names))) return false;
+    if (!view_is_one_of(judge_last(u->callee.raw), names, ARRAY_LEN(names))) return false;
     value v = VALUE_NONE;
     for (uint32_t i = 1; i < u->n_args; i++) v = value_union(v, u->args[i].v);
     v.flags &= (uint16_t)~VALUE_LIST;

@@ -132,7 +132,7 @@ static void parse(void *arg)
     const time_t end = thread_seconds() + PARSE_S_MAX;
     TSTree *parsed = NULL;
     bool known = ts_parser_set_language(parser, role_grammar(t->language));
-    while (known && !parsed && thread_seconds() < end) /* it goes on where a slice ended */
+    while (known && !parsed && thread_seconds() < end) /* it continues where a slice ended */
         parsed = ts_parser_parse_string(parser, NULL, t->parsed, (uint32_t)t->text.len);
     if (!parsed || !flatten(t, ts_tree_root_node(parsed))) t->n = 0;
     if (parsed) ts_tree_delete(parsed);

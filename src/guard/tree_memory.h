@@ -1,8 +1,8 @@
 /* tree_memory.h - the memory in which a window is parsed: one bounded block, empty at each parse.
  *
- * tree-sitter takes memory from everywhere and ends the process when there is none.  Here it gets
- * a block that was taken beforehand; when that is used up the parse is given up, and what it had
- * taken is gone with the block.  Whether a window is too much depends on the window alone. */
+ * tree-sitter takes memory from everywhere and ends the process when there is none.  Here it gets a
+ * block that was taken beforehand; when that is used up the parse ends, and its memory is freed
+ * with the block.  Whether a window is too much depends on the window alone. */
 #ifndef GUARD_TREE_MEMORY_H
 #define GUARD_TREE_MEMORY_H
 

@@ -1,12 +1,6 @@
 /* unwrap_keys.c - the names of a call's arguments, as clients have them. */
+#include "base/text.h"
 #include "guard/unwrap.h"
-
-static bool is_one_of(view key, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (view_equal(key, view_of(list[i]))) return true;
-    return false;
-}
 
 /* old_str, oldText, old_lines, ...: clients have many names for the same. */
 static bool begins_so(view key, const char *const *list, size_t n)
@@ -22,7 +16,7 @@ bool unwrap_key_is_path(view key)
                                        "targetfilepath", "notebookpath", "absolutepath",
                                        "relativepath", "relativeworkspacepath", "uri", "target",
                                        "targetpath", "fileuri", "targetfilename"};
-    return is_one_of(key, keys, ARRAY_LEN(keys));
+    return view_is_one_of(key, keys, ARRAY_LEN(keys));
 }
 
 bool unwrap_key_is_old(view key)
@@ -31,7 +25,7 @@ bool unwrap_key_is_old(view key)
                                        "pattern", "match", "matchtext"};
     static const char *const begins[] = {"old", "search", "original", "before", "previous",
                                          "existing"};
-    return is_one_of(key, keys, ARRAY_LEN(keys)) || begins_so(key, begins, ARRAY_LEN(begins));
+    return view_is_one_of(key, keys, ARRAY_LEN(keys)) || begins_so(key, begins, ARRAY_LEN(begins));
 }
 
 bool unwrap_key_is_new(view key)
@@ -44,5 +38,5 @@ bool unwrap_key_is_diff(view key)
 {
     static const char *const keys[] = {"diff", "patch", "unifieddiff", "patchtext", "diffcontent",
                                        "patchcontent", "difftext"};
-    return is_one_of(key, keys, ARRAY_LEN(keys));
+    return view_is_one_of(key, keys, ARRAY_LEN(keys));
 }

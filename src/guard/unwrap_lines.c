@@ -552,7 +552,7 @@ static void keep_header(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 static unwrap_side side_in_diff(const unwrap *u)
 {
     if (u->line == LINE_DROPPED) return UNWRAP_OLD;
-    /* Nobody said that it is a diff. */
+    /* It is not marked as a diff. */
     return u->line == LINE_CONTEXT && (!u->guessed || u->signs) ? UNWRAP_AROUND : UNWRAP_FRESH;
 }
 

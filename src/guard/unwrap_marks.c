@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "guard/unwrap.h"
 
 static mark begins_with(view head, const char *const *list, size_t n)
@@ -89,7 +90,7 @@ static view line_of(view text)
 {
     const char *end = memchr(text.ptr, '\n', text.len);
     view line = {text.ptr, end ? (size_t)(end - text.ptr) : text.len};
-    while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
+    line = view_trim_end(line, TEXT_SPACE);
     return line;
 }
 

@@ -1,8 +1,9 @@
 /* window.c - what closes code that is not written to its end. */
 #include "guard/window.h"
 
-#include <ctype.h>
 #include <string.h>
+
+#include "base/text.h"
 
 static bool is_ruby_part(view line)
 {
@@ -21,7 +22,7 @@ static size_t ruby_ends(view text, char *out, size_t size)
         while (begin && text.ptr[begin - 1] != '\n') begin--;
         for (first = begin; first < at && strchr(" \t\n\r", text.ptr[first]);) first++;
         view line = {text.ptr + first, at - first};
-        while (line.len && isspace((unsigned char)line.ptr[line.len - 1])) line.len--;
+        line = view_trim_end(line, TEXT_SPACE);
         static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
                                               "while ", "case ", "begin", "for ", "until "};
         bool opens = memmem(line.ptr, line.len, " do |", 5) != NULL ||

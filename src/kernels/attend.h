@@ -126,10 +126,10 @@ static void add_values(float *restrict out, const float *restrict p,
                         head_dim, n, head_dim - whole);
 }
 
-/* What to fetch while the scores of a page are computed.  One tile reads all of each line, which
- * the processor foresees by itself.  Where the first of several reads but a part of each 128
- * bytes, it fetches the rest, and the next ones the values: from memory, this gives two rows 35 %
- * more speed, and eight rows 15 %.  False when there is nothing to do. */
+/* What to prefetch while the scores of a page are computed.  One tile reads all of each line, which
+ * the processor predicts.  If the first of several tiles reads only a part of each 128 bytes, it
+ * prefetches the rest, and the next tiles the values: from memory, this gives two rows 35 % more
+ * speed, and eight rows 15 %.  False: nothing to do. */
 static bool plan_ahead(ahead next[AHEAD_MAX], const kv_value *keys, const kv_value *values,
                        uint32_t rows, uint32_t head_dim)
 {

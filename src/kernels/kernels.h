@@ -317,9 +317,9 @@ typedef enum {
 } kernel_cpu;
 enum { KERNEL_CPU_END = 6 };
 
-/* The best level that processor and system support.  On x86-64 CPUID and XGETBV say so; where
- * there is AMX, it asks the system for its registers, for the whole process (asking twice is no
- * error, and costs nothing until a thread uses them). */
+/* The best level that processor and system support.  On x86-64 CPUID and XGETBV report it; with
+ * AMX, it requests its registers from the system, for the whole process (asking twice is harmless,
+ * and costs nothing until a thread uses them). */
 kernel_cpu kernel_cpu_detect(void);
 /* True for that level and all below it. */
 bool kernel_cpu_has(kernel_cpu cpu);

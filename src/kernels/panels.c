@@ -158,7 +158,7 @@ static inline void put_scales(uint8_t *scales, uint32_t n, uint32_t row, const u
 }
 
 /* The twelve bytes of Q4_K and Q5_K: 6-bit scales and minima 0..3 whole in bytes 0..7, their top
- * bits two bits of 4..7, whose low nibbles stand in bytes 8..11. */
+ * bits two bits of 4..7, whose low nibbles are in bytes 8..11. */
 static inline void put_scales_k(uint8_t *head, uint32_t row, const uint8_t *packed)
 {
     const uint32_t a = load32(packed), b = load32(packed + 4), c = load32(packed + 8);

@@ -96,6 +96,22 @@ PANEL_INLINE bool panel_is_wide(block_type type)
     return type == BLOCK_Q4_W || type == BLOCK_Q8_W;
 }
 
+/* Types that no panel has, for a switch over all of them: floats, and what kernel_panel_type()
+ * makes another type. */
+#define PANEL_CASES_NONE                                                                           \
+    case BLOCK_Q1_0:                                                                               \
+    case BLOCK_Q2_0:                                                                               \
+    case BLOCK_Q3_K:                                                                               \
+    case BLOCK_TQ1_0:                                                                              \
+    case BLOCK_TQ2_0:                                                                              \
+    case BLOCK_IQ2_XXS:                                                                            \
+    case BLOCK_IQ2_XS:                                                                             \
+    case BLOCK_IQ2_S:                                                                              \
+    case BLOCK_IQ3_XXS:                                                                            \
+    case BLOCK_F32:                                                                                \
+    case BLOCK_F16:                                                                                \
+    case BLOCK_BF16
+
 /* Quants plus a minimum (w = d q + m), in place of a signed quant. */
 PANEL_INLINE bool panel_has_min(block_type type)
 {
@@ -122,18 +138,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_IQ4_XS: return 64 + 128;
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* not of a block: panel_wide_head */
-    case BLOCK_Q1_0: /* kernel_panel_type() */
-    case BLOCK_Q2_0:
-    case BLOCK_Q3_K:
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0:
-    case BLOCK_IQ2_XXS:
-    case BLOCK_IQ2_XS:
-    case BLOCK_IQ2_S:
-    case BLOCK_IQ3_XXS:
-    case BLOCK_F32:
-    case BLOCK_F16:
-    case BLOCK_BF16: break;
+    PANEL_CASES_NONE: break;
     }
     return 0;
 }
@@ -157,18 +162,7 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_Q6_K: return PANEL_NIBBLES + 2 * PANEL_LINE;
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: return 2 * PANEL_NIBBLES;
-    case BLOCK_Q1_0: /* kernel_panel_type() */
-    case BLOCK_Q2_0:
-    case BLOCK_Q3_K:
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0:
-    case BLOCK_IQ2_XXS:
-    case BLOCK_IQ2_XS:
-    case BLOCK_IQ2_S:
-    case BLOCK_IQ3_XXS:
-    case BLOCK_F32:
-    case BLOCK_F16:
-    case BLOCK_BF16: break;
+    PANEL_CASES_NONE: break;
     }
     return 0;
 }
@@ -227,18 +221,7 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_Q2_K:
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: /* above */
-    case BLOCK_Q1_0: /* kernel_panel_type() */
-    case BLOCK_Q2_0:
-    case BLOCK_Q3_K:
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0:
-    case BLOCK_IQ2_XXS:
-    case BLOCK_IQ2_XS:
-    case BLOCK_IQ2_S:
-    case BLOCK_IQ3_XXS:
-    case BLOCK_F32:
-    case BLOCK_F16:
-    case BLOCK_BF16: break;
+    PANEL_CASES_NONE: break;
     }
     return 0;
 }

@@ -12,8 +12,8 @@ enum {
     TILE_PANELS = 4, /* panels that are walked together */
     TILE_SMALL = 4,  /* there are tiles of 1, 2, 3 and 4 tokens */
     TILE_WIDE = 8,   /* and of 8, where there are registers for it */
-    TILE_LINE = 7,   /* tokens of a panel that is taken by itself (matmul_line), at most */
-    TILE_LINE_COLS = 6144, /* a token by itself takes several wider panels at once all the same */
+    TILE_LINE = 7,   /* tokens of a panel computed alone (matmul_line), at most */
+    TILE_LINE_COLS = 6144, /* a single token takes several wider panels at once anyway */
     TILE_LINE_AHEAD = 9216 /* bytes: more than a core reads of one stream while memory answers */
 };
 

@@ -1,4 +1,5 @@
-/* edit_diffs.c - the user's last edits as hunks of a diff, as models for edits are told of them. */
+/* edit_diffs.c - the user's last edits as hunks of a diff, in the prompt form of models for edits.
+ * */
 #include "lsp/edit_history.h"
 #include "protocol/diff.h"
 

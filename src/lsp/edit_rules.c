@@ -3,14 +3,13 @@
 
 #include <ctype.h>
 
+#include "base/text.h"
 #include "guard/lexer.h"
 
 static bool is_letter(char c)
 {
     return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
-
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 /* The word or sign at `at`, which is not blank; its end. */
 static size_t word_end(view text, size_t at)
@@ -25,7 +24,7 @@ size_t code_words(view text, code_word *out, size_t max)
 {
     size_t n = 0;
     for (size_t at = 0; at < text.len;) {
-        if (is_blank(text.ptr[at])) {
+        if (byte_is_blank(text.ptr[at])) {
             at++;
             continue;
         }
@@ -116,7 +115,7 @@ void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *ou
     const view text = lsp_text_view(t);
     *out = (edit_context){.n_left = 0};
     while (out->n_left < RULE_AROUND) {
-        while (from && is_blank(text.ptr[from - 1])) from--;
+        while (from && byte_is_blank(text.ptr[from - 1])) from--;
         if (!from) break;
         size_t end = from--;
         if (is_letter(text.ptr[from]))
@@ -124,7 +123,7 @@ void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *ou
         out->left[out->n_left++] = (view){text.ptr + from, end - from};
     }
     while (out->n_right < RULE_AROUND) {
-        while (to < text.len && is_blank(text.ptr[to])) to++;
+        while (to < text.len && byte_is_blank(text.ptr[to])) to++;
         if (to == text.len) break;
         size_t end = word_end(text, to);
         out->right[out->n_right++] = (view){text.ptr + to, end - to};
@@ -157,7 +156,7 @@ static bool fits(const edit_context *here, const edit_context *wanted)
 static bool stands(view text, size_t at, view words, const code_word *list, size_t n, size_t *end)
 {
     for (size_t i = 0; i < n; i++) {
-        while (i && at < text.len && is_blank(text.ptr[at])) at++;
+        while (i && at < text.len && byte_is_blank(text.ptr[at])) at++;
         if (at >= text.len) return false;
         size_t to = word_end(text, at);
         if (!view_equal((view){text.ptr + at, to - at}, word_at(words, list[i]))) return false;
@@ -180,7 +179,7 @@ size_t edit_places(const lsp_text *t, guard_language language, view a, const edi
     for (size_t at = 0; at < text.len && n < n_max; at++) {
         bool in_text = lexer_in_text(&x);
         size_t end = at;
-        bool begins = !is_blank(text.ptr[at]) &&
+        bool begins = !byte_is_blank(text.ptr[at]) &&
                       !(at && is_letter(text.ptr[at]) && is_letter(text.ptr[at - 1]));
         if (!in_text && begins && stands(text, at, a, words, n_words, &end)) {
             /* Where words are put in, they stand before what comes. */

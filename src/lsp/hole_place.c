@@ -71,7 +71,7 @@ static bool is_comment(view code)
 static bool may_be_block(const lsp_text *t, uint32_t line, view before, bool is_line_blank)
 {
     size_t from, to;
-    if (!is_line_blank) return ends_in(before, "{:"); /* after ( the line goes on */
+    if (!is_line_blank) return ends_in(before, "{:"); /* after ( the line continues */
     while (line-- > 0) {
         lsp_text_line(t, line, &from, &to);
         view above = stripped((view){t->text.ptr + from, to - from});

@@ -83,7 +83,7 @@ static void stop_running(lsp_server *s, lsp_document *d)
     d->running = 0;
 }
 
-/* Of what is said; below 0: nobody knows better than the model's server. */
+/* Least confidence; below 0: the model's server decides. */
 static double least_confidence(const lsp_server *s, const lsp_document *d)
 {
     const double least = lsp_feedback_confidence(s, d);
@@ -127,7 +127,7 @@ static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, si
     return true;
 }
 
-/* A new one for a place; false: nobody can be asked. */
+/* A new one for a place; false: there is no model to ask. */
 static bool begin_at(lsp_server *s, lsp_document *d, size_t at, size_t behind, view seed)
 {
     stop_running(s, d);

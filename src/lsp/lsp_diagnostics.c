@@ -39,7 +39,7 @@ json_t *lsp_diagnostic_of(const lsp_server *s, const lsp_document *d, const lsp_
 static json_t *list_of(const lsp_server *s, const lsp_document *d, uint64_t now)
 {
     json_t *list = json_array();
-    /* Who asks and cannot be asked to ask again gets all at once. */
+    /* A client that asks, and cannot be asked to refresh, gets everything at once. */
     const bool is_typed = now < d->typed_until_ns && (!s->can.pulls || s->can.refreshes);
     for (size_t i = 0; list && i < n_findings(d) && !is_off(s); i++) {
         const lsp_judged *f = &findings_of(d)[i];

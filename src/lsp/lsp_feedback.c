@@ -1,7 +1,8 @@
-/* lsp_feedback.c - what became of what was shown: taken, typed anyway, or not wanted.
+/* lsp_feedback.c - the fate of shown proposals: accepted, typed by hand, or rejected.
  *
- * It is told by the text alone, since not every editor says what was accepted: what comes at once
- * was taken, what comes key by key was typed.  What nobody can have seen does not count. */
+ * Only the text decides, as not every editor reports what was accepted: text that comes at once was
+ * accepted, text that comes key by key was typed.  Proposals that were too short on screen to be
+ * seen do not count. */
 #include "lsp/lsp_parts.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void end(lsp_server *s, lsp_document *d, const lsp_proposal *p, lsp_outco
 void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, size_t to,
                         uint64_t now)
 {
-    if (d->question.invoked) { /* somebody wanted it: it says nothing of what is shown unasked */
+    if (d->question.invoked) { /* it was requested: it says nothing of unasked proposals */
         d->seen.id = 0;
     } else if (d->seen.id == p->id) {
         if (to > d->seen.to) d->seen.to = to;

@@ -113,7 +113,7 @@ static bool to_now(const other_places *e, const made_place *made, size_t n, size
 
 /* ---- a rename ---- */
 
-/* Does the new name stand in the file's code already? */
+/* Is the new name in the file's code already? */
 static bool collides(view old, view b, guard_language language)
 {
     lsp_text t = {.text = {.ptr = (char *)(uintptr_t)old.ptr, .len = old.len}};

@@ -4,7 +4,7 @@
 
 enum { CHANGES = 6 };
 
-/* What a host is told; owned. */
+/* A request to the host; owned. */
 typedef struct {
     bytes text, original;
     bytes diffs[CHANGES]; /* [n] */

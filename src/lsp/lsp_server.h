@@ -82,7 +82,7 @@ typedef struct {
     void *user;
     void (*send)(void *user, view body, bool is_answer); /* others may be dropped */
     void (*log)(void *user, const char *line);
-    /* False: nobody can be asked now, and nothing ends. */
+    /* False: no model can be asked now, and nothing ends. */
     bool (*generate)(void *user, const lsp_order *order);
     void (*cancel)(void *user, uint64_t document);
     /* Ends in lsp_server_judged().  False: there is no watchdog. */
@@ -96,7 +96,7 @@ typedef struct {
     /* Each file of code below it ends in lsp_server_file(), and again when it has changed.  NULL:
      * there are no files. */
     void (*read_folder)(void *user, const char *path);
-    /* NULL: nobody keeps count, and the model's own confidence decides. */
+    /* NULL: no counts, and the model's own confidence decides. */
     void (*outcome)(void *user, const lsp_outcome *o);
     /* What is shown unasked in that language has at least; standard: the model's own. */
     double (*confidence)(void *user, const char *model, const char *language, double standard);

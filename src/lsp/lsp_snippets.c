@@ -1,8 +1,8 @@
 /* lsp_snippets.c - lines of other files for the prompt of a completion: which files are known, and
  * when lines are chosen anew.
  *
- * They stand before all else in a prompt, so other ones make it new from its beginning: they stay
- * while somebody types on. */
+ * They are first in a prompt, so other lines change it from its beginning: they stay while the user
+ * types. */
 #include "lsp/lsp_parts.h"
 
 enum { STAYS_LINES = 16, STAYS_MS = 2000 };

@@ -119,7 +119,7 @@ float build_f32_of_layer(builder *b, const char *name, uint32_t layer, float oth
         return 0;
     }
     double x = gguf_item_f64(value, layer);
-    if (!(x - x == 0)) build_fail(b, "key %s has what is no finite number", key);
+    if (!(x - x == 0)) build_fail(b, "key %s is not a finite number", key);
     return (float)x;
 }
 

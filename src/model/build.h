@@ -31,7 +31,7 @@ typedef struct {
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_mtp;         /* blocks behind the last layer, for tokens further on */
     uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
-    bool is_v_optional;     /* where there is no attn_v, values are keys before their norm */
+    bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* it is times a gate of its own */
     const model_options *options;
     int status;

@@ -58,7 +58,7 @@ static void narrow(builder *b, step_op *op, block_type type, bool is_tied)
     const model_matrix *w = op->w[0];
     if (w->type == type) return;
     if (!is_narrower(type, w->type)) {
-        build_fail(b, "the head is kept in %s, which is no wider than %s", block_name(w->type),
+        build_fail(b, "the head is stored in %s, which is not wider than %s", block_name(w->type),
                    block_name(type));
     } else if (!kernel_panel_bytes(type, w->cols)) {
         build_fail(b, "the head cannot be made %s: its rows of %u values do not fill blocks of %u",

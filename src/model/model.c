@@ -151,8 +151,8 @@ void model_set_panels(model *m, uint8_t *panels)
     }
 }
 
-/* A panel of made-up blocks as this build lays it out: another layout has another hash, whether or
- * not somebody thought of counting up a version. */
+/* A panel of made-up blocks in this build's layout: another layout has another hash, even without a
+ * new version number. */
 static uint64_t hash_of_layout(block_type type, uint64_t hash)
 {
     enum { COLS = 256, MORE = 96, BYTES_MAX = (COLS + MORE) * sizeof(float) * KERNEL_PANEL_ROWS };

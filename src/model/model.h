@@ -57,9 +57,9 @@ void model_set_panels(model *m, uint8_t *panels);
 
 /* The panels in the order of the file, cut into work items of a few hundred kilobytes. */
 uint32_t model_n_repack_items(const model *m);
-/* Repack one item and let go of the file's pages after it. Items are independent.
- * CERIUM_ERR_MEMORY where a matrix of another type is made and there is none for a panel,
- * CERIUM_ERR_FORMAT where a weight is not a number. */
+/* Repack one item, then release the file's pages.  Items are independent.  CERIUM_ERR_MEMORY where
+ * a matrix of another type is made and there is none for a panel, CERIUM_ERR_FORMAT where a weight
+ * is not a number. */
 CERIUM_CHECKED int model_repack(const model *m, uint32_t item);
 /* The name of the tensor that the item is of. */
 view model_repack_tensor(const model *m, uint32_t item);

@@ -79,8 +79,8 @@ void panel_places_close(panel_places *places)
 
 /* ---- mapping ---- */
 
-/* Weights decide what a model says: nobody may slip us others, or cut them while they are in
- * use. */
+/* Weights decide what a model says: no other user may replace them, or cut the file while it is
+ * mapped. */
 static const char *distrust(const struct stat *st, const char *model_path)
 {
     struct stat model;
@@ -139,15 +139,15 @@ void panel_map_close(panel_map *map)
 
 /* ---- writing ---- */
 
-/* The file that is being written: ours, and held by nobody else.  0, an errno, or EWOULDBLOCK when
- * another process writes it or has just finished. */
+/* Create and lock the file to write.  0, an errno, or EWOULDBLOCK: another process writes it or has
+ * just finished. */
 static int lock_new(int fd, const char *new_path)
 {
     struct stat here, there;
     if (fstat(fd, &here)) return errno;
     if (!S_ISREG(here.st_mode) || here.st_uid != geteuid() || here.st_nlink > 1) return EPERM;
     if (flock(fd, LOCK_EX | LOCK_NB)) return errno;
-    /* Who held the lock before may have given this very file its name: it is not ours to cut. */
+    /* The previous holder of the lock may have renamed this very file: do not cut it. */
     if (stat(new_path, &there) || there.st_ino != here.st_ino || there.st_dev != here.st_dev)
         return EWOULDBLOCK;
     return 0;
@@ -229,7 +229,7 @@ bool panel_writer_finish(panel_writer *writer)
     panel_head_write(head, &writer->key, writer->hashes);
     why = file_write_at(writer->fd, head, len, 0);
     memory_free(head);
-    /* Read-only, so that nobody cuts by mistake what others have mapped. */
+    /* Read-only, so that a file that others have mapped is not cut by mistake. */
     if (!why && fchmod(writer->fd, writer->mode)) why = errno;
     if (!why && rename(writer->new_path, writer->path)) why = errno;
     if (why) return fault(writer->fault, writer->path, strerror(why));

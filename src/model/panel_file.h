@@ -1,13 +1,13 @@
 /* panel_file.h - panels on disk: repacked once, mapped by every later start.
  *
- * A file holds all panels of one model as one build lays them out.  It is found by its name, known
- * by its head, and believed only after the hash of every chunk was seen to be right: so writing it
- * needs no fsync, and a power cut, a full disk or a flipped bit cost a repack and nothing else.
+ * A file holds all panels of one model as one build lays them out.  It is found by its name,
+ * identified by its head, and used only after the hash of every chunk was verified: so writing it
+ * needs no fsync, and a power cut, a full disk or a flipped bit cost only a repack.
  *
  * Files appear whole: they are written under another name and renamed, never changed in place nor
- * cut, so a mapping of one stays good when it is replaced or removed.  Writers are kept apart by a
- * lock on the file that is being written.  A file is used only if it belongs to us, to root or to
- * the model's owner, and nobody else may write to it. */
+ * cut, so a mapping of one stays good when it is replaced or removed.  A lock on the new file
+ * separates writers.  A file is used only if it belongs to this user, to root or to the model's
+ * owner, and no other user may write to it. */
 #ifndef MODEL_PANEL_FILE_H
 #define MODEL_PANEL_FILE_H
 
@@ -53,11 +53,11 @@ typedef struct {
     int fd;           /* -1: not writing */
     const char *path; /* one of places->paths */
     char *new_path;   /* owned: the name until it is whole */
-    unsigned mode;    /* of the file: who may read the model may read it, and nobody may write */
+    unsigned mode;    /* of the file: as readable as the model, and read-only */
     panel_key key;
     uint64_t *hashes; /* owned [panel_n_chunks] */
     _Atomic int failed; /* errno of the first write that did */
-    char fault[PANEL_TEXT_MAX]; /* why there is no file; "" when another process is at it */
+    char fault[PANEL_TEXT_MAX]; /* why there is no file; "": another process writes it */
 } panel_writer;
 
 /* Begin a file of key in the first place that takes one.  False, with fault, when none does. */

@@ -147,8 +147,8 @@ typedef struct {
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
     const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of what is
                                      added to x.  LAYER_INPUTS: [n_layer_input] */
-    bool waits;                   /* FFN_DOWN: what norm_behind makes is not added to x, but to what
-                                     that of the EXPERTS_DOWN after makes, and then */
+    bool waits;                   /* FFN_DOWN: norm_behind's output is added to that of the next
+                                     EXPERTS_DOWN, not to x, and then */
     const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */
     float output_scale;           /* FFN_DOWN, EXPERTS_DOWN with norm_behind: x *= this; 0: no */
     const float *head_norm[3];    /* QKV: RMS norm of each q, k and v head, [head_dim], or of all

@@ -50,7 +50,7 @@ http_method http_reader_method(const http_reader *r);
 const char *http_method_name(http_method method);
 /* HTTP/1.1 and newer; else HTTP/1.0. */
 bool http_reader_is_1_1(const http_reader *r);
-/* The connection may go on after the answer. */
+/* The connection may continue after the answer. */
 bool http_reader_keeps_alive(const http_reader *r);
 /* The client asks for an upgrade to WebSocket. */
 bool http_reader_wants_websocket(const http_reader *r);

@@ -88,7 +88,7 @@ static inline size_t stream_waiting(const stream *s)
     return s->out.bytes + s->held.bytes;
 }
 
-/* From here on output is held back, until it is let go. */
+/* Hold output back from here on, until it is released. */
 void stream_hold(stream *s);
 void stream_let_go(stream *s);
 

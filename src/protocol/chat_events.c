@@ -50,11 +50,6 @@ static void begin(protocol_writer *w)
     }
 }
 
-static bool is_custom(const writer_choice *c)
-{
-    return c->tool && c->tool->kind == PROTOCOL_TOOL_CUSTOM;
-}
-
 /* "id":...,"type":"function","function":{"name":...,"arguments":" and of a function_call, as it was
  * before there were tools, the name and the arguments alone. */
 static void put_call(const protocol_writer *w, const writer_choice *c, json_out *t)
@@ -62,12 +57,12 @@ static void put_call(const protocol_writer *w, const writer_choice *c, json_out 
     if (!w->r->legacy_functions) {
         json_out_literal(t, "\"id\":");
         json_out_string(t, c->call_id);
-        json_out_put(t, is_custom(c) ? VIEW(",\"type\":\"custom\",\"custom\":{")
+        json_out_put(t, writer_calls_custom(c) ? VIEW(",\"type\":\"custom\",\"custom\":{")
                                       : VIEW(",\"type\":\"function\",\"function\":{"));
     }
     json_out_literal(t, "\"name\":");
     json_out_quoted(t, (view){c->call_name.ptr, c->call_name.len});
-    json_out_put(t, is_custom(c) ? VIEW(",\"input\":\"") : VIEW(",\"arguments\":\""));
+    json_out_put(t, writer_calls_custom(c) ? VIEW(",\"input\":\"") : VIEW(",\"arguments\":\""));
 }
 
 /* What the deltas of a call begin with, in the delta of a choice, and end with. */
@@ -110,7 +105,7 @@ static void open(protocol_writer *w, writer_choice *c)
     case PIECE_CALL:
         begin_call(w, c, t);
         json_out_put(t, w->r->legacy_functions ? VIEW("\"arguments\":\"")
-                        : is_custom(c)          ? VIEW("\"custom\":{\"input\":\"")
+                        : writer_calls_custom(c)          ? VIEW("\"custom\":{\"input\":\"")
                                                 : VIEW("\"function\":{\"arguments\":\""));
         break;
     }

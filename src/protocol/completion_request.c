@@ -23,7 +23,7 @@ static int add_prompt_text(parser *p, const json_t *string)
     return CERIUM_OK;
 }
 
-/* Ids are checked against the vocabulary by whoever has it. */
+/* The owner of the vocabulary checks ids against it. */
 static int add_prompt_tokens(parser *p, const place *at, const json_t *list)
 {
     protocol_request *r = p->r;
@@ -111,7 +111,7 @@ static int confidence_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Who fills a hole gets what the model file asks for. */
+/* Infill uses the settings of the model file. */
 static int pointer_parse(parser *p)
 {
     double pointer = p->r->fill_in ? p->defaults->pointer : 0;

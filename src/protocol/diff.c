@@ -30,16 +30,6 @@ static int split(diff *d, int side, view text)
 
 /* ---- changes ---- */
 
-static view without_end(view line)
-{
-    return view_trim_end(line, " \t\r\n");
-}
-
-static bool is_same(view a, view b, bool is_loose)
-{
-    return is_loose ? view_equal(without_end(a), without_end(b)) : view_equal(a, b);
-}
-
 /* Between the equal lines at both ends. */
 typedef struct {
     const view *a, *b;
@@ -69,7 +59,7 @@ static int32_t walk(const middle *m, int32_t *reach)
             bool down = d && (k == -d || (k != d && before[k - 1] < before[k + 1]));
             int32_t x = !d ? 0 : down ? before[k + 1] : before[k - 1] + 1;
             int32_t y = x - k;
-            while (x < m->n_a && y < m->n_b && is_same(m->a[x], m->b[y], m->is_loose)) x++, y++;
+            while (x < m->n_a && y < m->n_b && diff_same(m->a[x], m->b[y], m->is_loose)) x++, y++;
             now[k] = x;
             if (x >= m->n_a && y >= m->n_b) return d;
         }
@@ -135,9 +125,9 @@ static int compare(diff *d, const middle *m)
 static int find_changes(diff *d)
 {
     uint32_t n = d->n_lines[0] < d->n_lines[1] ? d->n_lines[0] : d->n_lines[1], head = 0, tail = 0;
-    while (head < n && is_same(d->lines[0][head], d->lines[1][head], d->is_loose)) head++;
+    while (head < n && diff_same(d->lines[0][head], d->lines[1][head], d->is_loose)) head++;
     while (tail < n - head &&
-           is_same(d->lines[0][d->n_lines[0] - 1 - tail], d->lines[1][d->n_lines[1] - 1 - tail],
+           diff_same(d->lines[0][d->n_lines[0] - 1 - tail], d->lines[1][d->n_lines[1] - 1 - tail],
                    d->is_loose))
         tail++;
     middle m = {.a = d->lines[0] + head,

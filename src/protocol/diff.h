@@ -25,6 +25,12 @@ typedef struct {
     bool is_loose;
 } diff;
 
+static inline view diff_without_end(view line) { return view_trim_end(line, " \t\r\n"); }
+static inline bool diff_same(view a, view b, bool is_loose)
+{
+    return is_loose ? view_equal(diff_without_end(a), diff_without_end(b)) : view_equal(a, b);
+}
+
 /* The least changes that make b from a (Myers 1986); where there would be more than
  * DIFF_CHANGES_MAX lines in them, one that has all between the first and the last difference.
  * is_loose: blanks at the ends of lines make no difference.

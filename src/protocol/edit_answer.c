@@ -28,16 +28,11 @@ static bool next_line(view text, size_t *at, view *line)
     return true;
 }
 
-static view without_end(view line)
-{
-    return view_trim_end(line, " \t\r\n");
-}
-
 /* 5 to 9 times c, then word, and nothing else. */
 static bool is_mark(view line, char c, const char *word)
 {
     size_t n = 0;
-    line = without_end(line);
+    line = diff_without_end(line);
     while (n < line.len && line.ptr[n] == c) n++;
     view rest = {line.ptr + n, line.len - n};
     while (rest.len && *word && rest.ptr[0] == ' ') rest.ptr++, rest.len--;
@@ -75,11 +70,6 @@ bool edit_blocks_read(view answer, edit_blocks *out, char fault[EDIT_FAULT_MAX])
     return out->n > 0 || refuse(fault, "the answer has no search/replace block");
 }
 
-static bool same_line(view a, view b, bool is_loose)
-{
-    return is_loose ? view_equal(without_end(a), without_end(b)) : view_equal(a, b);
-}
-
 /* Does file have the lines of search from `at` on?  The length that it has for them, or 0. */
 static size_t match(view file, size_t at, view search, bool is_loose)
 {
@@ -89,7 +79,7 @@ static size_t match(view file, size_t at, view search, bool is_loose)
         if (!next_line(file, &at, &have)) return 0;
         /* The last line of a file may have no end. */
         bool is_last = at == file.len && have.ptr[have.len - 1] != '\n';
-        if (!same_line(want, have, is_loose || is_last)) return 0;
+        if (!diff_same(want, have, is_loose || is_last)) return 0;
     }
     return at - begin;
 }
@@ -112,7 +102,7 @@ static int shown(view search, const char **text)
 {
     size_t at = 0;
     view line = {"", 0};
-    while (next_line(search, &at, &line) && without_end(line).len == 0) continue;
+    while (next_line(search, &at, &line) && diff_without_end(line).len == 0) continue;
     line = view_trim(line, " \t\r\n");
     *text = line.ptr;
     return line.len < 60 ? (int)line.len : 60;
@@ -180,7 +170,7 @@ int edit_blocks_apply(edit_blocks *blocks, view file, bytes *out, char fault[EDI
 static size_t fence(view line, bool *closes)
 {
     size_t n = 0;
-    line = without_end(line);
+    line = diff_without_end(line);
     while (n < line.len && line.ptr[n] == '`') n++;
     *closes = n == line.len;
     return n >= 3 ? n : 0;

@@ -17,9 +17,7 @@ static view stripped(view line) { return view_trim_end(line, " \t\r"); }
 
 static uint32_t indent_of(view line)
 {
-    uint32_t n = 0;
-    while (n < line.len && is_blank(line.ptr[n])) n++;
-    return n;
+    return (uint32_t)(line.len - view_trim_start(line, " \t\r").len);
 }
 
 static view code_of(view line)
@@ -141,7 +139,7 @@ static void end_line(infill_stop *h)
 {
     if (h->is_block && is_own(h)) h->end = end_at(h, true);
     if (!h->is_closing || h->end) return;
-    h->is_closing = false; /* "} else {" goes on */
+    h->is_closing = false; /* "} else {" continues */
     if (strchr("{([:,", h->text.ptr[h->solid - 1])) return;
     h->shown = h->solid;
     h->end = INFILL_STOP_LEFT;

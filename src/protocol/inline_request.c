@@ -1,6 +1,6 @@
 /* inline_request.c - a message completion.create: completing as one types, over a WebSocket.
  *
- * The messages stand in docs/server.md.  It is POST /infill with other words. */
+ * docs/server.md describes the messages.  It is POST /infill with other words. */
 #include "protocol/protocol.h"
 
 enum {

@@ -160,7 +160,7 @@ static int add_lacking_results(parser *p, const turn *t)
     return CERIUM_OK;
 }
 
-/* Results come before what the user says to them, in whatever order they stand. */
+/* Results come before the user's text, in any order of the input. */
 static int add_user(parser *p, const place *up, const turn *t)
 {
     bytes said = {.max = SIZE_MAX};

@@ -248,7 +248,7 @@ static bool same_lines(view a, view b)
     return i == a.len && k == b.len;
 }
 
-/* Would the user be where he came from? */
+/* Would the user be back at an earlier place? */
 static bool is_revert(const next_edit_place *place, view window, view now)
 {
     edit_hunk hunks[NEXT_EDIT_CHANGES_MAX];

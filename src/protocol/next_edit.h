@@ -44,7 +44,7 @@ typedef struct {
     bool is_accepted; /* it was predicted */
 } next_edit_change;
 
-/* Text of another file; is_part: the file goes on after it. */
+/* Text of another file; is_part: the file continues after it. */
 typedef struct {
     view path, text;
     bool is_part;

@@ -1,5 +1,6 @@
 /* next_edit_blocks.c - Zeta 2.1 names blocks of the region by marks, and answers with the marks
  * around what it writes anew. */
+#include "base/text.h"
 #include "protocol/next_edit.h"
 
 enum { LINES_MIN = 3, LINES_MAX = 8, LOOK_LINES = 5 };
@@ -11,13 +12,9 @@ typedef struct {
     size_t at, end; /* without its line end */
 } region_line;
 
-static bool is_blank(char c) { return memchr(" \t\r\f\v", c, 5) != NULL; }
-
 static view trimmed(view text, region_line l)
 {
-    while (l.end > l.at && is_blank(text.ptr[l.end - 1])) l.end--;
-    while (l.at < l.end && is_blank(text.ptr[l.at])) l.at++;
-    return (view){text.ptr + l.at, l.end - l.at};
+    return view_trim((view){text.ptr + l.at, l.end - l.at}, " \t\r\f\v");
 }
 
 /* No block begins with what closes one. */
@@ -25,10 +22,8 @@ static bool may_begin(view line)
 {
     static const char *const tails[] = {"break", "continue", "return", "throw", "end"};
     if (!line.len || memchr("}])", *line.ptr, 3)) return false;
-    while (line.len && line.ptr[line.len - 1] == ';') line.len--;
-    for (size_t i = 0; i < ARRAY_LEN(tails); i++)
-        if (view_equal(line, view_of(tails[i]))) return false;
-    return true;
+    line = view_trim_end(line, ";");
+    return !view_is_one_of(line, tails, ARRAY_LEN(tails));
 }
 
 static region_line line_at(view text, size_t at)

@@ -1,7 +1,7 @@
 /* next_edit_hunks.c - the user's changes, hunk by hunk, and a text without the newest of them.
  *
  * Sweep's server reads hunks line by line, also the line that names the file where a context is
- * wanted; its models were trained on what comes of that, so the same is done here. */
+ * wanted; its models were trained on the result, so this does the same. */
 #include "protocol/next_edit.h"
 
 static bool next_line(view *rest, view *line)

@@ -65,16 +65,11 @@ static const item_kind item_function = {"fc", "response.function_call_arguments.
 static const item_kind item_custom = {"ctc", "response.custom_tool_call_input.delta",
                                       "response.custom_tool_call_input.done", "input"};
 
-static bool is_custom(const writer_choice *c)
-{
-    return c->tool && c->tool->kind == PROTOCOL_TOOL_CUSTOM;
-}
-
 static const item_kind *kind_of(const writer_choice *c)
 {
     if (c->piece == PIECE_TEXT) return &item_text;
     if (c->piece == PIECE_REASONING) return &item_reasoning;
-    return is_custom(c) ? &item_custom : &item_function;
+    return writer_calls_custom(c) ? &item_custom : &item_function;
 }
 
 static void put_name(const writer_choice *c, json_out *t)
@@ -103,7 +98,7 @@ static void put_part(const writer_choice *c, json_out *t, view text)
 static void put_call(const writer_choice *c, json_out *t)
 {
     view text = {c->text.ptr, c->text.len};
-    json_out_put(t, is_custom(c) ? VIEW(",\"type\":\"custom_tool_call\"")
+    json_out_put(t, writer_calls_custom(c) ? VIEW(",\"type\":\"custom_tool_call\"")
                                   : VIEW(",\"type\":\"function_call\""));
     json_out_literal(t, ",\"call_id\":");
     json_out_string(t, c->call_id);
@@ -113,7 +108,7 @@ static void put_call(const writer_choice *c, json_out *t)
         json_out_literal(t, ",\"namespace\":");
         json_out_string(t, c->tool->space);
     }
-    json_out_put(t, is_custom(c) ? VIEW(",\"input\":") : VIEW(",\"arguments\":"));
+    json_out_put(t, writer_calls_custom(c) ? VIEW(",\"input\":") : VIEW(",\"arguments\":"));
     json_out_quoted(t, text);
 }
 

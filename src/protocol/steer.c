@@ -1,6 +1,7 @@
 /* steer.c - owns response.steer: its messages in and out, and the requests that come of it. */
 #include "protocol/steer.h"
 
+#include "base/text.h"
 #include "protocol/writer.h"
 
 /* ---- what is asked ---- */
@@ -10,18 +11,11 @@ static int refuse(protocol_error *e, const char *param, const char *why)
     return protocol_error_set(e, 400, "invalid_request_error", "invalid_input", param, "%s", why);
 }
 
-static bool one_of(const char *key, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(key, list[i])) return true;
-    return false;
-}
-
 static int check_part(const json_t *part, protocol_error *e)
 {
     static const char *const kinds[] = {"input_text", "input_image", "input_file"};
     const char *type = json_string_value(json_object_get(part, "type"));
-    if (!type || !one_of(type, kinds, ARRAY_LEN(kinds)))
+    if (!type || !view_is_one_of(view_of(type), kinds, ARRAY_LEN(kinds)))
         return refuse(e, "input", "A part of a message is input_text, input_image or input_file.");
     if (!strcmp(type, "input_text") && !json_is_string(json_object_get(part, "text")))
         return refuse(e, "input", "A part input_text has a string 'text'.");
@@ -38,7 +32,7 @@ static int check_message(const json_t *message, protocol_error *e)
     size_t i;
     if (!json_is_object(message)) return refuse(e, "input", "An item of 'input' is an object.");
     json_object_foreach((json_t *)message, key, value)
-        if (!one_of(key, known, ARRAY_LEN(known)))
+        if (!view_is_one_of(view_of(key), known, ARRAY_LEN(known)))
             return refuse(e, "input", "A message has type, role and content, and nothing else.");
         else if ((!strcmp(key, "id") || !strcmp(key, "status")) && !json_is_string(value) &&
                  !json_is_null(value))
@@ -63,7 +57,7 @@ static int check(const json_t *root, const json_t *input, protocol_error *e)
     size_t i;
     json_object_foreach((json_t *)root, key, value) {
         char why[160];
-        if (one_of(key, known, ARRAY_LEN(known))) continue;
+        if (view_is_one_of(view_of(key), known, ARRAY_LEN(known))) continue;
         snprintf(why, sizeof why, "A response.steer has no field '%.64s': it goes to the lane of "
                                   "its response.", key);
         return refuse(e, key, why);

@@ -177,12 +177,7 @@ static void piece_delta(protocol_writer *w, writer_choice *c, view text)
     if (!w->status) send_until(w, c, c->text.len - cut_off_char((view){c->text.ptr, c->text.len}));
 }
 
-static bool is_blank(view text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (!memchr(" \t\r\n", text.ptr[i], 4)) return false;
-    return true;
-}
+static bool is_blank(view text) { return !view_trim_start(text, " \t\r\n").len; }
 
 /* A run of nothing but blanks, as models put between thoughts and calls, is not a piece. */
 static int piece_text(protocol_writer *w, writer_choice *c, piece_kind kind, view text)

@@ -50,6 +50,12 @@ typedef struct {
     double score;                      /* mean log-probability of its tokens */
 } writer_choice;
 
+/* Is the call that is open one of a custom tool? */
+static inline bool writer_calls_custom(const writer_choice *c)
+{
+    return c->tool && c->tool->kind == PROTOCOL_TOOL_CUSTOM;
+}
+
 /* NULL: there is nothing to do; body is always there. */
 typedef struct {
     void (*begin)(protocol_writer *w);

@@ -74,7 +74,7 @@ static void put_text(cerium_reader *r, char c)
 
 void reader_say(cerium_reader *r, char c)
 {
-    bool space = c == ' ' || c == '\t' || c == '\r' || c == '\n', drop = r->drops_space;
+    bool space = byte_is_blank(c), drop = r->drops_space;
     r->drops_space = false;
     if (drop && c == ' ') return;
     if (r->separates && !space) {
@@ -192,7 +192,7 @@ static bool in_tag(cerium_reader *r, char c)
         reader_give_up(r);
         return true;
     }
-    bool space = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    bool space = byte_is_blank(c);
     if (!r->n_window && space) return true;
     if (!r->n_window && c == '{') {
         reader_object_begin(r, IN_TAG);

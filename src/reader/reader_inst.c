@@ -4,8 +4,6 @@
 
 static reader_state first, in_list, in_name, in_mark, in_id, in_arguments;
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 static bool fail(cerium_reader *r, bool held)
 {
     if (held) r->held.len--;
@@ -24,7 +22,7 @@ void reader_inst_begin(cerium_reader *r)
 
 static bool first(cerium_reader *r, char c)
 {
-    if (!is_space(c) && c != '[') {
+    if (!byte_is_blank(c) && c != '[') {
         r->state = in_name;
         return false;
     }
@@ -36,7 +34,7 @@ static bool first(cerium_reader *r, char c)
 static bool in_list(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
-    if (is_space(c)) return true;
+    if (byte_is_blank(c)) return true;
     if (c != '{') return fail(r, true);
     reader_object_begin(r, IN_LIST);
     return true;
@@ -61,7 +59,8 @@ static bool in_name(cerium_reader *r, char c)
         r->state = in_mark;
         return true;
     }
-    if (is_space(c) || c == '{' || c == '[' || r->n_name == sizeof r->name) return fail(r, true);
+    if (byte_is_blank(c) || c == '{' || c == '[' || r->n_name == sizeof r->name)
+        return fail(r, true);
     r->name[r->n_name++] = c;
     return true;
 }

@@ -1,6 +1,8 @@
 /* reader_json.c - owns JSON one byte at a time (RFC 8259). */
 #include "reader/reader_json.h"
 
+#include "base/text.h"
+
 /* ---- values ---- */
 
 enum {
@@ -16,9 +18,6 @@ enum {
     WORD,
     MINUS, ZERO, DIGITS, POINT, FRACTION, EXPONENT, SIGN, POWER, /* of a number */
 };
-
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static scan_result go(json_scan *s, int state)
 {
@@ -60,7 +59,7 @@ static scan_result begin_word(json_scan *s, const char *rest)
 
 static scan_result begin_value(json_scan *s, char c)
 {
-    if (is_space(c)) return SCAN_MORE;
+    if (byte_is_blank(c)) return SCAN_MORE;
     switch (c) {
     case '{': return push(s, true);
     case '[': return push(s, false);
@@ -70,7 +69,7 @@ static scan_result begin_value(json_scan *s, char c)
     case 'n': return begin_word(s, "ull");
     case '-': return go(s, MINUS);
     case '0': return go(s, ZERO);
-    default: return is_digit(c) ? go(s, DIGITS) : SCAN_BAD;
+    default: return byte_is_digit(c) ? go(s, DIGITS) : SCAN_BAD;
     }
 }
 
@@ -83,7 +82,7 @@ static scan_result pop(json_scan *s, bool object)
 
 static scan_result after(json_scan *s, char c)
 {
-    if (is_space(c)) return SCAN_MORE;
+    if (byte_is_blank(c)) return SCAN_MORE;
     if (c == '}' || c == ']') return pop(s, c == '}');
     if (c != ',' || !s->depth) return SCAN_BAD;
     return go(s, in_object(s) ? NEXT_KEY : VALUE);
@@ -103,7 +102,7 @@ static scan_result in_string(json_scan *s, char c)
         }
         return c && strchr("\"\\/bfnrt", c) ? go(s, STRING) : SCAN_BAD;
     }
-    if (!is_digit(c) && !(c >= 'a' && c <= 'f') && !(c >= 'A' && c <= 'F')) return SCAN_BAD;
+    if (!byte_is_digit(c) && !(c >= 'a' && c <= 'f') && !(c >= 'A' && c <= 'F')) return SCAN_BAD;
     return --s->left ? SCAN_MORE : go(s, STRING);
 }
 
@@ -116,7 +115,7 @@ static scan_result number_ended(json_scan *s, char c)
 
 static scan_result in_number(json_scan *s, char c)
 {
-    bool digit = is_digit(c), e = c == 'e' || c == 'E';
+    bool digit = byte_is_digit(c), e = c == 'e' || c == 'E';
     switch (s->state) {
     case MINUS: return c == '0' ? go(s, ZERO) : digit ? go(s, DIGITS) : SCAN_BAD;
     case ZERO:
@@ -140,9 +139,10 @@ scan_result json_scan_byte(json_scan *s, char c)
     case FIRST_ITEM: return c == ']' ? pop(s, false) : begin_value(s, c);
     case FIRST_KEY:
         if (c == '}') return pop(s, true);
-        return is_space(c) ? SCAN_MORE : c == '"' ? begin_string(s, true) : SCAN_BAD;
-    case NEXT_KEY: return is_space(c) ? SCAN_MORE : c == '"' ? begin_string(s, true) : SCAN_BAD;
-    case COLON: return is_space(c) ? SCAN_MORE : c == ':' ? go(s, VALUE) : SCAN_BAD;
+        return byte_is_blank(c) ? SCAN_MORE : c == '"' ? begin_string(s, true) : SCAN_BAD;
+    case NEXT_KEY:
+        return byte_is_blank(c) ? SCAN_MORE : c == '"' ? begin_string(s, true) : SCAN_BAD;
+    case COLON: return byte_is_blank(c) ? SCAN_MORE : c == ':' ? go(s, VALUE) : SCAN_BAD;
     case AFTER: return after(s, c);
     case STRING:
     case ESCAPE:
@@ -164,7 +164,7 @@ bool json_is_whole(view text)
     while (i < text.len && result == SCAN_MORE) result = json_scan_byte(&s, text.ptr[i++]);
     if (result == SCAN_BEFORE) i--;
     else if (result == SCAN_MORE) return json_scan_byte(&s, ' ') == SCAN_BEFORE;
-    while (i < text.len && is_space(text.ptr[i])) i++;
+    while (i < text.len && byte_is_blank(text.ptr[i])) i++;
     return result != SCAN_BAD && i == text.len;
 }
 
@@ -212,7 +212,7 @@ static size_t put_code(json_text *t, char *out)
 
 static int hex_value(char c)
 {
-    return is_digit(c)            ? c - '0'
+    return byte_is_digit(c)            ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
            : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                   : -1;

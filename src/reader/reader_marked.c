@@ -2,8 +2,6 @@
  * argument (call_marks.h).  What values mean is reader_xml.c's. */
 #include "reader/reader_parts.h"
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 static reader_state in_name, between, in_key, in_value;
 
 static void finish(cerium_reader *r)
@@ -35,7 +33,7 @@ static bool in_name(cerium_reader *r, char c)
     }
     r->window[r->n_window++] = c;
     while ((mark = reader_mark(r, marks, *r->marks.name_end ? 3 : 2, &out)) == -1) {
-        if (is_space(out)) continue;
+        if (byte_is_blank(out)) continue;
         if (r->n_name == sizeof r->name) {
             r->n_window = 0;
             reader_give_up(r);
@@ -62,7 +60,7 @@ static bool between(cerium_reader *r, char c)
     int mark;
     r->window[r->n_window++] = c;
     while ((mark = reader_mark(r, marks, 2, &out)) == -1)
-        if (!is_space(out) || r->held.len) reader_hold(r, out);
+        if (!byte_is_blank(out) || r->held.len) reader_hold(r, out);
     r->n_key = 0;
     if (mark == 0) r->state = in_key;
     if (mark == 1) finish(r);
@@ -98,7 +96,5 @@ static bool in_value(cerium_reader *r, char c)
 
 void reader_marked_end(cerium_reader *r)
 {
-    if (r->state != in_value) return;
-    for (size_t i = 0; i < r->n_window; i++) reader_xml_value_byte(r, r->window[i]);
-    reader_xml_value_rest(r);
+    if (r->state == in_value) reader_xml_value_flush(r);
 }

@@ -2,8 +2,6 @@
  * arguments as they are streamed. */
 #include "reader/reader_parts.h"
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 /* ---- arguments ---- */
 
 void reader_arguments_begin(cerium_reader *r)
@@ -43,7 +41,7 @@ static void put_decoded(cerium_reader *r, char c)
 static void search_input(cerium_reader *r, char c)
 {
     static const char want[] = "{\"input\":\"";
-    if (is_space(c) && (r->n_ahead == 1 || r->n_ahead >= 8)) return;
+    if (byte_is_blank(c) && (r->n_ahead == 1 || r->n_ahead >= 8)) return;
     if (r->n_ahead < sizeof want - 1 && c == want[r->n_ahead]) {
         r->ahead[r->n_ahead++] = c;
         if (r->n_ahead == sizeof want - 1) r->mode = ARGS_TEXT;
@@ -58,7 +56,7 @@ static void put_argument_byte(cerium_reader *r, char c)
 {
     switch (r->mode) {
     case ARGS_FIRST:
-        if (is_space(c)) return;
+        if (byte_is_blank(c)) return;
         r->mode = c == '"' ? ARGS_TEXT
                   : c == '{' && r->tool && !r->tool->parameters ? ARGS_SEARCH : ARGS_RAW;
         if (r->mode == ARGS_SEARCH) search_input(r, c);
@@ -133,7 +131,7 @@ static bool begin_key(cerium_reader *r)
 static bool first_member(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
-    if (is_space(c)) return true;
+    if (byte_is_blank(c)) return true;
     return c == '"' ? begin_key(r) : fail(r, true);
 }
 
@@ -201,7 +199,7 @@ static bool begin_value(cerium_reader *r, char c)
 static bool after_key(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
-    if (is_space(c)) return true;
+    if (byte_is_blank(c)) return true;
     if (r->colon) return begin_value(r, c);
     r->colon = c == ':';
     return r->colon ? true : fail(r, true);
@@ -261,7 +259,7 @@ static bool call_early(cerium_reader *r)
 static bool after_member(cerium_reader *r, char c)
 {
     if (!reader_hold(r, c)) return fail(r, false);
-    if (is_space(c)) return true;
+    if (byte_is_blank(c)) return true;
     if (c == ',') {
         r->state = first_member;
         return true;
@@ -282,16 +280,16 @@ static bool after_member(cerium_reader *r, char c)
 static bool after_object(cerium_reader *r, char c)
 {
     static const char tag[] = "</tool_call>";
-    if (r->place == IN_TAG && (c == tag[r->n_window] || (is_space(c) && !r->n_window))) {
+    if (r->place == IN_TAG && (c == tag[r->n_window] || (byte_is_blank(c) && !r->n_window))) {
         if (!reader_hold(r, c)) return fail(r, false);
-        if (!is_space(c) && ++r->n_window == sizeof tag - 1) {
+        if (!byte_is_blank(c) && ++r->n_window == sizeof tag - 1) {
             r->n_window = 0;
             reader_after_call(r);
         }
         return true;
     }
-    if (r->place == IN_LINE && (is_space(c) || c == ';')) return true;
-    if (r->place == IN_LIST && is_space(c)) return true;
+    if (r->place == IN_LINE && (byte_is_blank(c) || c == ';')) return true;
+    if (r->place == IN_LIST && byte_is_blank(c)) return true;
     if (r->place == IN_LIST && c == ',') {
         r->held.len = 0;
         return reader_hold(r, c);

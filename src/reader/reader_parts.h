@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/stop.h"
+#include "base/text.h"
 #include "reader/call_marks.h"
 #include "reader/reader_json.h"
 
@@ -150,7 +151,7 @@ void reader_xml_value_begin(cerium_reader *r);
 void reader_xml_value_byte(cerium_reader *r, char c);
 void reader_xml_value_end(cerium_reader *r);
 /* The answer ended in the value. */
-void reader_xml_value_rest(cerium_reader *r);
+void reader_xml_value_flush(cerium_reader *r);
 void reader_xml_arguments_end(cerium_reader *r);
 
 /* ---- reader_marked.c: as the model's own template writes calls ---- */

@@ -6,8 +6,6 @@ static reader_state in_section, in_name, in_mark, in_arguments, in_end;
 
 enum { ID_BYTES_MAX = 64 };
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 /* Of names and ids. */
 static bool is_letter(char c)
 {
@@ -30,9 +28,9 @@ static fit follow(cerium_reader *r, const char **at, char c)
         p++;
         r->n_id = 0;
     }
-    while (is_space(*p) && !is_space(c)) p++;
+    while (byte_is_blank(*p) && !byte_is_blank(c)) p++;
     if (*p == c) p++;
-    else if (!is_space(c)) p = NULL;
+    else if (!byte_is_blank(c)) p = NULL;
     *at = p;
     if (!p) return FITS_NOT;
     return p[strspn(p, " \t\n\r")] ? FITS : FITS_WHOLE;
@@ -83,7 +81,7 @@ static bool in_section(cerium_reader *r, char c)
 {
     const bool fresh = r->fits == r->marks.open;
     if (!reader_hold(r, c)) return fail(r, false);
-    if (fresh && (is_space(c) || c == ',')) {
+    if (fresh && (byte_is_blank(c) || c == ',')) {
         r->held.len -= r->closing;
         return true;
     }
@@ -103,7 +101,7 @@ static bool in_name(cerium_reader *r, char c)
         r->name[r->n_name++] = c;
         return true;
     }
-    if (!r->n_name) return is_space(c) || fail(r, false);
+    if (!r->n_name) return byte_is_blank(c) || fail(r, false);
     r->held.len--;
     r->fits = r->marks.name_end;
     r->state = in_mark;

@@ -6,7 +6,6 @@
 
 enum { TYPE_STRING = 1, TYPE_NULL = 2, TYPE_BOOLEAN = 4, TYPE_OTHER = 8, TYPE_ANY = 15 };
 
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 static bool takes_text(const cerium_reader *r) { return r->tool && !r->tool->parameters; }
 
 /* ---- types ---- */
@@ -190,7 +189,7 @@ static bool between(cerium_reader *r, char c)
     int mark;
     r->window[r->n_window++] = c;
     while ((mark = reader_mark(r, marks, ARRAY_LEN(marks), &out)) == -1)
-        if (!is_space(out) || r->held.len) reader_hold(r, out);
+        if (!byte_is_blank(out) || r->held.len) reader_hold(r, out);
     if (mark == 0) {
         r->n_key = 0;
         r->state = in_key;
@@ -235,13 +234,13 @@ static bool in_value(cerium_reader *r, char c)
 static bool after_function(cerium_reader *r, char c)
 {
     static const char tag[] = "</tool_call>";
-    bool wanted = c == tag[r->n_window] || (is_space(c) && !r->n_window);
+    bool wanted = c == tag[r->n_window] || (byte_is_blank(c) && !r->n_window);
     if (!wanted || !reader_hold(r, c)) {
         r->n_window = 0;
         reader_give_up(r);
         return false;
     }
-    if (!is_space(c) && ++r->n_window == sizeof tag - 1) {
+    if (!byte_is_blank(c) && ++r->n_window == sizeof tag - 1) {
         r->n_window = 0;
         reader_after_call(r);
     }
@@ -255,15 +254,14 @@ void reader_xml_begin(cerium_reader *r)
     r->state = in_name;
 }
 
-void reader_xml_value_rest(cerium_reader *r)
+void reader_xml_value_flush(cerium_reader *r)
 {
+    for (size_t i = 0; i < r->n_window; i++) reader_xml_value_byte(r, r->window[i]);
     if (r->value.len && r->types != TYPE_STRING && !takes_text(r))
         put_escaped(r, (view){r->value.ptr, r->value.len});
 }
 
 void reader_xml_end(cerium_reader *r)
 {
-    if (r->state != in_value) return;
-    for (size_t i = 0; i < r->n_window; i++) reader_xml_value_byte(r, r->window[i]);
-    reader_xml_value_rest(r);
+    if (r->state == in_value) reader_xml_value_flush(r);
 }

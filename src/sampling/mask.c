@@ -2,6 +2,7 @@
 #include "sampling/mask.h"
 
 #include "base/limits.h"
+#include "base/text.h"
 
 /* ---- opening ---- */
 
@@ -64,20 +65,13 @@ static void mask_sort(const sorter *s, uint32_t n)
     if (from != s->order) memcpy(s->order, from, n * sizeof *from);
 }
 
-static size_t common_prefix(view a, view b)
-{
-    size_t n = 0;
-    while (n < a.len && n < b.len && a.ptr[n] == b.ptr[n]) n++;
-    return n;
-}
-
 static uint32_t count_nodes(const mask_vocabulary *v, const mask_trie *t)
 {
     uint32_t n = 0;
     view before = {0};
     for (uint32_t i = 0; i < t->n_tokens; i++) {
         view text = mask_text(v, t->order[i]);
-        n += (uint32_t)(text.len - common_prefix(before, text));
+        n += (uint32_t)(text.len - view_common(before, text));
         before = text;
     }
     return n;
@@ -108,7 +102,7 @@ static int make_trie(const mask_vocabulary *v, mask_trie *t, uint32_t *open)
     view before = {0};
     for (uint32_t i = 0; i < t->n_tokens; i++) {
         view text = mask_text(v, t->order[i]);
-        uint32_t same = (uint32_t)common_prefix(before, text);
+        uint32_t same = (uint32_t)view_common(before, text);
         for (; depth > same; depth--) close_node(t, open, depth - 1, n);
         for (; depth < text.len; depth++) {
             t->nodes[n] = (mask_node){

@@ -152,7 +152,7 @@ static uint32_t piece_len(const sampler *s, uint32_t piece)
     return left < PIECE ? left : PIECE;
 }
 
-/* The greatest of the tops, which are found first where nobody knew them. */
+/* The greatest of the tops, which are computed first if unknown. */
 static float find_tops(sampler *s, const float *logits, const float *tops)
 {
     for (uint32_t i = 0; i < s->n_pieces && !tops; i++)

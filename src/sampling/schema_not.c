@@ -8,6 +8,7 @@
  *
  * The compiler owns the schemas made here; each is made once, so that equal positions share a
  * rule. */
+#include "base/text.h"
 #include "sampling/schema.h"
 
 enum { NOT_DEPTH_MAX = 24 };
@@ -182,9 +183,7 @@ static bool is_lacking(const char *key)
         "contains",      "patternProperties", "propertyNames",        "uniqueItems",
         "multipleOf",    "format",           "unevaluatedItems",      "unevaluatedProperties",
         "$dynamicRef",   "$recursiveRef",    "extends",               "disallow"};
-    for (size_t i = 0; i < ARRAY_LEN(lacking); i++)
-        if (!strcmp(lacking[i], key)) return true;
-    return false;
+    return view_is_one_of(view_of(key), lacking, ARRAY_LEN(lacking));
 }
 
 static json_t *schema_not_derive(schema_compiler *s, const json_t *schema, const char *key);

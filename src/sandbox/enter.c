@@ -19,8 +19,8 @@ enum {
     ARGS_MAX = 160,
     NUMBER_BYTES = 16,
     NUMBERS_MAX = 16,
-    /* Who runs variants where we are root: the limit of processes does not hold for root. No
-     * distribution gives these ids to anybody. */
+    /* The user of variants when the server runs as root: the limit of processes does not hold for
+     * root.  No distribution assigns these ids. */
     GUEST_UID = 64731,
     GUEST_GID = 64731,
 };

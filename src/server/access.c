@@ -2,7 +2,7 @@
  *
  * Without keys the server listens on loopback only, and then every web page that the user opens
  * could reach it.  So a request that names a foreign Origin is refused, and so is a Host that is
- * not loopback: a page whose own name was made to point here (DNS rebinding) says its name. */
+ * not loopback: a page whose name was made to point here (DNS rebinding) sends that name. */
 #include "server/access.h"
 
 #include <openssl/crypto.h>

@@ -1,4 +1,4 @@
-/* access.h - who may ask: keys, web origins, and the names that we are called by. */
+/* access.h - access control: keys, web origins, and the names of this server. */
 #ifndef SERVER_ACCESS_H
 #define SERVER_ACCESS_H
 
@@ -13,7 +13,7 @@ void access_close(server *s);
  * CERIUM_ERR_ARGUMENT, with *e (401, 403). */
 CERIUM_CHECKED int access_check(connection *c, bool open, protocol_error *e);
 
-/* What the connection's tenant, and nobody else, said before; borrowed; NULL: no memory for it. */
+/* The history of the connection's tenant; borrowed; NULL: out of memory. */
 protocol_cache *access_cache(const connection *c);
 
 /* Pure; tests: whether a Host or the host of an Origin names this machine's loopback. */

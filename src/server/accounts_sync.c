@@ -70,7 +70,7 @@ static int read_ring(accounts_sync *k, cerium_error *err)
     RETURN_IF(keyring_read(&ring, k->store, err));
     k->version = ring->version;
     ring = atomic_exchange(&k->fresh, ring);
-    keyring_free(&ring); /* one that nobody took in time */
+    keyring_free(&ring); /* one that was not taken in time */
     return CERIUM_OK;
 }
 

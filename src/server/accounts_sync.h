@@ -14,7 +14,7 @@
 
 typedef struct accounts_sync accounts_sync;
 
-/* Open a connection of its own, bring in what was left over, and read the keys.
+/* Open a separate connection, import rows left from an earlier run, and read the keys.
  *   l: borrowed until accounts_sync_close() */
 CERIUM_CHECKED int accounts_sync_open(accounts_sync **out, const char *store_path, live *l,
                                       cerium_error *err);

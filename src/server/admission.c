@@ -29,7 +29,8 @@ void admission_ended(server *s, uint64_t took_ns)
     s->answer_ns = s->answer_ns ? s->answer_ns - s->answer_ns / 8 + took_ns / 8 : took_ns;
 }
 
-/* Those that wait and are not of a lower class: lower ones take nobody's place in the queue. */
+/* The waiting answers of this class and better ones: lower ones do not count against it in the
+ * queue. */
 static uint32_t n_ahead(const server *s, cerium_class class_)
 {
     uint32_t n = 0;
@@ -59,8 +60,8 @@ static uint32_t n_own(const answer *a)
 }
 
 /* Dynamic queue length thresholds (Choudhury and Hahne, 1998), with a factor of 1: a client may
- * have as many waiting as there is room left.  So one alone has half of the queue, two have a third
- * each, and whoever comes next finds room. */
+ * have as many waiting as places are left.  So one client alone has half of the queue, two have a
+ * third each, and the next client finds room. */
 static bool has_room(const answer *a)
 {
     const server *s = a->s;

@@ -7,8 +7,8 @@
 /* Whether one more of the class may run: better ones have their places beside lower ones, which
  * ride along in the engine. */
 bool admission_has_place(const server *s, cerium_class class_);
-/* The same for a key of which nothing runs: there are as many places again, so that it does not
- * wait until others, who took all of them, end. */
+/* The same for a key without a running answer: it has as many extra places, so that it need not
+ * wait for others that took all places. */
 bool admission_has_place_for_idle(const server *s, cerium_class class_);
 /* How long a request of this class would wait before it starts, were it taken now: by those ahead
  * of it and how long answers took of late.  0 = it starts at once. */

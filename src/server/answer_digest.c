@@ -5,7 +5,7 @@
 
 struct answer_digest {
     const char *why;        /* there is none; NULL: there is */
-    const char *why_record; /* there is no record */
+    const char *why_record; /* no record */
     uint32_t n_tokens;
     bytes tokens, marks;    /* int32_t, uint64_t each: for the record */
     record head;            /* what is known at the beginning, and the digest so far */
@@ -32,8 +32,8 @@ int answer_digest_open(choice *ch)
     cerium_guide guide;
     if (!r->wants_record) return CERIUM_OK;
     if (output_format_guide(&ch->a->format, &guide))
-        d->why_record = "a grammar, a schema or a forced call is no part of a record";
-    if (r->sampling.n_biases) d->why_record = "logit_bias is no part of a record";
+        d->why_record = "a record cannot hold a grammar, a schema or a forced call";
+    if (r->sampling.n_biases) d->why_record = "a record cannot hold logit_bias";
     return CERIUM_OK;
 }
 

@@ -1,7 +1,7 @@
-/* answer_digest.h - `cerium_digest`: what of an answer's choices proves how they were computed.
+/* answer_digest.h - `cerium_digest`: the proof of how an answer's choices were computed.
  *
- * A choice has one where every token of it was drawn in one run of the engine, and the client got
- * what was drawn; else the answer says why it has none. */
+ * A choice has a digest if one run of the engine drew all its tokens, and the client got them
+ * unchanged; else the answer gives the reason. */
 #ifndef SERVER_ANSWER_DIGEST_H
 #define SERVER_ANSWER_DIGEST_H
 

@@ -149,8 +149,8 @@ static void log_answer(const answer *a, const metrics_used *used, bool is_metere
     }
 }
 
-/* Everything that it used.  A prompt counts once, however many texts go on from it, as its writer
- * counts; what we failed at is nobody's. */
+/* The usage of an answer.  A prompt counts once, however many texts continue it, as its writer
+ * counts; a failure of the server is not charged. */
 static metrics_used used_by(const answer *a)
 {
     metrics_used used = {0, 0, 0};

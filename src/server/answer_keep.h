@@ -1,13 +1,13 @@
-/* answer_keep.h - what an answer leaves behind. */
+/* answer_keep.h - stores and meters a finished answer. */
 #ifndef SERVER_ANSWER_KEEP_H
 #define SERVER_ANSWER_KEEP_H
 
 #include "server/state.h"
 
-/* Its client wants it kept. */
+/* Does its client want it stored? */
 bool answer_is_stored(const protocol_request *r);
-/* What was said stays, so that the next request goes on from there.  False when the client wanted
- * it stored and it could not be.
+/* Store the turn, so that the next request continues it.  False: the client wanted it stored, and
+ * that failed.
  *   body: the whole answer, JSON */
 bool answer_keep(answer *a, view body);
 /* For source.h: the same of what our engine saw, as tokens. */

@@ -94,7 +94,7 @@ static int check_biases(const served_model *m, const protocol_request *r, protoc
     return CERIUM_OK;
 }
 
-/* The model that it is for, or whose vocabulary tells here what another server answers. */
+/* Its model, or the model whose vocabulary counts the tokens of another server. */
 static int take_model(answer *a, protocol_error *e)
 {
     const protocol_request *r = a->request;
@@ -144,7 +144,7 @@ static void tell_limits(const answer *a)
         sink_limits(&a->sink, &report, a->quota.refused ? NULL : a->source->name(a));
 }
 
-/* Who does not wait for the events hears of the beginning, and nothing more. */
+/* A background answer sends only its beginning. */
 static void leave_background(answer *a)
 {
     connection *c = a->sink.c;
@@ -162,7 +162,7 @@ static void leave_background(answer *a)
     bytes_free(&body);
 }
 
-/* All that goes before it is there. */
+/* Its preparation is complete. */
 static void start(answer *a)
 {
     bool was_begun = a->begun;
@@ -212,7 +212,7 @@ static void on_unprepared(answer *a, const protocol_error *e)
         answer_refuse(a, e);
 }
 
-/* What is stored and streams can be taken up again; in the background it has to be. */
+/* A stored stream can be resumed; a background one must be. */
 static int record(answer *a, protocol_error *e)
 {
     const protocol_request *r = a->request;

@@ -1,11 +1,11 @@
-/* answer_open.h - from a request to an answer that runs: admission, who gives it, what it needs. */
+/* answer_open.h - from a request to a running answer: admission, source, preparation. */
 #ifndef SERVER_ANSWER_OPEN_H
 #define SERVER_ANSWER_OPEN_H
 
 #include "server/state.h"
 
 typedef struct {
-    sink sink;                 /* who asks, and hears the answer */
+    sink sink;                 /* the client, which gets the answer */
     protocol_request *request; /* taken, also when the answer fails */
     const char *id;            /* NULL: one is made */
     const char *document;      /* whose older answers to this client it supersedes, or NULL */
@@ -15,9 +15,9 @@ typedef struct {
     uint64_t started_ns;       /* when the request was there */
 } answer_order;
 
-/* Admit, tell the client that it began, and start to compute.  Nothing was sent on error; what is
- * found wrong later, when its prompt was made by a thread, is told like what fails later.
- * CERIUM_ERR_ARGUMENT with *e: 400, 404, 429, 500, 503. */
+/* Admit, send the beginning to the client, and start to compute.  On error nothing was sent; errors
+ * that a thread finds later in its prompt are sent like later failures.  CERIUM_ERR_ARGUMENT with
+ * *e: 400, 404, 429, 500, 503. */
 CERIUM_CHECKED int answer_open(server *s, const answer_order *order, protocol_error *e);
 
 #endif

@@ -173,7 +173,7 @@ static void tell(choice *ch, const cerium_finding *f)
               "id=%s choice=%u action=%s class=%s cwe=%u rule=%s language=%s line=%u tries=%u "
               "tokens=%u", a->id, ch->index, finding.deed, f->weakness, f->cwe, f->rule,
               f->language, f->line, f->n_tries, f->n_tokens);
-    /* The closing events tell of a lack of memory. */
+    /* The closing events report the lack of memory. */
     if (protocol_writer_finding(a->writer, ch->index, &finding))
         log_event(LOG_WARNING, "guard", "id=%s reason=\"out of memory\"", a->id);
 }

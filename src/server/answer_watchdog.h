@@ -1,5 +1,5 @@
-/* answer_watchdog.h - the watchdog of an answer: each of its texts has a watch, and where that
- * takes a line back, the engine goes on from before it. */
+/* answer_watchdog.h - the watchdog of an answer: each of its texts has a watch; when that retracts
+ * a line, the engine continues before the line. */
 #ifndef SERVER_ANSWER_WATCHDOG_H
 #define SERVER_ANSWER_WATCHDOG_H
 
@@ -11,7 +11,7 @@
  * CERIUM_ERR_ARGUMENT with *e: 400. */
 CERIUM_CHECKED int answer_watchdog_policy(answer *a, const char *header, protocol_error *e);
 
-/* A watch for a choice, where the policy wants one. CERIUM_ERR_MEMORY. */
+/* Open a watch for a choice, if the policy wants one.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int answer_watchdog_open(choice *ch);
 /* The text ended: ch->sampled is what was released of it. */
 void answer_watchdog_close(choice *ch);

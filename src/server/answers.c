@@ -1,8 +1,7 @@
-/* answers.c - what becomes of an answer, whoever hears it and whoever speaks: it begins, says
- * something, and ends.
+/* answers.c - the life of an answer, for every sink and source: its beginning, its events, its end.
  *
- * The last events have the whole answer in them, and what is stored must be stored before they are
- * told.  So a thread makes both, unless that is little and nothing is stored: see answer_ending. */
+ * The last events contain the whole answer, and it must be stored before they are sent.  So a
+ * thread does both, unless the answer is small and not stored: see answer_ending. */
 #include "server/answers.h"
 
 #include <math.h>
@@ -142,7 +141,7 @@ static void finish(answer *a)
     if (a->ending.kept)
         recording_end(a->recording);
     else
-        recording_drop(&a->recording); /* there is no such response */
+        recording_drop(&a->recording); /* no such response */
     a->recording = NULL;
     /* Same-lane continuations that fail take the id that they went on from with them. */
     if (a->failed && a->sink.lane && a->request->previous_response_id)

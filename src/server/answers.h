@@ -6,8 +6,8 @@
 
 #include "server/state.h"
 
-/* Tokens that each of its texts may have; UINT32_MAX: nobody says. Only what is our own idea has a
- * cap of ours: a summary is short. */
+/* Tokens that each of its texts may have; UINT32_MAX: no limit given.  Only texts that the server
+ * starts itself have a cap here: a summary is short. */
 enum { SUMMARY_TOKENS_MAX = 1024 };
 static inline uint32_t answer_cap(const answer *a)
 {
@@ -37,7 +37,7 @@ int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_
 /* The client hears of what failed first. */
 void answer_fail(answer *a, const protocol_error *e);
 void answer_fail_memory(answer *a);
-/* The client hears that a choice ended; its session may go on for another layer. */
+/* Tell the client that a choice ended; its session may run for another layer. */
 void choice_end(choice *ch, protocol_end end);
 /* We end a choice, not the model. */
 void choice_stop(choice *ch, protocol_end end);

@@ -1,4 +1,4 @@
-/* api_writer.c - answers that a protocol_writer tells. */
+/* api_writer.c - answers that a protocol_writer writes. */
 #include "server/api_writer.h"
 
 #include "server/recording.h"

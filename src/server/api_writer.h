@@ -5,7 +5,7 @@
 #include "server/state.h"
 
 CERIUM_CHECKED int api_writer_open(answer *a, protocol_error *e);
-/* Text, and the tokens [n] that it is of; tokens is NULL where nobody wants to know them. */
+/* Text, and its tokens [n]; NULL: they are not wanted. */
 CERIUM_CHECKED int api_writer_text(choice *ch, view text, const cerium_watch_token *tokens,
                                    uint32_t n);
 /* Tell the events that a thread made. */

@@ -1,4 +1,4 @@
-/* connection.c - what a stream tells, handed on; output; deadlines.
+/* connection.c - events of a stream, output, deadlines.
  */
 #include "server/connection.h"
 

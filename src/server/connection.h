@@ -26,11 +26,11 @@ void connection_close(connection *c);
 /* Close now, and send nothing more. */
 void connection_break(connection *c);
 
-/* This many bytes more of a body or a message wait here to become whole, or fewer.  False: there is
- * no room for them, and they are not counted. */
+/* Count bytes of an incomplete body or message, more or fewer.  False: no room, nothing was
+ * counted. */
 bool connection_gathers(connection *c, size_t so_far, ptrdiff_t bytes);
 
-/* Its reader is behind: let the answers wait (backpressure). */
+/* Its reader is slow: let the answers wait (backpressure). */
 static inline bool connection_parked(const connection *c)
 {
     return c && stream_waiting(&c->io) > SERVER_PARK_BYTES;

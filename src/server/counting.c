@@ -1,4 +1,4 @@
-/* counting.c - prompts that nobody answers, made by a thread. */
+/* counting.c - prompts that are only counted, made by a thread. */
 #include "server/counting.h"
 
 #include "protocol/json_out.h"

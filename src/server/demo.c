@@ -1,5 +1,5 @@
-/* demo.c - a client as any other: a thread of its own, a blocking socket, OpenSSL and wslay.
- * Whatever the model writes, something is shown: code, or words that say why there is none. */
+/* demo.c - a client as any other: a thread of its own, a blocking socket, OpenSSL and wslay.  It
+ * always shows something: code, or the reason why there is none. */
 #include "server/demo.h"
 
 #include <pthread.h>
@@ -20,8 +20,7 @@ enum {
     AUTHORITY_BYTES_MAX = 300,
 };
 
-/* Where to go on when the model has nothing to add to the text that was given: places at which the
- * bundled model has. */
+/* Texts to try if the model adds nothing to the given one: the bundled model completes these. */
 static const char *const places[] = {
     "class Point:\n"
     "    def __init__(self, x, y):\n"
@@ -49,11 +48,11 @@ struct demo {
     pthread_t thread;
     BIO *wire;
     bool quiets;    /* on a terminal no event of the log appears within the text */
-    _Atomic int fd; /* of the wire; -1 = none: who ends the demo shuts it down */
+    _Atomic int fd; /* the socket; -1 = none; shut down to end the demo */
     const char *asked; /* text of the place that was asked last */
     uint32_t n_places; /* of places[] that were asked */
     uint64_t asked_ns, first_ns;
-    double predict_ms; /* as the server says it: what comes in one piece has no speed of its own */
+    double predict_ms; /* as the server reports it: one piece has no speed */
     uint32_t n_tokens;
     bytes blanks; /* of the answer so far, while it has nothing else */
     bool over;
@@ -186,7 +185,7 @@ static int on_mask(wslay_event_context_ptr context, uint8_t *out, size_t len, vo
 {
     (void)context;
     (void)user;
-    memset(out, 0x5a, len); /* nobody between us and ourselves is to be protected */
+    memset(out, 0x5a, len); /* both ends are this process: masking protects nothing */
     return 0;
 }
 

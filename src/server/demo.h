@@ -1,12 +1,12 @@
-/* demo.h - the server's first client: it asks for one completion over a WebSocket of its own,
- * prints it as it comes and how fast it came, and says what to open in a browser. */
+/* demo.h - the server's first client: it requests one completion over a WebSocket, prints it as it
+ * comes with its speed, and prints the address for a browser. */
 #ifndef SERVER_DEMO_H
 #define SERVER_DEMO_H
 
 #include "server/state.h"
 
-/* Complete s->config.demo; where the model adds nothing to it, another text.  What fails is logged,
- * and the server goes on. */
+/* Complete s->config.demo, or another text if the model adds nothing.  A failure is logged, and the
+ * server continues. */
 void demo_start(server *s);
 /* Accepts servers without one. */
 void demo_close(server *s);

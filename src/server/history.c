@@ -1,7 +1,7 @@
 /* history.c - turns in two hash tables (by id, by conversation) and one LRU list a tenant.
  *
- * The tables hold each of their turns, as everybody does who found one.  What leaves the tables
- * is freed without the lock, when the last one lets go. */
+ * The tables hold a reference to each turn, as every user of a turn does.  A removed turn is freed
+ * without the lock, when the last reference is released. */
 #include "server/history.h"
 
 #include <pthread.h>
@@ -251,7 +251,7 @@ static entry *make_entry(const history_turn *turn, size_t size)
 
 int history_add(history *h, const history_turn *turn)
 {
-    /* The items of the output are about as many bytes as the tokens stand for, times their JSON. */
+    /* The items of the output are about as long as the text of the tokens, plus JSON. */
     size_t size = sizeof(entry) + turn->n_tokens * sizeof(int32_t) +
                   (turn->n_tokens - turn->sampled_from) * 64 + turn->items_bytes;
     CHECK(turn->sampled_from <= turn->n_tokens);

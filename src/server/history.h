@@ -1,11 +1,11 @@
-/* history.h - token logs: what the engine really saw, so that nothing is tokenized twice.
+/* history.h - token logs: the tokens that the engine read, so that nothing is tokenized twice.
  *
  * An answer leaves a turn: its whole timeline (prompt and sampled tokens).  It is found by the
  * answer's id (previous_response_id), and by the visible conversation that it ends (a client that
  * sends everything again gets the sampled tokens spliced in, hidden reasoning included).  Turns
  * belong to a tenant; each tenant has its own bound, and loses its least recently used turns.
  *
- * Callable from any thread.  A turn does not change, and lives as long as somebody holds it. */
+ * Callable from any thread.  A turn does not change, and lives as long as it is referenced. */
 #ifndef SERVER_HISTORY_H
 #define SERVER_HISTORY_H
 
@@ -28,7 +28,7 @@ chain chain_add(chain c, const cerium_message *message);
 typedef struct history_turn {
     char id[SERVER_ID_BYTES];
     uint64_t tenant;
-    uint64_t model;        /* whose tokens: served_model.key_hash; 0 = none are there */
+    uint64_t model;        /* model of the tokens: served_model.key_hash; 0 = no tokens */
     uint64_t connection;   /* the id serves on this connection only; 0 = on all of the tenant */
     chain chain;           /* of the conversation up to and with this turn; none: not found by it */
     uint64_t instructions; /* hash of those in force; 0 = none */
@@ -37,8 +37,8 @@ typedef struct history_turn {
     size_t n_tokens;
     size_t sampled_from;   /* tokens[sampled_from..] were sampled */
     json_t *output;        /* items of the output, or NULL; a turn has its own reference */
-    json_t *items;         /* of a conversation that another server goes on with: all of it, and no
-                              tokens; NULL: it went on here.  Its own reference too */
+    json_t *items;         /* of a conversation that another server answers: all of it, and no
+                              tokens; NULL: answered here.  A reference of its own */
     size_t items_bytes;    /* about how many they take */
     uint32_t upstream;     /* whose they are */
 } history_turn;
@@ -48,8 +48,8 @@ typedef struct history history;
 CERIUM_CHECKED int history_open(history **out, size_t tenant_bytes_max, size_t tenant_turns_max);
 void history_close(history **h);
 
-/* Keep a copy; replaces a turn with the same id.  A turn over the bound is not kept, and that is
- * no error.  CERIUM_ERR_MEMORY. */
+/* Store a copy; replaces a turn with the same id.  A turn over the bound is dropped without an
+ * error.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int history_add(history *h, const history_turn *turn);
 /* NULL when there is none.  Held: release it with history_release(). */
 const history_turn *history_find(history *h, uint64_t tenant, uint64_t connection, const char *id);

@@ -110,13 +110,13 @@ void http_json(connection *c, int status, json_t *object)
     memory_release(text);
 }
 
-/* The field that tells a client what would be taken. */
+/* The header that names the accepted methods. */
 static const char *what_instead(int status)
 {
     switch (status) {
     case 401:
         return "www-authenticate: Bearer\r\n";
-    case 405: /* of a path that is there for WebSockets; routes.c knows the methods of others */
+    case 405: /* of a path for WebSockets; routes.c knows the methods of others */
         return "allow: GET\r\n";
     case 415:
         return "accept-encoding: identity\r\n";
@@ -127,7 +127,7 @@ static const char *what_instead(int status)
     }
 }
 
-/* Clients of a path know errors in its form, also where nothing is there, or not for them. */
+/* Errors have the form of the path's API, also for unknown and forbidden paths. */
 static protocol_form form_of(const connection *c)
 {
     const view path = view_of(c->http.path);
@@ -257,7 +257,7 @@ static void on_sent(connection *c)
     bool closes = c->http.closes || c->closing;
     if (!c->http.done || !c->http.route) return;
     forget_exchange(c);
-    /* Requests that came before a client closed his side are answered too. */
+    /* Requests that came before the client closed its side are answered too. */
     if (closes || (c->ended_ns && !stream_input(&c->io).len)) {
         connection_close(c);
         return;
@@ -293,7 +293,8 @@ void http_open(connection *c)
     make_id(x->request_id, "req_");
     x->method = http_reader_method(c->reader);
     x->chunked = http_reader_is_1_1(c->reader);
-    /* Who keeps connections finds this server gone where it could ask another. */
+    /* A client that keeps connections must not meet a closed one when it could ask another server.
+     * */
     x->closes = !x->chunked || !http_reader_keeps_alive(c->reader) || c->s->leaving;
     snprintf(x->path, sizeof x->path, "%s", path);
     size_t len = strlen(x->path);
@@ -369,7 +370,7 @@ static void take_head(connection *c)
     x->route->serve(c);
 }
 
-/* Count what came of the body.  False when there is no room for it. */
+/* Count the received part of the body.  False: no room for it. */
 static bool count_body(connection *c)
 {
     exchange *x = &c->http;
@@ -413,7 +414,7 @@ static bool on_input(connection *c)
             return c->s->routes->upgrade(c);
         if (progress == HTTP_READ_HEAD) take_head(c);
         if (progress == HTTP_READ_BAD) refuse_bytes(c);
-        /* The connection is refused, or the answer is there already. */
+        /* The connection is refused, or already answered. */
         if (c->closing || progress == HTTP_READ_BAD || c->http.done) return false;
         if (progress == HTTP_READ_HEAD && c->http.status) return false;
         if (progress != HTTP_READ_HEAD && !count_body(c)) return false;
@@ -428,7 +429,8 @@ static bool on_input(connection *c)
 static void on_ended(connection *c)
 {
     if (!c->http.route || !c->http.is_whole) connection_close(c);
-    /* An answer is under way: who only closed his own side still reads it (RFC 9112, 9.6). */
+    /* An answer is under way: a client that only closed its own side still reads it (RFC 9112,
+     * 9.6). */
 }
 
 static void on_reads(connection *c)
@@ -437,7 +439,7 @@ static void on_reads(connection *c)
     recording_reads(c);
 }
 
-/* After its end of sending: who is gone answers with a reset, who reads does not mind. */
+/* After its end of sending: a closed client answers with a reset, a reading one ignores it. */
 static void probe(connection *c, uint64_t now)
 {
     const exchange *x = &c->http;

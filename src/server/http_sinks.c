@@ -26,7 +26,7 @@ static void finish_body(const sink *k, view body)
 const sink_type http_body_sink = {
     .limits = limits, .finish = finish_body, .fail = refuse, .refuse = refuse};
 
-/* Its events are kept for whoever asks for them. */
+/* Its events are recorded for later requests. */
 const sink_type http_background_sink = {.streams = true,
                                         .limits = limits,
                                         .finish = finish_body,

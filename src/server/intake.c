@@ -31,10 +31,10 @@ struct intake {
     protocol_api api;
     count_what counts;
     uint64_t started_ns;
-    bytes memory; /* of the text, owned; empty: the text is somebody else's */
+    bytes memory; /* of the text, owned; empty: the text is borrowed */
     view text;
 
-    /* For whoever reads it. */
+    /* Add a reference for a reader. */
     const server *s;
     protocol_defaults defaults;
     history *history;
@@ -145,7 +145,7 @@ static intake intake_of(connection *c, protocol_api api, bool is_message, view t
     return in;
 }
 
-/* Its memory is whoever's it was. */
+/* Its memory stays with its owner. */
 static void forget(intake *in)
 {
     request_bury(in->c->s, &in->request, in->text.len);
@@ -188,7 +188,7 @@ static protocol_request *take_request(intake *in)
 
 /* ---- HTTP ---- */
 
-/* Agents make requests beside the user's, for which nobody waits: Codex and Claude Code say so. */
+/* Agents also send requests for which no user waits: Codex and Claude Code mark them. */
 static bool asks_on_the_side(const connection *c)
 {
     const char *metadata = http_reader_field(c->reader, "x-codex-turn-metadata");
@@ -390,8 +390,8 @@ static int keep_message(connection *c, intake *from, bytes *text, protocol_error
     return CERIUM_OK;
 }
 
-/* What runs is canceled at once, whatever waits.  False: it is no such message, or what it means
- * may be among those that wait. */
+/* Cancel a running response at once, ahead of queued messages.  False: it is another message, or
+ * its response may still be in the queue. */
 static bool cancels(intake *in)
 {
     connection *c = in->c;

@@ -1,8 +1,8 @@
-/* keep_alive.c - which streams are silent, and how far their prompts are.
+/* keep_alive.c - signs of life for silent streams, and the progress of their prompts.
  *
  * It goes by the answer, not by its connection: lanes of a WebSocket share one, and the client of
- * each has a clock of its own.  Each API has its own form of a sign of life, for what clients do
- * not count does not help them. */
+ * each has a clock of its own.  Each API has its own form of a sign of life, as clients count only
+ * events that they know. */
 #include "server/keep_alive.h"
 
 #include "server/answers.h"
@@ -11,7 +11,7 @@
 
 enum {
     PROGRESS_MS = 250, /* between two chunks of return_progress */
-    LOADING_S = 1,     /* between two signs while the model is loaded: somebody watches */
+    LOADING_S = 1,     /* between two signs while the model is loaded: a user watches */
 };
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -32,8 +32,8 @@ static void add_load(const answer *a, protocol_progress *p)
     p->loaded_bytes = atomic_load_explicit(&m->done_bytes, memory_order_relaxed);
 }
 
-/* Prompts count once, however many texts go on from them.  What runs after the first text is the
- * watch's: then the prompt is computed, whatever the session does. */
+/* Prompts count once, however many texts continue them.  After the first text the watch runs the
+ * session: the prompt is computed by then. */
 static protocol_progress progress_of(const answer *a)
 {
     protocol_progress sum = {.prompt_tokens = 0};
@@ -54,7 +54,7 @@ static protocol_progress progress_of(const answer *a)
     return sum;
 }
 
-/* A reader that is behind has enough to read. */
+/* A slow reader has enough to read. */
 static bool may_speak(const answer *a)
 {
     if (answer_is_over(a) || !a->sink.type->streams) return false;

@@ -17,8 +17,8 @@ typedef struct {
 CERIUM_CHECKED int keyring_read(keyring **out, store *s, cerium_error *err);
 void keyring_free(keyring **ring);
 
-/* The key that this is the text of, unless it is revoked; NULL = it is none.  Takes the same time
- * for a prefix that is there and one that is not. */
+/* The key with this text, unless it is revoked; NULL = none.  Known and unknown prefixes take the
+ * same time. */
 const store_key *keyring_find(const keyring *ring, view text);
 /* The key of a tenant, unless it is revoked. */
 const store_key *keyring_of(const keyring *ring, uint64_t tenant);

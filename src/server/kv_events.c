@@ -183,7 +183,7 @@ static void put_stored(bytes *out, const event *what)
     put_nil(out);                  /* medium */
     if (!what->tenant) return;
     put_nil(out);                  /* lora_name */
-    put_array(out, 1);             /* extra_keys: another API key's page is no prefix here */
+    put_array(out, 1);             /* extra_keys: pages of other API keys do not match */
     if (what->has_before) {
         put_nil(out);
         return;

@@ -1,8 +1,8 @@
-/* kv_events.h - which pages of KV there are, as vLLM's KV events: a bounded ring from the engines'
+/* kv_events.h - reports which KV pages exist, as vLLM's KV events: a bounded ring from the engines'
  * threads to the loop, and batches of it in msgpack.
  *
- * An engine is never held up: where the ring is full, what comes is dropped, and every model is
- * then said to have nothing, which is never wrong. */
+ * An engine never waits: if the ring is full, events are dropped, and every model is then reported
+ * empty, which is never wrong. */
 #ifndef SERVER_KV_EVENTS_H
 #define SERVER_KV_EVENTS_H
 
@@ -15,7 +15,7 @@ typedef struct kv_events_model kv_events_model;
 
 /* CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int kv_events_open(kv_events **out, cerium_error *err);
-/* After all engines that tell it. */
+/* After all engines that report to it are closed. */
 void kv_events_close(kv_events **e);
 /* What config.kv_watcher is, with what config.kv_watcher_user is for the n-th model. */
 extern const cerium_kv_watcher kv_events_watcher;

@@ -4,7 +4,7 @@
  * 0), and a batch (kv_events.h).  A subscriber that takes too little misses messages, sees a gap in
  * the numbers, and asks the other socket: `["", first]` is answered by every message that is kept
  * from that number on, `["", topic, number, batch]`, and an end with the number 2^64 - 1.  This is
- * what vLLM does, and nobody waits for anybody. */
+ * what vLLM does, and neither side waits. */
 #include "server/kv_publisher.h"
 
 #include <time.h>

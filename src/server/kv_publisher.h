@@ -1,5 +1,5 @@
-/* kv_publisher.h - KV events for whoever subscribes: a PUB socket of ZeroMQ, and a ROUTER for what
- * a subscriber missed, as vLLM has them. */
+/* kv_publisher.h - KV events for subscribers: a PUB socket of ZeroMQ, and a ROUTER for missed
+ * events, as vLLM has them. */
 #ifndef SERVER_KV_PUBLISHER_H
 #define SERVER_KV_PUBLISHER_H
 
@@ -10,7 +10,7 @@
 CERIUM_CHECKED int kv_publisher_open(server *s, cerium_error *err);
 /* Once a second. */
 void kv_publisher_tick(server *s);
-/* Engines may go on; nobody listens.  Ends the loop's part; turns it. */
+/* Engines may still run; their events are dropped.  Ends the loop's part; turns it. */
 void kv_publisher_close(server *s);
 
 #endif

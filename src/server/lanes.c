@@ -1,8 +1,8 @@
-/* lanes.c - what a WebSocket says, and the lanes that order its answers.
+/* lanes.c - messages of a WebSocket, and the lanes that order its answers.
  *
- * Messages with the same stream_id (or none) form a lane: first in, first out.  Lanes run beside
- * each other.  A lane is there while something runs or waits on it.  What a steer makes of a
- * response comes right after that, before all that waits. */
+ * Messages with the same stream_id (or none) form a lane: first in, first out.  Lanes run in
+ * parallel.  A lane exists while something runs or waits on it.  The response that continues after
+ * a steer comes first, before all that wait. */
 #include "server/lanes.h"
 
 #include <time.h>
@@ -78,8 +78,8 @@ static steering_lane place_of(const lane *l, answer *a)
     return (steering_lane){.c = l->c, .name = l->name, .a = a};
 }
 
-/* The request of some steers is refused: they are given back, and where nobody else asked, nobody
- * is told anything else. */
+/* The request of some steers is refused: give their input back; without a request of the client,
+ * send no other error. */
 static void fail_leaving(lane *l, const protocol_error *e)
 {
     const steering_lane at = place_of(l, NULL);

@@ -36,7 +36,7 @@ void socket_limits(const sink *k, const rates_report *left, const char *served_b
 /* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
  * which came as this many bytes, is taken. */
 void lanes_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
-/* A response.steer was read; what it says is taken, and *e is why it is refused, or NULL. */
+/* A response.steer was read; takes its input; *e: why it is refused, or NULL. */
 void lanes_steer(connection *c, protocol_steer *said, const protocol_error *e);
 /* What a response.cancel names, if it runs; false: it does not. */
 bool lanes_cancel(connection *c, const protocol_request *request);

@@ -1,4 +1,4 @@
-/* llama_routes.c - what llama.cpp's server tells about itself, and tokens back to text. */
+/* llama_routes.c - the information routes of llama.cpp's server, and tokens back to text. */
 #include "server/llama_routes.h"
 
 #include "base/json.h"
@@ -49,7 +49,7 @@ void llama_props(connection *c)
                         m->engine == NULL));
 }
 
-/* Who runs, never what. */
+/* Shows which slots run, never their text. */
 void llama_slots(connection *c)
 {
     const server *s = c->s;
@@ -73,7 +73,7 @@ void llama_slots(connection *c)
     http_json(c, 200, list);
 }
 
-/* The text of tokens, where bytes that are no UTF-8 are replaced. */
+/* The text of tokens; bytes that are not UTF-8 are replaced. */
 static int write_text(const served_model *m, const json_t *tokens, bytes *out, protocol_error *e)
 {
     bytes all = {.max = SERVER_OUT_BYTES_MAX / 8};

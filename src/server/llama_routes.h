@@ -7,6 +7,6 @@
 void llama_props(connection *c);
 void llama_slots(connection *c);
 void llama_detokenize(connection *c);
-/* 501: a language model's own are no use for looking things up. */
+/* 501: vectors of a language model are useless for search. */
 
 #endif

@@ -26,9 +26,9 @@ void log_event(log_level level, const char *event, const char *format, ...)
     int more = vsnprintf(line + n, sizeof line - n - 1, format, args);
     va_end(args);
     if (more > 0) n += (size_t)more < sizeof line - n - 1 ? (size_t)more : sizeof line - n - 2;
-    while (n > 0 && line[n - 1] == ' ') n--;
+    n = view_trim_end((view){line, n}, " ").len;
     line[n++] = '\n';
-    /* A log that cannot be written is nobody's reason to stop serving. */
+    /* A failing log is no reason to stop serving. */
     if (write(STDERR_FILENO, line, n) < 0) return;
 }
 

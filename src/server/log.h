@@ -1,7 +1,7 @@
 /* log.h - one line of key=value pairs an event, on standard error.
  *
- * Values from outside are quoted, their control bytes replaced; what clients say and their keys
- * are no values of any event. */
+ * Values from outside are quoted, their control bytes replaced; text of clients and their keys are
+ * never logged. */
 #ifndef SERVER_LOG_H
 #define SERVER_LOG_H
 

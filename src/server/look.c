@@ -22,7 +22,8 @@ static look_result answer_look(answer *a, uint64_t end_ns)
         if (!c) return found;
         bool parked = connection_parked(c);
         connection_flush(c);
-        /* The socket took it all at once: nobody will tell us so, and there may be more. */
+        /* The socket took everything at once: no event will follow, and there may be more output.
+         * */
         if (!parked || connection_parked(c) || c->gone) return found;
         if (clock_ns() >= end_ns) return LOOK_UNFINISHED;
     }

@@ -4,9 +4,9 @@
 
 #include "server/state.h"
 
-/* Everything that the engine has for us, as long as the turn of the loop is short: the best class
- * that runs first, others for a fraction of the time, within each who was not reached last time.
- * What waits for a place begins.  LOOK_UNFINISHED: another look is ordered already. */
+/* Read the engine's events, while the turn of the loop stays short: the best running class first,
+ * others for a fraction of the time, within each the answers not reached last time.  Then start
+ * answers that wait for a place.  LOOK_UNFINISHED: another look is scheduled. */
 look_result look_at_answers(server *s);
 /* The same for those whose reader c is: it took some of what waited for it. */
 void look_at_reader(connection *c);

@@ -1,4 +1,4 @@
-/* loop.c - wake-ups, ticks and accepted connections, handed to those who know. */
+/* loop.c - passes wake-ups, ticks and accepted connections to their handlers. */
 #include "server/loop.h"
 
 #include <sys/resource.h>
@@ -86,7 +86,7 @@ static void on_turn(void *user)
     if (found == LOOK_SOME) {
         wake_in(s, TURN_MS);
     } else if (found == LOOK_NOTHING) {
-        atomic_store(&s->woken, false); /* what comes later wakes us again; what came just now: */
+        atomic_store(&s->woken, false); /* later events wake it again; the current ones: */
         look_at_answers(s);
     }
 }
@@ -101,7 +101,7 @@ static void look(server *s)
     if (quick)
         wake_in(s, TURN_MS);
     else
-        atomic_store(&s->woken, false); /* before we look: what comes later wakes us again */
+        atomic_store(&s->woken, false); /* before the look: later events wake it again */
     refresh_keys(s);
     look_at_answers(s);
 }

@@ -1,4 +1,4 @@
-/* loop.h - the server at its event loop: what is called when, and who may connect. */
+/* loop.h - the server's event loop: its callbacks, and which connections it accepts. */
 #ifndef SERVER_LOOP_H
 #define SERVER_LOOP_H
 
@@ -10,7 +10,7 @@ CERIUM_CHECKED int loop_open(server *s, cerium_error *err);
 void loop_turn(server *s);
 /* What ended in the turn is freed, and what waited for that begins: nothing points there now. */
 void loop_settle(server *s);
-/* Nobody else is let in. */
+/* Accept no more connections. */
 void loop_refuse(server *s);
 /* All connections end. */
 void loop_close(server *s);

@@ -238,13 +238,13 @@ static void put_used(writer *w, const metrics *m)
     const metrics_used *here = &m->used[METRICS_HERE], *there = &m->used[METRICS_UPSTREAM];
     put_value(w, "cerium_prompt_tokens_total", counter, "Tokens of prompts.",
               (double)(here->prompt + there->prompt));
-    put_value(w, "cerium_reused_tokens_total", counter, "Those found in a cache.",
+    put_value(w, "cerium_reused_tokens_total", counter, "Tokens of prompts found in a cache.",
               (double)(here->reused + there->reused));
     put_value(w, "cerium_new_tokens_total", counter, "Tokens of answers.",
               (double)(here->said + there->said));
     put_value(w, "cerium_forwarded_prompt_tokens_total", counter,
-              "Those of prompts that upstreams answered.", (double)there->prompt);
-    put_value(w, "cerium_forwarded_new_tokens_total", counter, "Those of their answers.",
+              "Tokens of prompts that upstreams answered.", (double)there->prompt);
+    put_value(w, "cerium_forwarded_new_tokens_total", counter, "Tokens of answers of upstreams.",
               (double)there->said);
     put_value(w, "vllm:prompt_tokens_total", counter, "Tokens of prompts.", (double)here->prompt);
     put_value(w, "vllm:generation_tokens_total", counter, "Tokens of answers.",
@@ -265,7 +265,7 @@ static void put_engine(writer *w, const metrics_engine *e)
     static const char counter[] = "counter";
     put_by_class(w, "cerium_requests_running", "Requests that had their first pass, by class.",
                  s->running);
-    put_by_class(w, "cerium_requests_waiting", "Requests that had none yet, by class.",
+    put_by_class(w, "cerium_requests_waiting", "Requests without a first pass, by class.",
                  s->waiting);
     head(w, "cerium_kv_pages", "gauge", "Pages of the KV cache, by use.");
     put(w, "cerium_kv_pages{use=\"sessions\"} %" PRIu64 "\n", s->kv_pages_used);
@@ -277,22 +277,24 @@ static void put_engine(writer *w, const metrics_engine *e)
     put_value(w, "cerium_engine_prompt_tokens_total", counter,
               "Tokens of prompts that the engine was given: of each text, tries included.",
               (double)s->prompt_tokens);
-    put_value(w, "cerium_engine_reused_tokens_total", counter, "Those it found in a cache.",
+    put_value(w, "cerium_engine_reused_tokens_total", counter,
+              "Tokens of prompts that it found in a cache.",
               (double)s->reused_tokens);
     put_value(w, "cerium_engine_new_tokens_total", counter,
-              "Tokens that it sampled, whether they were sent or not.", (double)s->new_tokens);
+              "Tokens that the engine sampled, sent or not.", (double)s->new_tokens);
     put_value(w, "cerium_drafted_tokens_total", counter, "Draft tokens that were tried.",
               (double)s->drafted_tokens);
-    put_value(w, "cerium_accepted_tokens_total", counter, "Those that were right.",
+    put_value(w, "cerium_accepted_tokens_total", counter, "Draft tokens that were accepted.",
               (double)s->accepted_tokens);
     put_value(w, "cerium_draft_model_drafted_tokens_total", counter,
-              "Those of a draft model that were tried.", (double)s->model_drafted_tokens);
-    put_value(w, "cerium_draft_model_accepted_tokens_total", counter, "Those that were right.",
+              "Tokens of a draft model that were tried.", (double)s->model_drafted_tokens);
+    put_value(w, "cerium_draft_model_accepted_tokens_total", counter,
+              "Tokens of a draft model that were accepted.",
               (double)s->model_accepted_tokens);
-    put_value(w, "cerium_draft_model_passes_total", counter, "Its passes.",
+    put_value(w, "cerium_draft_model_passes_total", counter, "Passes of the draft model.",
               (double)s->draft_model_passes);
     put_value(w, "cerium_draft_model_seconds_total", counter,
-              "Its time, of one thread's processor.", (double)s->draft_model_ns * 1e-9);
+              "Processor time of one thread of the draft model.", (double)s->draft_model_ns * 1e-9);
     put_value(w, "cerium_passes_total", counter, "Passes through the model.", (double)s->passes);
     put_value(w, "cerium_preempted_passes_total", counter,
               "Passes cut short for a higher class.", (double)s->preempted_passes);
@@ -311,7 +313,7 @@ static void put_disk(writer *w, const cerium_engine_stats *s)
     } all[] = {
         {"cerium_kv_disk_bytes", "gauge", "Bytes of the files of KV.", s->kv_disk_bytes},
         {"cerium_kv_disk_bytes_max", "gauge", "As many as they may have.", s->kv_disk_bytes_max},
-        {"cerium_kv_disk_pages", "gauge", "Pages that can be found there.", s->kv_disk_pages},
+        {"cerium_kv_disk_pages", "gauge", "Pages that can be found on disk.", s->kv_disk_pages},
         {"cerium_kv_disk_waiting_pages", "gauge", "Pages that wait to be written.",
          s->kv_disk_waiting_pages},
         {"cerium_kv_disk_failed", "gauge", "1 after a file could not be written.",
@@ -323,9 +325,9 @@ static void put_disk(writer *w, const cerium_engine_stats *s)
          s->kv_disk_evicted_pages},
         {"cerium_kv_disk_damaged_pages_total", "counter", "Pages that were not as written.",
          s->kv_disk_damaged_pages},
-        {"cerium_kv_disk_lookups_total", "counter", "Prompts that were looked up there.",
+        {"cerium_kv_disk_lookups_total", "counter", "Prompts that were looked up on disk.",
          s->kv_disk_lookups},
-        {"cerium_kv_disk_hits_total", "counter", "Those it had more of than memory.",
+        {"cerium_kv_disk_hits_total", "counter", "Prompts of which the disk had more than memory.",
          s->kv_disk_hits},
     };
     for (size_t i = 0; s->kv_disk_bytes_max && i < ARRAY_LEN(all); i++)
@@ -381,7 +383,8 @@ static void put_store(writer *w, const metrics_engine *e)
     put(w, "cerium_store_bytes %" PRIu64 "\n", e->store_bytes);
     head(w, "cerium_store_responses", "gauge", "Responses that are stored.");
     put(w, "cerium_store_responses %" PRIu64 "\n", e->store_responses);
-    head(w, "cerium_store_expired_total", "counter", "Those removed for their age or for room.");
+    head(w, "cerium_store_expired_total", "counter",
+         "Stored responses removed for age or for room.");
     put(w, "cerium_store_expired_total %" PRIu64 "\n", e->store_expired);
 }
 
@@ -408,7 +411,7 @@ static void put_protocol(writer *w, const metrics_engine *e)
            "waiting_lora_adapters=\"\"} %" PRId64 "\n", e->started_at);
     put_value(w, "vllm:prefix_cache_queries_total", "counter", "Tokens looked up in the cache.",
               (double)s->prompt_tokens);
-    put_value(w, "vllm:prefix_cache_hits_total", "counter", "Tokens found there.",
+    put_value(w, "vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in tokens.",
               (double)s->reused_tokens);
     put_value(w, "vllm:num_preemptions_total", "counter", "Passes cut short.",
               (double)s->preempted_passes);

@@ -58,7 +58,7 @@ typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 16 } metri
     X(METRICS_EVICTED, 17, "connections_evicted", "Idle connections closed to serve another.")     \
     X(METRICS_INPUT_REFUSED, 18, "input_refused", "Bodies and messages without room.")             \
     X(METRICS_STUCK, 19, "queue_stuck", "Seconds with a place free for what waits: a fault.") \
-    X(METRICS_RESUMED, 20, "resumed_streams", "Streams of responses that were taken up again.")
+    X(METRICS_RESUMED, 20, "resumed_streams", "Streams of responses that were resumed.")
 
 #define METRICS_COUNTER_ENUM(symbol, value, name, help) symbol = value,
 typedef enum { METRICS_COUNTER_MAP(METRICS_COUNTER_ENUM) METRICS_COUNTERS = 21 } metrics_counter;

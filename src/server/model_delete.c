@@ -91,7 +91,7 @@ static int check(const served_model *m, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* Hidden first, so that nobody begins with it. */
+/* Hide it first, so that no answer starts with it. */
 static int begin(connection *c, served_model *m, protocol_error *e)
 {
     RETURN_IF(check(m, e));

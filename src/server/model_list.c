@@ -28,7 +28,7 @@ static next_edit_form edit_form_of(const served_model *m)
     return form;
 }
 
-/* Without a form of its own a model completes at the caret, where it can. */
+/* Without a chat form a model completes at the caret, if it can. */
 static const char *edit_form_name(const served_model *m)
 {
     const next_edit_form form = m->defaults.edit_form;
@@ -58,7 +58,7 @@ static void take_file_name(served_model *m)
     take_name(m, name);
 }
 
-/* The names that somebody gave it; else that of its own. */
+/* The configured names, else its own. */
 static void take_names(served_model *m, const server_model *of)
 {
     for (uint32_t i = 0; i < of->n_names && i < SERVER_MODEL_NAMES_MAX; i++)
@@ -185,7 +185,7 @@ cerium_engine_config models_engine_config(const served_model *m)
         config.kv_watcher_user = kv_events_of(m->s->config.kv_pages, place);
     if (m->is_first) return config;
     config.context_tokens_max = m->vocab ? m->context : config.context_tokens_max;
-    /* What was said of one model says nothing of others. */
+    /* Options of one model do not apply to others. */
     config.chat_form = NULL;
     config.draft_model = config.workspace = "";
     return config;

@@ -5,7 +5,7 @@
 
 #include "server/state.h"
 
-/* What a request wants of a model, where it names none. */
+/* Requirements of a request that names no model. */
 typedef enum {
     MODEL_TALKS = 0,
     MODEL_COMPLETES = 1,
@@ -13,8 +13,8 @@ typedef enum {
     MODEL_EDITS = 3, /* or completes */
 } model_use;
 
-/* Of the configuration.  CERIUM_ERR_*: the first model cannot be read; others that cannot are told
- * in the log and left out. */
+/* List the models of the configuration.  CERIUM_ERR_*: the first model cannot be read; others that
+ * cannot are logged and left out. */
 CERIUM_CHECKED int models_open(server *s, cerium_error *err);
 /* No answer is left, and no thread works. */
 void models_close(server *s);

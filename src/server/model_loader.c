@@ -1,6 +1,7 @@
-/* model_loader.c - which model is loaded next, which one goes for it, and the jobs that do it.
+/* model_loader.c - chooses the next model to load and the one to unload for it, and runs these
+ * jobs.
  *
- * Who waits is told by server.model_moved(), for that needs those who need this. */
+ * server.model_moved() notifies those that wait, as this file must not depend on them. */
 #include "server/model_loader.h"
 
 #include <inttypes.h>
@@ -64,7 +65,7 @@ bool model_serves(const answer *a)
     return !other || models_fit_with(m->s, other) || a->started_ns <= other->wanted_ns;
 }
 
-/* Of those that nothing runs in, and nobody older waits for, the least recently used. */
+/* The least recently used model without running answers and without an older request for it. */
 static served_model *least_used(const server *s, uint64_t older_than)
 {
     served_model *least = NULL;
@@ -105,7 +106,7 @@ static bool run_load(job *j)
     models_limit(m->s);
     m->status = cerium_engine_open(&m->moved, &config, &m->why);
     if (!m->status) cerium_engine_limit_kv(m->moved, m->kv_bytes);
-    /* The first guide of an engine sorts its vocabulary: nobody waits for that. */
+    /* Sort the vocabulary for the first guide now, in the background. */
     if (!m->status && cerium_engine_prepare_guides(m->moved, &m->why)) {
         cerium_engine_close(&m->moved);
         m->status = m->why.status;
@@ -136,7 +137,7 @@ static void on_loaded(job *j)
         m->failed_ns = was_canceled ? 0 : m->used_ns;
         snprintf(m->failure, sizeof m->failure, "%.250s", m->why.message);
         const uint64_t oldest = oldest_waiting(m);
-        if (was_canceled && oldest < UINT64_MAX) m->wanted_ns = oldest; /* somebody came since */
+        if (was_canceled && oldest < UINT64_MAX) m->wanted_ns = oldest; /* a request came since */
         log_event(was_canceled ? LOG_INFO : LOG_ERROR, "model", "id=%s state=unloaded reason=%s",
                   m->names[0], log_quote(why, sizeof why, m->failure));
     } else {
@@ -165,7 +166,7 @@ static bool run_unload(job *j)
 static void on_unloaded(job *j)
 {
     served_model *m = (served_model *)j;
-    const uint64_t oldest = oldest_waiting(m); /* who came later than those it went for */
+    const uint64_t oldest = oldest_waiting(m); /* for later requests than those it went for */
     m->s->model_moves = false;
     m->state = MODEL_UNLOADED;
     m->idle_s = -1;
@@ -212,7 +213,7 @@ static void begin_move(served_model *m, model_state state)
 
 /* ---- what is done next ---- */
 
-/* One that nobody used for as long as was asked. */
+/* A model that was idle for its configured time. */
 static served_model *find_idle(const server *s)
 {
     const uint64_t now = clock_ns();

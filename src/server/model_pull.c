@@ -57,7 +57,7 @@ static void done(job *j)
     struct model_pull *p = (struct model_pull *)j;
     char why[300];
     p->runs = false;
-    if (p->made && models_add(p->s, p->made)) models_free(&p->made); /* it is there already */
+    if (p->made && models_add(p->s, p->made)) models_free(&p->made); /* it exists already */
     p->made = NULL;
     if (p->status)
         log_event(LOG_WARNING, "pull", "model=%s reason=%s", p->name,
@@ -297,7 +297,7 @@ void pull_ollama(connection *c)
     bool streams = true;
     protocol_error e;
     if (!read_name(c, name, &streams)) return;
-    /* Of a model that is there: Codex pulls before it looks. */
+    /* For a model that exists: Codex pulls before it looks. */
     const bool is_there = is_listed(c->s, name) || !strcmp(name, "cerium");
     if (!is_there && begin(c->s, name, &e)) {
         http_error(c, &e);

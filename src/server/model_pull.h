@@ -17,7 +17,7 @@ void pull_ollama(connection *c);
 
 /* It is being fetched now. */
 bool pull_fetches(const server *s, const char *name);
-/* Once a second: who follows a fetch hears of it. */
+/* Once a second: send progress to the followers of a fetch. */
 void pull_tick(server *s);
 /* A fetch ends soon: waits for it. */
 void pull_stop(server *s);

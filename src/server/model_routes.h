@@ -1,4 +1,4 @@
-/* model_routes.h - handlers of the routes that tell about models, and load them. */
+/* model_routes.h - handlers of the routes that list and load models. */
 #ifndef SERVER_MODEL_ROUTES_H
 #define SERVER_MODEL_ROUTES_H
 

@@ -4,7 +4,7 @@
 
 #include "server/state.h"
 
-/* Adds what was counted; what is there now is added where `now` says so. */
+/* Adds counters; and gauges if `now`. */
 void stats_add(cerium_engine_stats *sum, const cerium_engine_stats *of, bool now);
 /* Everything since the server was opened, also of engines that are gone.  out [models_n()]. */
 void models_measure(const server *s, metrics_engine *all, metrics_model *out);

@@ -5,7 +5,7 @@
 #include "server/connection.h"
 #include "server/schedule.h"
 
-/* Who waits for it hears that it will not come. */
+/* Tell those that wait for it that loading failed. */
 static void fail_waiting(served_model *m)
 {
     protocol_error e;

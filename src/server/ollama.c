@@ -1,4 +1,4 @@
-/* ollama.c - the routes of Ollama that tell about the model, for the editors that look for it. */
+/* ollama.c - the information routes of Ollama, for editors that look for it. */
 #include "server/ollama.h"
 
 #include <openssl/sha.h>
@@ -8,7 +8,7 @@
 #include "server/model_list.h"
 #include "server/model_memory.h"
 
-/* The interface that is spoken here.  VS Code wants 0.6.4 at least, Codex 0.13.4. */
+/* The version of the interface.  VS Code requires 0.6.4, Codex 0.13.4. */
 static const char ollama_version[] = "0.13.4";
 
 static void when(char out[32], int64_t seconds)
@@ -78,7 +78,7 @@ void ollama_tags(connection *c)
     http_json(c, 200, json_pack("{s:o}", "models", list));
 }
 
-/* Those that are loaded, until when, where nobody asks for them. */
+/* The loaded models, and when each is unloaded if idle. */
 void ollama_ps(connection *c)
 {
     json_t *list = json_array();

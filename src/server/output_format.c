@@ -1,12 +1,11 @@
-/* output_format.c - owns the grammars that were compiled for requests, and the way from a request
- * to its own.
+/* output_format.c - owns the compiled grammars of requests, and compiles the one of a request.
  *
- * Clients send the same schemas and tools with each request, so the last ones are kept, whoever
- * sent them: what a schema compiles to says nothing about anybody.
+ * Clients send the same schemas and tools with each request, so the last ones are cached for all
+ * tenants: a compiled schema reveals nothing about its sender.
  *
- * An order goes through up to three stages: the guide as a whole; where that cannot be, each schema
- * and grammar alone, which says whose fault it is; and the whole again, when that was what need not
- * be kept to. */
+ * An order goes through up to three stages: the whole guide; if that fails, each schema and grammar
+ * alone, to find which part is at fault; and the whole again without that part, if it was optional.
+ * */
 #include "server/output_format.h"
 
 #include <pthread.h>
@@ -41,15 +40,15 @@ typedef struct {
     cerium_grammar *grammar; /* owned */
 } order_part;
 
-/* The parts of a whole: the grammar, or none, and those of the triggers; to blame somebody the
- * document, or none, and those of the tools. */
+/* The parts of a whole: the grammar, or none, and those of the triggers; to find the part at fault:
+ * the document, or none, and those of the tools. */
 struct format_order {
     grammar_cache *s;
     const protocol_request *r;
     const char *chat_form;
     order_stage stage;
     bool no_document;
-    bool forgives; /* nobody has to keep to a schema: what is none is left out of it */
+    bool forgives; /* schemas are optional: leave invalid ones out */
     order_part *parts; /* [n_parts] owned */
     size_t n_parts, n_seen;
     int status;       /* of the first part that failed and may not; */
@@ -245,7 +244,7 @@ static void order_fail(format_order *o, int status)
     o->stage = STAGE_OVER;
 }
 
-/* Whether somebody has to keep to a schema. */
+/* Is a schema binding? */
 static bool is_strict(const protocol_request *r)
 {
     bool any = r->schema && r->is_strict;
@@ -289,7 +288,7 @@ static bool is_to_do(const order_part *part) { return part->text && !part->gramm
 static void compile(format_order *o, order_part *part)
 {
     cerium_error err;
-    /* The first guide of an engine sorts its vocabulary: only who asked waits for that. */
+    /* The first guide of an engine sorts its vocabulary: only its request waits for that. */
     int status = o->s->engine ? cerium_engine_prepare_guides(o->s->engine, &err) : CERIUM_OK;
     if (!status) o->s->engine = NULL;
     bool may_fail = !status && part->may_fail;
@@ -351,8 +350,7 @@ void format_order_free(format_order **o)
 
 /* ---- what came of it ---- */
 
-/* "schema: /properties/a: ..." -> what comes after the notation's name, and a place that is none
- * is left out. */
+/* "schema: /properties/a: ..."  -> the text after the notation's name, without an empty place. */
 static const char *without_notation(const char *message)
 {
     const char *at = strstr(message, ": ");

@@ -29,8 +29,8 @@ bool output_format_guide(const output_format *s, cerium_guide *guide);
 /* A shape on its way from a request: first a look at what is kept, then step by step. */
 typedef struct format_order format_order;
 
-/* Look what the answer that a request wants may be, and whether all of it is kept.  *out NULL: it
- * is free.
+/* Find the guide of a request's answer, and whether all of it is cached.  *out NULL: the answer is
+ * free.
  *   r:         borrowed as long as there is an order
  *   chat_form: cerium_engine_info.chat_form; borrowed likewise
  * CERIUM_ERR_MEMORY. */

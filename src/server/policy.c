@@ -408,7 +408,7 @@ int policy_parse(policy *out, view text, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", name,
                          POLICY_BYTES_MAX);
     int line = ini_parse_stream(read_line, &r, on_key, &r);
-    /* libinih goes on after a line that it cannot read; what we then say would mislead. */
+    /* libinih continues after a line that it cannot read; later errors would mislead. */
     if (line > 0 && (!r.status || (uint32_t)line < r.wrong_line))
         return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: not `[section]` or `key = value`", name,
                          line);

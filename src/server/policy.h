@@ -1,4 +1,4 @@
-/* policy.h - what a configuration file says: tiers, prices, upstreams, and options of the server.
+/* policy.h - the configuration file: tiers, prices, upstreams, and options of the server.
  *
  * INI, read by libinih.  Pure: from bytes to a struct, without a file or a clock.  What each key
  * means is in docs/service.md. */

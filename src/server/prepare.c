@@ -7,7 +7,7 @@
 #include "server/tenant_quota.h"
 
 typedef enum {
-    STAGE_TURN,    /* the turn that it goes on from */
+    STAGE_TURN,    /* the turn that it continues */
     STAGE_PROMPTS, /* and a look for its output_format */
     STAGE_ASK,     /* in place of what follows: what another server is asked */
     STAGE_DRAFTS,
@@ -31,7 +31,7 @@ struct preparation {
     int status;         /* of the last stage, */
     protocol_error why; /* and what was wrong */
     const history_turn *previous; /* held, or NULL */
-    protocol_request *whole; /* the request with all that it goes on from; owned, or NULL */
+    protocol_request *whole; /* the request with all its earlier turns; owned, or NULL */
     made_prompt *made;  /* [n_made] owned */
     uint32_t n_made;
     prompt first;       /* of a conversation: what is known of it, but for its tokens */
@@ -189,7 +189,7 @@ static void give_prompts(preparation *p)
     a->n_head = p->first.n_head;
 }
 
-/* Prompts are there, or are too long for here. */
+/* The prompts are made, or are too long for this server. */
 static int end_prompts(preparation *p, protocol_error *e)
 {
     answer *a = p->a;
@@ -278,7 +278,7 @@ static int send_away(preparation *p, workers_lane whose, protocol_error *e)
     return protocol_error_overloaded(e, "requests are being read");
 }
 
-/* One that is canceled ends with its prompts, from which the next message of its lane goes on. */
+/* A canceled one ends with its prompts, which the next message of its lane continues. */
 static bool is_enough(const preparation *p)
 {
     return p->stage == STAGE_READY ||
@@ -304,7 +304,7 @@ static void on_done(job *j)
     answer *a = p->a;
     protocol_error e;
     p->is_away = false;
-    /* Who left wants nothing; whoever canceled it hears of its beginning, and its end. */
+    /* A client that left gets nothing; one that canceled gets the beginning and the end. */
     int status = CERIUM_OK;
     const bool is_wanted = answer_is_wanted(a);
     if (is_wanted && !(a->canceled && p->stage == STAGE_FORMAT)) status = end_stage(p, &e);
@@ -341,7 +341,7 @@ bool prepare_stop(answer *a)
 {
     preparation *p = a->prepare;
     if (!p) return true;
-    /* Before its prompts are there an answer has nothing to end with. */
+    /* Before its prompts are made an answer has nothing to end with. */
     bool has_enough = !answer_is_wanted(a) || p->stage == STAGE_FORMAT;
     if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
     p->is_away = false;

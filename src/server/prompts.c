@@ -1,8 +1,8 @@
 /* prompts.c - conversations and texts as tokens.
  *
- * A conversation that goes on from a turn adds its new messages to that turn's tokens; one that is
- * sent whole gets the sampled tokens of each turn of ours that it still shows (history.h).  Either
- * way the engine finds its pages. */
+ * A conversation that continues a turn adds its new messages to that turn's tokens; one that is
+ * sent whole gets the sampled tokens of each earlier turn that it still contains (history.h).
+ * Either way the engine finds its pages. */
 #include "server/prompts.h"
 
 #include "protocol/tool_guide.h"
@@ -123,7 +123,7 @@ static void splice_turns(history *h, const protocol_request *request, uint64_t t
     }
 }
 
-/* Tokens of the conversation, after n_base of them that stand in the room. */
+/* Append the tokens of the conversation after n_base tokens in the buffer. */
 static int render(const served_model *m, const prompt_room *room, const protocol_request *request,
                   const conversation *t, size_t n_base, size_t *total, size_t *n_head,
                   cerium_error *err)
@@ -186,9 +186,9 @@ static int render_fitting(const served_model *m, const prompt_room *room,
     }
 }
 
-/* The timeline of a turn into the room; *n_head, *in_force: of its head.  Instructions (said is
- * their hash) that are not the turn's take the place of its own, where there is one.
- * CERIUM_ERR_CAPACITY: longer than the context. */
+/* Copy the timeline of a turn into the buffer; *n_head, *in_force: of its head.  New instructions
+ * (said is their hash) replace those of the turn, if it has any.  CERIUM_ERR_CAPACITY: longer than
+ * the context. */
 static int take_turn(const served_model *m, const prompt_room *room,
                      const protocol_request *request, uint64_t said,
                      const history_turn *turn, size_t *n_base, size_t *n_head,
@@ -237,7 +237,7 @@ static int add_text(const served_model *m, const prompt_room *room, view text, u
     return status;
 }
 
-/* The answer's beginning, where the client says it. */
+/* The beginning of the answer, if the client gives it. */
 static int add_prefill(const served_model *m, const prompt_room *room,
                        const protocol_request *request, size_t *total, cerium_error *err)
 {
@@ -313,7 +313,7 @@ static void cut_by_bytes(const served_model *m, cerium_infill *in)
     in->n_files = n;
 }
 
-/* The oldest files go, about as many as are over: n tokens are there, and max fit. */
+/* Drop the oldest files until about max of n tokens are left. */
 static void drop_files(cerium_infill *in, size_t n, size_t max)
 {
     size_t n_bytes = in->prefix_len + in->suffix_len, gone = 0;
@@ -358,13 +358,13 @@ static int infill_tokens(const served_model *m, const prompt_room *room, const p
     in.prefix = prefix.ptr;
     in.prefix_len = prefix.len;
     if (m->info.fill_in_middle) return fit_infill(m, room, in, max, n, err);
-    /* A model that cannot fill in goes on from what comes before the hole. */
+    /* A model that cannot fill in continues the text before the hole. */
     return cerium_tokenize(m->vocab, prefix.ptr, prefix.len, CERIUM_TOKENIZE_BEGIN,
                            room->tokens, room->cap, n, err);
 }
 
-/* The text that the answer continues, as far as it becomes tokens; *heal_prefix: what is left, for
- * it may end within a token.  Not where somebody asked for tokens, or recorded what they are. */
+/* The text that the answer continues, as tokens; *heal_prefix: the rest, as it may end within a
+ * token.  There is none if tokens were given, or recorded. */
 static view text_of(const served_model *m, const protocol_request *r, size_t i, view *heal_prefix)
 {
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
@@ -380,8 +380,7 @@ static view text_of(const served_model *m, const protocol_request *r, size_t i, 
     return text;
 }
 
-/* A text of which a vector is made: it ends as the file says, and one that may be cut is, where it
- * must. */
+/* A text to embed: it ends as the file says, and is cut if allowed and too long. */
 static int embedded_text(const served_model *m, const prompt_room *room, const protocol_request *r,
                          view text, size_t *n, cerium_error *err)
 {

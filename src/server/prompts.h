@@ -1,4 +1,4 @@
-/* prompts.h - the tokens that a request's answer goes on from. */
+/* prompts.h - the prompts of a request, as tokens. */
 #ifndef SERVER_PROMPTS_H
 #define SERVER_PROMPTS_H
 
@@ -19,8 +19,8 @@ typedef struct {
     view heal_prefix;      /* cerium_resume.heal_prefix: a part of the request's text */
 } prompt;
 
-/* Of a conversation.  Instructions are not carried over from the turn before: others, or none,
- * take their place at its beginning, or, where the chat form has no such place, are added.
+/* Of a conversation.  Instructions of an earlier turn do not carry over: new ones, or none, replace
+ * them at the beginning, or are added if the chat form has no such place.
  *   previous: the turn that it goes on from, held by the caller, or NULL
  *   The request's results of tools get their names from previous->output.
  * CERIUM_ERR_ARGUMENT with *e: context_length_exceeded, or what the chat form refuses. */
@@ -31,8 +31,7 @@ CERIUM_CHECKED int prompts_chat(const served_model *m, const prompt_room *room,
 CERIUM_CHECKED int prompts_text(const served_model *m, const prompt_room *room,
                                 const protocol_request *request, size_t i, prompt *out,
                                 protocol_error *e);
-/* Bytes that the longest tokens of a whole context have: more text cannot fit.  SIZE_MAX where that
- * says nothing. */
+/* Bytes of a whole context of the longest tokens: more text cannot fit.  SIZE_MAX: unknown. */
 size_t prompts_bytes_max(const served_model *m);
 /* Plain text, in memory of its own: *out owned. */
 CERIUM_CHECKED int prompts_tokenize(const served_model *m, view text, unsigned flags, int32_t **out,

@@ -24,7 +24,7 @@ uint64_t rates_price(const tier *t, uint64_t input, uint64_t cached, uint64_t ou
     return (input - cached) * t->price_input + cached * t->price_cached + output * t->price_output;
 }
 
-/* As OpenAI says durations: "12ms", "1.5s", "6m0s". */
+/* Durations as OpenAI writes them: "12ms", "1.5s", "6m0s". */
 static const char *duration(char out[32], uint64_t ms)
 {
     if (ms < 1000)

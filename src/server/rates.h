@@ -1,6 +1,6 @@
 /* rates.h - the arithmetic of limits and prices, and how clients see them.
  *
- * Pure: clocks come as arguments.  Who is let in is server/tenant_quota.h's. */
+ * Pure: clocks come as arguments.  Admission is in server/tenant_quota.h. */
 #ifndef SERVER_RATES_H
 #define SERVER_RATES_H
 
@@ -11,7 +11,7 @@
 typedef struct {
     uint32_t limit;       /* a minute, as it is just now; 0 = none */
     uint32_t remaining;
-    uint64_t reset_ms;    /* until all of it is there again */
+    uint64_t reset_ms;    /* until it is full again */
 } limit_state;
 
 /* rate: a minute; 0 = no limit. */
@@ -26,8 +26,8 @@ typedef struct {
     uint64_t start_ms;
 } rates_report;
 
-/* Lines of an HTTP head, each with its end: x-ratelimit-*, x-codex-*, x-cerium-start-ms. "" where
- * there is no limit.  Returns how many bytes. */
+/* Lines of an HTTP head, each with its end: x-ratelimit-*, x-codex-*, x-cerium-start-ms.  ""
+ * without a limit.  Returns the number of bytes. */
 enum { RATES_HEADERS_BYTES = 768 };
 size_t rates_headers(char out[RATES_HEADERS_BYTES], const rates_report *report, int64_t now_s);
 /* The event codex.rate_limits, or "". */

@@ -160,7 +160,7 @@ static bool tell_next(connection *c, recording *r)
     return true;
 }
 
-/* What is there, as far as the reader takes it; at the end of all, its stream ends. */
+/* Send recorded events, as fast as the reader takes them; after the last, end its stream. */
 static void tell(connection *c, recording *r)
 {
     r->n_telling++;
@@ -174,7 +174,7 @@ void recording_reads(connection *c)
     if (c->http.follows) tell(c, c->http.follows);
 }
 
-/* Whoever leaves meanwhile is in no list any more, but still there until the turn ends. */
+/* A follower that leaves meanwhile is in no list any more, but valid until the turn ends. */
 static void tell_all(recording *r)
 {
     r->n_telling++;
@@ -202,7 +202,7 @@ int recording_follow(const sink *k, recording *r, int64_t after, protocol_error 
     c->http.follow_sink = k->type;
     c->http.followed = r->dropped;
     c->http.follow_number = r->first;
-    /* It ended, and not all of that is there: how it ended is. */
+    /* It ended, and some events are gone: its end is not. */
     c->http.follow_from = from < r->first ? r->count - 1 : from;
     c->http.next_follower = r->followers;
     r->followers = c;

@@ -1,9 +1,9 @@
-/* recording.h - the events of a stored response, kept so that its stream can be taken up again.
+/* recording.h - the events of a stored response, recorded so that its stream can be resumed.
  *
  * Each event is kept under its sequence number while the response runs and for SERVER_RECORD_NS
  * after its end: at most SERVER_RECORD_BYTES_MAX of one response, the oldest events go first, and
  * SERVER_RECORDS_BYTES_MAX of all, where whole responses that ended go first.  Connections follow:
- * they get what is there, then what comes, as fast as they read.  Nothing waits for them.
+ * they get the recorded events, then new ones, as fast as they read.  Nothing waits for them.
  * Belongs to the loop's thread. */
 #ifndef SERVER_RECORDING_H
 #define SERVER_RECORDING_H
@@ -18,17 +18,17 @@ enum {
 
 /* A new one; NULL: out of memory. */
 recording *recording_open(server *s, uint64_t tenant, const char *id);
-/* The response never began, or its events are of no use any more; nulls it, accepts NULL.  Who
- * follows is told so. */
+/* The response never began, or its events are useless now; nulls it, accepts NULL.  Followers are
+ * notified. */
 void recording_drop(recording **r);
-/* The next event; those who follow get it.  NULL: nobody records. */
+/* Add an event, and send it to followers.  NULL: no recording. */
 void recording_add(recording *r, const char *name, view json);
 /* That was the last one. */
 void recording_end(recording *r);
 
 /* NULL: there is none, or nothing of it is left. */
 recording *recording_find(server *s, uint64_t tenant, const char *id);
-/* Tell k's connection what came after number `after` (all of it for -1), and what comes, until
+/* Send to k's connection the events after number `after` (all of them for -1), and new ones, until
  * the end.  CERIUM_ERR_ARGUMENT with *e: of a response that runs, some of that is gone. */
 int recording_follow(const sink *k, recording *r, int64_t after, protocol_error *e);
 /* Its reader took some. */

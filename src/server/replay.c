@@ -145,12 +145,7 @@ static int read_line(const script_line *at, view text, line *l)
                      at->number, error.column, error.text);
 }
 
-static bool is_blank(view text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (!strchr(" \t\r", text.ptr[i]) || !text.ptr[i]) return false;
-    return true;
-}
+static bool is_blank(view text) { return !view_trim_start(text, " \t\r").len; }
 
 /* Cut the first line off. */
 static view next_line(view *rest)

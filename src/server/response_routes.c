@@ -314,7 +314,7 @@ static answer *running(const connection *c)
     return a && !a->request->inline_id ? a : NULL;
 }
 
-/* It ended: who asked for it meanwhile has it now. */
+/* It ended: answer those that asked for it meanwhile. */
 static void answer_awaiting(answer *a)
 {
     protocol_error e;

@@ -14,7 +14,7 @@ void choice_whole_usage(const choice *ch, cerium_usage *usage);
 CERIUM_CHECKED int choice_script_text(const choice *ch, bytes *out);
 /* This is its script from now on; with no text it has none. */
 CERIUM_CHECKED int choice_say(choice *ch, view text);
-/* Of a script, what comes after the end of the thought that is open in it. */
+/* The part of a script after the end of its open thought. */
 CERIUM_CHECKED int choice_skip_thought(choice *ch, view end);
 
 #endif

@@ -80,8 +80,8 @@ static const char *path_begin(const char *path)
 
 static void serve_preflight(connection *c)
 {
-    /* Only allowed origins get this far; others were refused.  What a page may send is what it says
-     * that it does: SDKs send a dozen headers of their own. */
+    /* Only allowed origins get this far; others were refused.  Allow the headers that the page
+     * names: SDKs send a dozen of their own. */
     char headers[2048], asked[1536];
     http_reader_copy(c->reader, "access-control-request-headers", asked, sizeof asked);
     for (const char *at = asked; *at; at++)

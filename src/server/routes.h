@@ -18,7 +18,8 @@ typedef struct route {
  * Both "/v1/models" and "/models" name the same.  id: the segment at {id}, decoded, or "". */
 const route *route_find(http_method method, const char *path, char id[SERVER_ID_BYTES]);
 
-/* Of those that need no key and tell of the server alone: /health and /metrics; all else is 404. */
+/* Handle the routes without a key that are about the server only: /health and /metrics; others are
+ * 404. */
 const route *route_find_probed(http_method method, const char *path, char id[SERVER_ID_BYTES]);
 
 /* Pure, for tests: whether path fits pattern. */

@@ -1,4 +1,5 @@
-/* schedule.h - places for answers of our engine: who waits for one has it when one is free. */
+/* schedule.h - places for answers of this server's engines: waiting answers get them as they become
+ * free. */
 #ifndef SERVER_SCHEDULE_H
 #define SERVER_SCHEDULE_H
 

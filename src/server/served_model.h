@@ -28,7 +28,7 @@ typedef struct served_model {
     uint32_t n_names;
     bool is_first;              /* what was said of one model was said of it */
     uint32_t context;           /* that it is to have, 0 = its own */
-    const char *path;           /* of its file; "" where nobody said */
+    const char *path;           /* of its file; "" if it has none */
     char *own_path;             /* owned, or NULL */
     cerium_engine *vocab;       /* reads and writes its text and tokens; always there */
     cerium_engine_info info;    /* of that */
@@ -39,12 +39,12 @@ typedef struct served_model {
     uint64_t own_bytes;         /* of its weights, and of its draft model */
     uint64_t kv_bytes_min, kv_bytes_max; /* of its KV: one whole context; all that it can use */
     _Atomic bool is_deleted;    /* its file is gone, or goes: no request gets it */
-    bool is_borrowed;           /* vocab is the engine, and somebody else's: never unloaded */
+    bool is_borrowed;           /* vocab is the engine, which is borrowed: never unloaded */
 
     /* the loop's */
     model_state state;
     cerium_engine *engine;      /* computes; NULL: not loaded */
-    uint64_t kv_bytes;          /* that its KV may take while it is there: model_memory.h */
+    uint64_t kv_bytes;          /* bound of its KV while it is loaded: model_memory.h */
     uint32_t n_sessions;        /* choices that have one of it open */
     bool no_session;            /* it had none for what waits */
     uint64_t wanted_ns;         /* since when it is to be loaded; 0 = it is not */
@@ -57,7 +57,7 @@ typedef struct served_model {
 
     /* of its load or end, the thread's meanwhile */
     uint64_t moves_ns;          /* since when */
-    cerium_engine *beside;      /* whose threads it uses; NULL: threads of its own */
+    cerium_engine *beside;      /* the model whose threads it uses; NULL: its own threads */
     cerium_engine *moved;       /* was loaded, or is to be closed */
     cerium_error why;
     int status;

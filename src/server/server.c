@@ -168,8 +168,8 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* SIGTERM came: who chooses among servers is told, and has time to see it.  Nothing else changes,
- * but that connections end with their answers. */
+/* SIGTERM came: load balancers see it in /health, and get time to.  Nothing else changes, except
+ * that connections close after their answers. */
 static void leave(server *s)
 {
     s->leaving = true;
@@ -212,7 +212,7 @@ static bool is_over(server *s)
     return true;
 }
 
-/* The engine still computes for us: cancel it, and wait until it let go of our sessions. */
+/* The engine still computes: cancel it, and wait until it released the sessions. */
 static void stop_answers(server *s)
 {
     for (answer *a = s->answers; a; a = a->next) {

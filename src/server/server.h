@@ -17,8 +17,8 @@ typedef struct {
     const char *path;
     const char *const *names;    /* [n_names] what requests call it; none: its own name */
     uint32_t n_names;
-    bool is_first;               /* what engine_config says of one model is said of this one */
-    bool is_named;               /* somebody named its file: without it there is no server */
+    bool is_first;               /* engine_config's options for one model apply to this one */
+    bool is_named;               /* its file was named: without it the server does not start */
 } server_model;
 
 /** A model that can be fetched: docs/decisions/0066. */
@@ -36,7 +36,7 @@ typedef struct {
     void *user;
 } server_pull_hooks;
 
-/** Who fetches them; on a thread of the server. */
+/* * Fetches them; called on a thread of the server. */
 typedef struct {
     uint32_t (*offers)(server_offer *out, uint32_t n_max);
     int (*pull)(const char *name, const server_pull_hooks *hooks, char path[SERVER_PULL_PATH_MAX],
@@ -44,7 +44,7 @@ typedef struct {
     /* Remove the file of one that was fetched; really false: only see whether it may be.
      * CERIUM_ERR_ARGUMENT: it may not; CERIUM_ERR_IO. */
     int (*remove)(const char *path, bool really, cerium_error *err);
-    const char *refusal;         /* why nobody may pull; NULL: who may ask may pull */
+    const char *refusal;         /* why pulls are refused; NULL: every client may pull */
 } server_pulls;
 
 /** How a server is configured. Strings are borrowed until server_close(). */
@@ -61,7 +61,7 @@ typedef struct {
     const char *host;            /* address to listen on; NULL = 127.0.0.1 */
     uint32_t port;               /* 0 = any free one; see server_port() */
     const char *metrics_listen;  /* "ADDRESS:PORT" of /metrics and /health without a key; or NULL */
-    struct kv_events *kv_pages;  /* what engines are told to tell (kv_events.h), borrowed; with */
+    struct kv_events *kv_pages;  /* the KV events of engines (kv_events.h), borrowed; with */
     const char *kv_events, *kv_events_replay; /* "ADDRESS:PORT" where it is published; or NULL */
     const char *kv_events_pod;   /* "HOST:PORT" of this server in topics; NULL = replica and port */
     const char *replica;         /* which of several equal servers; NULL = the machine's name */
@@ -88,7 +88,7 @@ typedef struct {
     uint32_t stall_s;            /* a reader that takes nothing of what waits for it */
     uint32_t keep_alive_s;       /* a silent stream says that it lives; 0 = never */
     uint32_t socket_s;           /* age at which a WebSocket takes no more messages */
-    uint32_t lame_duck_s;        /* after SIGTERM, in which it only says that it ends */
+    uint32_t lame_duck_s;        /* after SIGTERM, when it only reports that it stops */
     uint32_t drain_s;            /* after that, for answers to end */
     cerium_sampling sampling;    /* where a request does not say; stops are not taken from here */
     double confidence_min;       /* completions that fill in and are less probable are not shown;
@@ -100,7 +100,7 @@ typedef struct {
     exists *names;               /* of the workspace, or NULL; borrowed */
     guard_worker *guard_worker;  /* the thread's of server_run() */
     bool guard_ends;             /* where a weak line ends an answer, it is incomplete */
-    watch_policy guard_policy;   /* where neither a key nor a request says more */
+    watch_policy guard_policy;   /* unless a key or a request says otherwise */
     const server_pulls *pulls;   /* NULL: nothing is offered */
     const struct policy *policy; /* tiers, prices, upstreams; NULL = policy_defaults() */
     const char *demo;            /* ask this over a WebSocket of our own first, text to standard

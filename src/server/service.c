@@ -1,4 +1,4 @@
-/* service.c - POST routes that sample, and what tells about the server. */
+/* service.c - POST routes that sample, and routes about the server. */
 #include "server/service.h"
 
 #include "base/json.h"
@@ -218,7 +218,7 @@ static void health_of(connection *c, int when_full)
 
 void service_ready(connection *c) { health_of(c, 503); }
 
-/* Whoever restarts or removes a server by this must not do so because of many requests. */
+/* A supervisor that restarts or removes a server by this must not do so under high load. */
 void service_health(connection *c) { health_of(c, 200); }
 
 void service_metrics(connection *c)
@@ -255,7 +255,7 @@ void service_page(connection *c)
 {
     char headers[512], seen[64];
     const page_file *file = page_find(view_of(c->http.path));
-    CHECK(file != NULL); /* the route is there for paths of files only */
+    CHECK(file != NULL); /* the route is for paths of files only */
     snprintf(headers, sizeof headers,
              "etag: %s\r\ncache-control: %s\r\ncontent-security-policy: %s\r\n"
              "referrer-policy: no-referrer\r\n",

@@ -1,4 +1,4 @@
-/* service.h - the handlers of POST routes that sample, and of what tells about the server. */
+/* service.h - the handlers of POST routes that sample, and of routes about the server. */
 #ifndef SERVER_SERVICE_H
 #define SERVER_SERVICE_H
 
@@ -22,7 +22,7 @@ void service_messages_count(connection *c);
 void service_chat_render(connection *c);
 void service_completions_render(connection *c);
 void service_apply_template(connection *c);
-void service_hello(connection *c); /* 200, for those that look whether somebody is there */
+void service_hello(connection *c); /* 200, for probes of presence */
 void service_tokenize(connection *c);
 void service_health(connection *c);
 void service_live(connection *c);

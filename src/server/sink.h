@@ -1,4 +1,4 @@
-/* sink.h - who hears an answer: the form in which it goes out over a connection.
+/* sink.h - the output of an answer: its form on a connection.
  *
  * An answer knows its events and its end; whether they are a body, an event stream or messages on
  * a lane of a WebSocket, only the table of its sink knows.  The calls come in this order: limits,
@@ -18,7 +18,8 @@ typedef struct lane lane;
 /* What NULL means in a table: there is nothing to do. */
 typedef struct {
     bool streams; /* events go out as they come; false: none do, and the body does at the end */
-    /* What is left of the limits of its tenant, and who answers; served_by NULL: nobody. */
+    /* What is left of the limits of its tenant, and the server that answers; served_by NULL: none.
+     * */
     void (*limits)(const sink *k, const rates_report *left, const char *served_by);
     void (*begin)(const sink *k);
     /* name: of an SSE event, or NULL.  json.ptr NULL: a sign of life that is not an event. */
@@ -35,7 +36,7 @@ typedef struct {
 
 struct sink {
     const sink_type *type;
-    connection *c;    /* NULL: nobody listens any more */
+    connection *c;    /* NULL: the client is gone */
     lane *lane;       /* of a WebSocket, that the answer occupies, or NULL */
     const char *name;  /* of the stream or the completion, in errors; or NULL */
 };

@@ -10,7 +10,7 @@
 #include "server/look.h"
 #include "server/schedule.h"
 
-/* We ask a silent client whether it is there; browsers and proxies keep silent peers for long. */
+/* Ping a silent client; browsers and proxies keep dead connections for long. */
 enum { PING_S = 45, HANGUP_S = 120 };
 
 /* ---- messages ---- */

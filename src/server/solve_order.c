@@ -87,7 +87,7 @@ static int take_makers(solve_order *o, protocol_error *e)
     }
     return makes ? CERIUM_OK
                  : bad_value(e, "makers", "makers is a list with mutate or model in it; repair "
-                             "goes on from what they made");
+                             "changes what they made");
 }
 
 static int take_seconds(solve_order *o, protocol_error *e)

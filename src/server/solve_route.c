@@ -13,9 +13,9 @@
 enum { LINE_BYTES_MAX = 16 << 20, RETRY_S = 5 };
 
 struct solving {
-    job job;             /* first; it is away until the process is there */
+    job job;             /* first; a thread has it until the process runs */
     server *s;
-    connection *c;       /* NULL: nobody waits for it any more */
+    connection *c;       /* NULL: its client is gone */
     uint32_t place;      /* of server.solves; SERVER_SOLVES_MAX: it gave it back */
     bytes asked;         /* the body, owned, until it is read */
     solve_process process;
@@ -128,7 +128,7 @@ static int read_request(const solving *x, view text, protocol_request **out, pro
     return status == CERIUM_ERR_MEMORY ? protocol_error_memory(e) : status;
 }
 
-/* Nobody types meanwhile: it waits behind all that somebody does. */
+/* Background work: it waits for all interactive requests. */
 static int ask_model(solving *x, view text, protocol_error *e)
 {
     protocol_request *r = NULL;
@@ -174,7 +174,7 @@ static void take_error(solving *x, view line)
     finish(x, VIEW(""), &e);
 }
 
-/* Progress, and what passes, is for who reads a stream, and is not behind. */
+/* Send progress and passing variants only to a stream whose reader keeps up. */
 static void take_news(solving *x, const char *name, view line)
 {
     const sink k = {.type = &http_stream_sink, .c = x->c};

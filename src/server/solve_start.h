@@ -12,7 +12,7 @@
 /* One that runs. */
 typedef struct {
     pid_t pid;                   /* 0: none */
-    int fd;                      /* its standard input and output; -1: none, or somebody took it */
+    int fd;                      /* its standard input and output; -1: none, or taken */
     char folder[128];            /* with its files, or "" */
     char file[128];              /* name of the code's, or "" */
     char model[SERVER_ID_BYTES]; /* that was asked for, or "" */

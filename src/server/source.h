@@ -1,7 +1,7 @@
-/* source.h - who speaks an answer: the engine here, or another server.
+/* source.h - the producer of an answer: the engine here, or another server.
  *
- * A source tells what it has by answers.h: answer_tell_begin(), text by the answer's writer, and
- * choice_end() or answer_end(). */
+ * A source reports by answers.h: answer_tell_begin(), text by the answer's writer, and choice_end()
+ * or answer_end(). */
 #ifndef SERVER_SOURCE_H
 #define SERVER_SOURCE_H
 
@@ -18,13 +18,13 @@ typedef enum {
 
 typedef struct {
     bool is_local;
-    /* What it is asked, in place of prompts for the engine; NULL: those are made.  make() is called
-     * on a thread, that of the store where needs_store() says so; made() back on the loop.
-     * CERIUM_ERR_ARGUMENT with *e. */
+    /* Its request, in place of prompts for the engine; NULL: prompts are made.  make() is called on
+     * a thread, the store's if needs_store(); made() back on the loop.  CERIUM_ERR_ARGUMENT with
+     * *e. */
     bool (*needs_store)(const answer *a);
     int (*make)(answer *a, bool *store_failed, protocol_error *e);
     int (*made)(answer *a, protocol_error *e);
-    /* All that goes before it is there. */
+    /* Its preparation is complete. */
     void (*start)(answer *a);
     /* Tell what came, at least one event, until end_ns. */
     look_result (*poll)(answer *a, uint64_t end_ns);
@@ -32,7 +32,7 @@ typedef struct {
     void (*count)(choice *ch, protocol_end end);
     /* Keep what was said; false: the client wanted it stored and it could not be. */
     bool (*keep)(answer *a, view body);
-    /* What the model is called there, and who serves it. */
+    /* The model's name there, and the server's. */
     const char *(*model)(const answer *a);
     const char *(*name)(const answer *a);
     /* What it holds for the answer. */

@@ -68,8 +68,8 @@ static void choice_fail(choice *ch)
 /* How long a line may be that is waited for. */
 enum { STEER_TOKENS = 64, STEER_CALL_TOKENS = 1024 };
 
-/* A steer waits for the answer's end: at the next good place.  Where tools are offered, a line is
- * often followed by a call, which the client wants whole. */
+/* A steer waits for the answer to end at the next good place.  If tools are offered, a call often
+ * follows a line, and the client needs it whole. */
 static void steer_off(choice *ch, uint32_t n)
 {
     answer *a = ch->a;
@@ -139,8 +139,8 @@ static bool has_ended(choice *ch, const cerium_step *step)
     return false;
 }
 
-/* A thought that has as many tokens as it may have is closed: the engine stops, and goes on after
- * the end of the thought. */
+/* Close a thought at its token limit: the engine stops, and continues after the end of the thought.
+ * */
 static void look_at_thought(choice *ch, const cerium_event *event)
 {
     const uint32_t most = ch->a->request->thought_tokens_max;
@@ -318,8 +318,8 @@ static void choice_done(choice *ch, const cerium_event *event)
     choice_closed(ch);
 }
 
-/* An answer whose reader is behind gives its place up; its KV stays.  It has it back as soon as the
- * reader has caught up, be it one too many for a moment. */
+/* An answer whose reader is slow gives up its place; its KV stays.  It gets the place back as soon
+ * as the reader catches up, even if there is one too many for a moment. */
 static void park(choice *ch, bool parked)
 {
     if (parked == ch->parked) return;
@@ -355,7 +355,7 @@ int source_engine_start(choice *ch)
     answer *a = ch->a;
     const protocol_request *r = a->request;
     cerium_error err;
-    if (a->replayed && !a->n_script) { /* what was recorded says nothing */
+    if (a->replayed && !a->n_script) { /* the recording says nothing */
         choice_end(ch, PROTOCOL_END_STOP);
         choice_closed(ch);
         return CERIUM_OK;

@@ -23,7 +23,7 @@ struct upstream_state {
     upstream_reader reader;
     bool reading;       /* reader is open */
     bool began;         /* the other server took it: its stream comes */
-    uint64_t n_out;     /* bytes that came, for those who count no tokens */
+    uint64_t n_out;     /* bytes that came, if the server counts no tokens */
     uint64_t n_in;      /* that were sent */
 };
 
@@ -80,7 +80,7 @@ static int go(answer *a, uint32_t which, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* The upstream that has the conversation which this one goes on from; -1 = none. */
+/* The upstream that has the conversation which this one continues; -1 = none. */
 static int went_to(const answer *a)
 {
     const char *id = a->request->previous_response_id;
@@ -194,7 +194,7 @@ static int make(answer *a, bool *store_failed, protocol_error *e)
 
 /* ---- the way there ---- */
 
-/* The response says who served it, beside what the client wants it to say. */
+/* The response names the server, beside the client's metadata. */
 static int sign(answer *a)
 {
     json_t *root = a->request->root, *metadata = json_object_get(root, "metadata");
@@ -206,7 +206,7 @@ static int sign(answer *a)
     return json_object_set_new(root, "metadata", own) ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-/* The shorter of what the client asks for and what its key has left; nothing where neither says. */
+/* The smaller of the client's limit and what its key has left; none without either. */
 static int cap(answer *a, protocol_error *e)
 {
     const uint32_t most = answer_cap(a);
@@ -284,7 +284,7 @@ static void fail(answer *a, const char *what)
     answer_end(a, PROTOCOL_END_FAILED, &e);
 }
 
-/* The stream goes on, or comes to its end. */
+/* The stream continues, or ends. */
 static void read_on(answer *a, const transfer_state *state)
 {
     struct upstream_state *f = a->upstream;

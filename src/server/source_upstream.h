@@ -7,7 +7,7 @@
 
 #include "server/state.h"
 
-/* Start the thread, where there are upstreams; an event loop to wake is there. */
+/* Start the thread if there are upstreams; the event loop must exist. */
 CERIUM_CHECKED int source_upstream_open(server *s, cerium_error *err);
 void source_upstream_close(server *s);
 

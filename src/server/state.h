@@ -1,4 +1,4 @@
-/* state.h - what the files of the server share: who owns what, and for how long.
+/* state.h - what the files of the server share: ownership and lifetimes.
  *
  *   server      one; owns all below, from server_open() to server_close()
  *   connection  one a TCP connection, from accept to close; carries HTTP exchanges one after
@@ -10,8 +10,8 @@
  *               runs
  *   turn        (history.h) the token log that a finished or interrupted answer leaves
  *
- * All of it belongs to the thread of server_run(), but for the two atomics of struct server, and
- * what the workers have for a while: see prepare.h, answer_ending, intake.h. */
+ * All of it belongs to the thread of server_run(), except the two atomics of struct server, and
+ * what workers hold for a time: see prepare.h, answer_ending, intake.h. */
 #ifndef SERVER_STATE_H
 #define SERVER_STATE_H
 
@@ -50,7 +50,7 @@ typedef struct solving solving;
 
 /* ---- connections ---- */
 
-/* Whether the answer tells of a model that is being fetched. */
+/* Does the answer report the fetch of a model? */
 typedef enum {
     PULL_FOLLOWS_NOT = 0,
     PULL_FOLLOWS_LINES = 1, /* in lines, from now on */
@@ -108,7 +108,7 @@ typedef struct {
     const struct route *(*find)(http_method method, const char *path, char id[SERVER_ID_BYTES]);
     const struct route *(*find_probed)(http_method method, const char *path,
                                        char id[SERVER_ID_BYTES]); /* of probes.h */
-    bool (*upgrade)(connection *c); /* to a WebSocket; true when input goes on */
+    bool (*upgrade)(connection *c); /* to a WebSocket; true: read on */
 } http_routes;
 
 struct connection {
@@ -158,15 +158,15 @@ struct choice {
     int32_t *said;              /* owned: a script that is not the answer's, or NULL */
     cerium_usage before;        /* of what ran before it was started again */
     bool was_started_again;
-    bool ends_thought;          /* it is stopped, to go on after its thought (restart.h) */
+    bool ends_thought;          /* it is stopped, to continue after its thought (restart.h) */
     uint32_t n_thought, n_thoughts; /* tokens of thoughts, and those that were ended */
     bytes unread;               /* where thoughts have a budget: what the watch holds back */
     struct answer_watchdog *watchdog; /* its watch; NULL: nothing watches */
     struct answer_digest *digest;     /* of its tokens; NULL: none is wanted, or not begun */
     infill_stop stop;                 /* where the text of infill ends */
     bytes unsure;               /* text that waits for its end, where min_confidence is asked */
-    bool held_back;             /* and was then not told */
-    double logprob;             /* of its tokens, where somebody wants to know */
+    bool held_back;             /* and was not sent then */
+    double logprob;             /* of its tokens, if wanted */
     uint64_t first_ns;          /* when the first token was polled; 0 = not yet */
     bool line_seen;             /* a line break was in the text */
     bytes show;                 /* of one step, what may be shown */
@@ -201,7 +201,7 @@ typedef struct {
     int status;                 /* of the last events */
     bool kept;                  /* or need not be */
     bytes held;                 /* events that a thread made */
-    bytes body;                 /* the whole answer, JSON, where somebody wants it */
+    bytes body;                 /* the whole answer, JSON, if wanted */
 } answer_ending;
 
 struct answer {
@@ -212,7 +212,7 @@ struct answer {
     const source_type *source;  /* and who speaks */
     served_model *model;        /* whose tokens it has */
     protocol_request *request;
-    protocol_writer *writer;    /* tells it, in the form of its API */
+    protocol_writer *writer;    /* writes it, in the form of its API */
     recording *recording;       /* of its events; NULL: they are not kept */
     char id[SERVER_ID_BYTES];
     size_t n_bytes;             /* of the request, as it came */
@@ -235,7 +235,7 @@ struct answer {
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */
     size_t n_script, n_prediction;
     output_format format;       /* what the answer may be, owned; */
-    preparation *prepare;       /* not NULL: not all of it is there, and no choice runs yet */
+    preparation *prepare;       /* not NULL: it is in preparation, and no choice runs yet */
     watch_policy guard_policy;
     json_t *corrected;          /* of a replay, borrowed: texts in place of weak lines; or NULL */
     bool replayed;
@@ -256,12 +256,12 @@ struct answer {
 
 /* Nothing more comes of it: its client has everything, or a thread makes the last of it. */
 static inline bool answer_is_over(const answer *a) { return a->finished || a->ending.is_away; }
-/* Somebody hears it, or it goes on in the background. */
+/* Has it a client, or does it run in the background? */
 static inline bool answer_is_wanted(const answer *a)
 {
     return !a->finished && (a->sink.c || (a->request->background && a->begun));
 }
-/* Who takes turns with others: a key, or where none is needed, a connection. */
+/* The client for fair turns: a key, or without keys a connection. */
 static inline uint64_t client_of(uint64_t tenant, uint64_t serial)
 {
     return tenant ? tenant : serial;
@@ -309,7 +309,7 @@ struct server {
     _Atomic bool woken;         /* by the engine: there is something to poll */
     uint64_t woken_ns;          /* when we last looked */
     _Atomic uint32_t stops;     /* how often server_stop() was called */
-    bool leaving, draining;     /* it says that it ends; and it takes nothing new */
+    bool leaving, draining;     /* it reports that it stops; and it accepts nothing new */
     bool leaving_was_cut;       /* by a second signal */
     uint64_t leaving_ends_ns, drain_ends_ns;
     replica replica;

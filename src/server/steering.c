@@ -25,7 +25,7 @@ static void tell(connection *c, message *m)
     bytes_free(&m->event);
 }
 
-/* Numbers go on where the response's own end. */
+/* Numbers continue after those of the response. */
 static uint64_t next_number(steering *g, const steering_lane *at)
 {
     if (at->a && at->a->writer) g->sequence = protocol_writer_sequence(at->a->writer);

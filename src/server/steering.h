@@ -1,8 +1,8 @@
 /* steering.h - the steers of a lane: accepted, waiting for their response to end, and then part of
- * the request that goes on from it.
+ * the request that continues it.
  *
  *   accepted -> its response ends -> committed with the successor's response.created
- *                                 -> or told to be pending, where the client has calls to answer,
+ *                                 -> or reported as pending, where the client has calls to answer,
  *                                    and committed with the create that answers them
  *                                 -> or failed, with its input */
 #ifndef SERVER_STEERING_H
@@ -28,7 +28,7 @@ typedef struct {
     answer *a;        /* that runs on it, or has just ended there; NULL: none */
 } steering_lane;
 
-/* Accept, and tell so; or refuse.  Takes what is said. */
+/* Accept, with an event; or refuse.  Takes its input. */
 void steering_take(steering *g, const steering_lane *at, protocol_steer *said);
 /* Tell that it failed, without having been accepted; at->a may be NULL. */
 void steering_refuse(const steering_lane *at, const protocol_steer *said,

@@ -77,7 +77,7 @@ int stored_turn(const served_model *m, uint64_t tenant, uint64_t serial, const c
         *out = turn;
         return CERIUM_OK;
     }
-    if (turn) { /* one that was stored lasts as long as its row, whoever removes that */
+    if (turn) { /* a stored one lasts as long as its row */
         history_release(&turn);
         history_forget(s->history, tenant, id);
         return CERIUM_OK;

@@ -14,11 +14,11 @@ CERIUM_CHECKED int stored_turn(const served_model *m, uint64_t tenant, uint64_t 
  * previous_response_not_found where one of them is not stored, as stored_no_turn(). */
 CERIUM_CHECKED int stored_conversation(const answer *a, const char *id, json_t *whole, bool *failed,
                                        protocol_error *e);
-/* Fills *e: the store failed, which is logged; or there is no response of this id. */
+/* Fills *e: the store failed, which is logged; or no response has this id. */
 int stored_failed(const cerium_error *err, protocol_error *e);
 int stored_no_turn(const char *id, protocol_error *e);
-/* On the store's thread: keep an answer that its client wants kept; false, after a line in the log,
- * when that failed. */
+/* On the store's thread: store an answer for its client; false, after a line in the log: that
+ * failed. */
 bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_tokens);
 
 #endif

@@ -1,4 +1,4 @@
-/* tenant_keys.h - who may ask: keys of the store and their tenants. */
+/* tenant_keys.h - keys of the store, and their tenants. */
 #ifndef SERVER_TENANT_KEYS_H
 #define SERVER_TENANT_KEYS_H
 

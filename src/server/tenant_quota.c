@@ -158,9 +158,9 @@ static uint64_t asked_for(const answer *a, uint64_t n_prompt)
     return (!a->quota.deep && each > room ? room : each) * a->n_choices;
 }
 
-/* What it asks for is kept to, now or when it is there.  Who names no cap, or more than a minute
- * has beside the prompt, gets half of what is left, so that others of its key can begin; but only
- * when that is worth beginning with. */
+/* Grant the requested tokens, now or when they are available.  A request without a cap, or with
+ * more than a minute allows beside the prompt, gets half of what is left, so that others of its key
+ * can begin; but only if that is enough to begin with. */
 static reservation reserve(const answer *a, uint64_t n_prompt)
 {
     const uint64_t rate = a->quota.rate, n = a->n_choices, asked = asked_for(a, n_prompt);

@@ -36,7 +36,7 @@ void tenants_close(tenants **t)
     *t = NULL;
 }
 
-/* Of those who are in no tier: the keys of --api-key, and everybody where there are no keys. */
+/* The tenant without a tier: the keys of --api-key, and every client of a server without keys. */
 static const tier *key_tier(const policy *p)
 {
     static const tier open = {.name = "default",

@@ -274,6 +274,16 @@ static void look(upstreams *u)
     }
 }
 
+static void start(upstreams *u, transfer *t)
+{
+    t->next = u->all;
+    u->all = t;
+    if (set_up(t))
+        begin_try(t);
+    else
+        t->late = "out of memory";
+}
+
 static void take_fresh(upstreams *u)
 {
     pthread_mutex_lock(&u->lock);
@@ -282,12 +292,7 @@ static void take_fresh(upstreams *u)
     pthread_mutex_unlock(&u->lock);
     for (transfer *t = fresh, *next; t; t = next) {
         next = t->next;
-        t->next = u->all;
-        u->all = t;
-        if (set_up(t))
-            begin_try(t);
-        else
-            t->late = "out of memory";
+        start(u, t);
     }
 }
 
@@ -327,12 +332,7 @@ static void ask_health(upstreams *u)
         transfer *t = p->health = new_transfer(u, p, "/models");
         if (!t) continue;
         t->is_health = true;
-        t->next = u->all;
-        u->all = t;
-        if (set_up(t))
-            begin_try(t);
-        else
-            t->late = "out of memory";
+        start(u, t);
     }
 }
 

@@ -1,9 +1,9 @@
-/* upstream.h - asks other servers, by libcurl, on a thread of its own.
+/* upstream.h - requests to other servers, by libcurl, on a separate thread.
  *
  * A transfer is a POST and the bytes that come back.  The thread moves bytes; the event loop takes
- * them when it is woken.  What comes faster than it is taken is held back (256 KiB), as far as the
- * other server's socket.  One upstream is left alone for a while after failures in a row, and its
- * health is asked now and then.  Why a thread: docs/decisions/0012-keys-limits-usage.md. */
+ * them when it is woken.  Bytes that come faster are held back (256 KiB), down to the other
+ * server's socket.  After failures in a row an upstream is skipped for a time, and its health is
+ * polled.  Why a thread: docs/decisions/0012-keys-limits-usage.md. */
 #ifndef SERVER_UPSTREAM_H
 #define SERVER_UPSTREAM_H
 
@@ -30,7 +30,7 @@ transfer *transfer_begin(upstreams *u, uint32_t which, const char *path, view bo
 typedef struct {
     int status;           /* of HTTP; 0 = its head is not there yet */
     bool ended;           /* nothing more comes */
-    bool failed;          /* it ended before its time; error says how */
+    bool failed;          /* it ended too early; see error */
     uint32_t retry_after_s;
     char error[160];      /* one line */
 } transfer_state;

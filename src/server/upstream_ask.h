@@ -10,7 +10,7 @@ typedef struct {
     view prompt;
     const char *system;     /* or NULL */
     uint32_t new_tokens_max; /* 0: as many as it likes */
-    void (*text)(void *user, view text); /* what it says, as it comes */
+    void (*text)(void *user, view text); /* its output, as it comes */
     void *user;
 } upstream_question;
 
@@ -21,8 +21,8 @@ typedef struct {
     bool cut; /* it ended at the cap */
 } upstream_reply;
 
-/* Ask, and wait for the end.
- * CERIUM_ERR_ARGUMENT: there is no such upstream; CERIUM_ERR_IO: it failed, with what it said. */
+/* Send the request, and wait for the end.  CERIUM_ERR_ARGUMENT: no such upstream; CERIUM_ERR_IO: it
+ * failed, with its message. */
 CERIUM_CHECKED int upstream_ask(const policy *p, const upstream_question *question,
                                 upstream_reply *answer, cerium_error *err);
 

@@ -135,7 +135,7 @@ static void put_done(workers *w, job *j)
     j->next = NULL;
     *(w->last_done ? &w->last_done->next : &w->done) = j;
     w->last_done = j;
-    /* Within the lock: who then drops the job, and closes what would be woken, comes after. */
+    /* Within the lock: a later drop of the job, and close of the loop to wake, come after it. */
     if (w->done == j) w->wake(w->user);
 }
 

@@ -1,12 +1,12 @@
-/* workers.h - threads that do what would hold the event loop.
+/* workers.h - threads for work that would block the event loop.
  *
  * A job comes from the loop and goes back to it: run() on a thread, then done() on the loop, within
- * workers_poll().  It belongs to who made it until it is submitted, to the workers until done() is
- * called, and then to who made it again.  What is in it belongs to one side at a time.
+ * workers_poll().  Its creator owns it until it is submitted, the workers own it until done() is
+ * called, and then the creator again.  Its contents have one owner at a time.
  *
- * Each lane has a thread and a queue of its own, so that what takes long is only before its
- * like; the threads where it does are nicer than others (thread_be_nicer()).  Within a lane clients
- * take turns: who brings many jobs waits for them alone. */
+ * Each lane has a thread and a queue of its own, so that long jobs delay only each other; threads
+ * of long jobs have a lower priority (thread_be_nicer()).  Within a lane clients take turns: a
+ * client with many jobs delays only itself. */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 
@@ -15,7 +15,7 @@
 #include "base/base.h"
 
 typedef enum {
-    WORKERS_SMALL = 0,   /* what comes from at most SERVER_SMALL_BYTES_MAX */
+    WORKERS_SMALL = 0,   /* jobs of at most SERVER_SMALL_BYTES_MAX */
     WORKERS_LARGE = 1,
     WORKERS_COMPILE = 2, /* grammars */
     WORKERS_STORE = 3,   /* whatever uses the store, which belongs to this thread */
@@ -25,11 +25,11 @@ typedef enum {
 enum { WORKERS_LANES = 6 };
 
 typedef struct job {
-    /* On the lane's thread.  True: it is not over, and goes on when the other clients had their
-     * turn. */
+    /* On the lane's thread.  True: it has not finished, and runs again after the other clients had
+     * a turn. */
     bool (*run)(struct job *j);
-    void (*done)(struct job *j);    /* on the loop; may free or submit it.  NULL: nobody wants to
-                                       know, and release() is called */
+    void (*done)(struct job *j);    /* on the loop; may free or submit it.  NULL: release() is
+                                       called instead */
     void (*release)(struct job *j); /* it was dropped, or the workers closed; on any thread */
     workers_lane lane;
     uint64_t client;
@@ -63,12 +63,12 @@ bool workers_are_idle(workers *w);
 /* A submitted job: true when it only waited, and is the caller's again; else done() will come,
  * sooner, as run() may see that it is not wanted. */
 bool workers_withdraw(workers *w, job *j);
-/* Nobody wants it: release() is called now, or by the thread; done() is not.  Nulls the pointer;
- * accepts NULL. */
+/* Drop a job: release() is called now, or by the thread; done() is not.  Nulls the pointer; accepts
+ * NULL. */
 void workers_drop(workers *w, job **j);
-/* Free what takes long to free on a thread, or here where there is no memory for the order. */
+/* Free something large on a thread, or here if there is no memory for the job. */
 void workers_bury(workers *w, void (*free_it)(void *thing), void *thing);
-/* For run(): somebody waits for what comes of it. */
+/* For run(): is its result still wanted? */
 static inline bool job_is_wanted(const job *j)
 {
     return !atomic_load_explicit(&j->is_unwanted, memory_order_relaxed);

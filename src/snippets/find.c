@@ -1,4 +1,4 @@
-/* find.c - which units of which files stand before a hole, and which of their lines. */
+/* find.c - chooses the units of files, and their lines, to put before a hole. */
 #include "snippets/snippet_index.h"
 
 #include <ctype.h>
@@ -128,7 +128,7 @@ static bool has_hash(const bytes *b, uint32_t hash)
 
 static int add_hash(bytes *b, uint32_t hash)
 {
-    if (b->len + sizeof hash > b->max) return CERIUM_OK; /* what comes later is not known */
+    if (b->len + sizeof hash > b->max) return CERIUM_OK; /* later units are not known */
     return bytes_append(b, &hash, sizeof hash);
 }
 

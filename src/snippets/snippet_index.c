@@ -4,6 +4,7 @@
 #include <ctype.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "snippets/words.h"
 
 enum {
@@ -66,12 +67,7 @@ static view line_at(view text, size_t at)
     return (view){text.ptr + at, end ? (size_t)(end - (text.ptr + at)) : text.len - at};
 }
 
-static bool is_blank(view line)
-{
-    for (size_t i = 0; i < line.len; i++)
-        if (!isspace((unsigned char)line.ptr[i])) return false;
-    return true;
-}
+static bool is_blank(view line) { return !view_trim_start(line, TEXT_SPACE).len; }
 
 static int add_unit(snippet_file *f, size_t from, size_t to)
 {

@@ -1,5 +1,5 @@
-/* snippet_index.h - the identifiers of a workspace's files, and what of these files says most
- * about a place where somebody types.
+/* snippet_index.h - the identifiers of a workspace's files, and a search for the lines that say
+ * most about the place of the caret.
  *
  * A file is cut into units of a few lines.  A search weighs the identifiers around the place by how
  * rare they are and how near (BM25), and takes what the place does not show already: lines that
@@ -32,13 +32,13 @@ typedef struct {
     size_t n_bytes;
 } snippet_index;
 
-/* Takes the file, in the place of the one with its path; is_open: somebody works on it.
+/* Takes the file, in the place of the one with its path; is_open: the user works on it.
  * CERIUM_ERR_CAPACITY: there is no room for it. */
 CERIUM_CHECKED int snippet_index_put(snippet_index *x, snippet_file *file, bool is_open);
 void snippet_index_drop(snippet_index *x, view path);
 void snippet_index_close(snippet_index *x);
 
-/* Where somebody types: borrowed. */
+/* The place of the caret: borrowed. */
 typedef struct {
     view path;          /* the file's own; nothing is taken of it */
     view before, after; /* what the model will see anyway */

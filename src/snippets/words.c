@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 
+#include "base/text.h"
+
 bool word_has(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
 
 bool word_next(view text, size_t *at, view *word)
@@ -22,13 +24,6 @@ bool word_next(view text, size_t *at, view *word)
     return false;
 }
 
-static bool is_one_of(view word, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (view_equal(word, view_of(list[i]))) return true;
-    return false;
-}
-
 /* ---- definitions ---- */
 
 /* After one of these words a name is new. */
@@ -38,16 +33,16 @@ static bool defines(view word)
         "def", "class", "function", "func", "fn", "struct", "enum", "union", "interface", "type",
         "trait", "const", "let", "var", "define", "module", "namespace", "typedef", "mod", "static",
         "record", "protocol", "macro_rules"};
-    return is_one_of(word, words, ARRAY_LEN(words));
+    return view_is_one_of(word, words, ARRAY_LEN(words));
 }
 
-/* Words that stand before a call. */
+/* Words that may precede a call. */
 static bool calls(view word)
 {
     static const char *const words[] = {"return", "assert", "else", "await", "in", "not", "yield",
                                         "new", "throw", "raise", "case", "and", "or", "delete",
                                         "if", "while", "is", "typeof"};
-    return is_one_of(word, words, ARRAY_LEN(words));
+    return view_is_one_of(word, words, ARRAY_LEN(words));
 }
 
 bool word_is_defined_at(view line, size_t at, size_t n)
@@ -60,8 +55,7 @@ bool word_is_defined_at(view line, size_t at, size_t n)
     while (after < line.len && (line.ptr[after] == ' ' || line.ptr[after] == '\t')) after++;
     char next = after < line.len ? line.ptr[after] : 0;
     bool margin = !isspace((unsigned char)line.ptr[0]) && line.ptr[0] != '#';
-    size_t last = line.len;
-    while (last > 0 && isspace((unsigned char)line.ptr[last - 1])) last--;
+    const size_t last = view_trim_end(line, TEXT_SPACE).len;
     char tail = last ? line.ptr[last - 1] : 0;
     if (at == 0 && next == '=' && after + 1 < line.len && line.ptr[after + 1] != '=') return true;
     /* C: a type before it, and no statement; or the name at a typedef's end. */
@@ -79,13 +73,11 @@ bool line_imports(view line)
                                         "source"};
     size_t at = 0;
     view first;
-    line = view_trim_end(line, " \t\n\v\f\r");
-    while (at < line.len && isspace((unsigned char)line.ptr[at])) at++;
-    if (at == line.len) return false;
-    if (line.ptr[at] == '#') return view_starts((view){line.ptr + at, line.len - at},
-                                                VIEW("#include"));
+    line = view_trim(line, TEXT_SPACE);
+    if (!line.len) return false;
+    if (line.ptr[0] == '#') return view_starts(line, VIEW("#include"));
     /* In the brackets of an import of Go. */
-    if (line.ptr[at] == '"') return at + 1 < line.len && line.ptr[line.len - 1] == '"';
+    if (line.ptr[0] == '"') return line.len > 1 && line.ptr[line.len - 1] == '"';
     if (memmem(line.ptr, line.len, "require(", 8)) return true;
-    return word_next(line, &at, &first) && is_one_of(first, words, ARRAY_LEN(words));
+    return word_next(line, &at, &first) && view_is_one_of(first, words, ARRAY_LEN(words));
 }

@@ -98,6 +98,13 @@ void database_reset(sqlite3_stmt *stmt)
     sqlite3_clear_bindings(stmt);
 }
 
+int database_sql(store *s, sqlite3_stmt **stmt, const char *sql, const char *doing,
+                 cerium_error *err)
+{
+    return sqlite3_prepare_v2(s->db, sql, -1, stmt, NULL) ? database_error(s, doing, err)
+                                                          : CERIUM_OK;
+}
+
 int database_prepare(store *s, const char *const sql[STATEMENTS], cerium_error *err)
 {
     for (int i = 0; i < STATEMENTS; i++) {

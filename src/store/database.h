@@ -53,6 +53,9 @@ void database_reset(sqlite3_stmt *stmt);
 
 /* The file of a new store, with its tables. */
 CERIUM_CHECKED int database_open(store *s, cerium_error *err);
+/* Compile a statement that runs once, for rows that change rarely; finalize *stmt. */
+CERIUM_CHECKED int database_sql(store *s, sqlite3_stmt **stmt, const char *sql, const char *doing,
+                                cerium_error *err);
 /* Compile sql[STATEMENTS] once; they live until the store is closed. */
 CERIUM_CHECKED int database_prepare(store *s, const char *const sql[STATEMENTS],
                                     cerium_error *err);

@@ -56,14 +56,6 @@ bool store_key_fits(const store_key *key, view text)
 
 #define COLUMNS "id, name, prefix, tier, salt, hash, created_at, revoked_at"
 
-/* Compiled for this once: keys change rarely, and are then read whole. */
-static int prepare(store *s, sqlite3_stmt **stmt, const char *sql, const char *doing,
-                   cerium_error *err)
-{
-    return sqlite3_prepare_v2(s->db, sql, -1, stmt, NULL) ? database_error(s, doing, err)
-                                                          : CERIUM_OK;
-}
-
 /* Run to its end a statement that gives no rows. */
 static int run(store *s, sqlite3_stmt *stmt, const char *doing, cerium_error *err)
 {
@@ -107,7 +99,7 @@ int store_keys_read(store *s, store_key **out, size_t *n, cerium_error *err)
     bytes rows = {.max = (size_t)1 << 28};
     store_key key;
     int code = SQLITE_ERROR, status;
-    RETURN_IF(prepare(s, &stmt, "SELECT " COLUMNS " FROM keys ORDER BY prefix", doing, err));
+    RETURN_IF(database_sql(s, &stmt, "SELECT " COLUMNS " FROM keys ORDER BY prefix", doing, err));
     while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
         if (!read_row(stmt, &key)) break;
         if (bytes_append(&rows, &key, sizeof key)) break;
@@ -130,7 +122,7 @@ static int read_number(store *s, const char *sql, int64_t *out, const char *doin
                        cerium_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    RETURN_IF(prepare(s, &stmt, sql, doing, err));
+    RETURN_IF(database_sql(s, &stmt, sql, doing, err));
     int code = sqlite3_step(stmt);
     int64_t n = code == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
     int status = code == SQLITE_ROW ? CERIUM_OK : database_error(s, doing, err);
@@ -199,7 +191,7 @@ static int insert_key(store *s, store_key *key, cerium_error *err)
     static const char doing[] = "add a key";
     sqlite3_stmt *stmt = NULL;
     RETURN_IF(check_room(s, key->name, err));
-    RETURN_IF(prepare(s, &stmt,
+    RETURN_IF(database_sql(s, &stmt,
                       "INSERT INTO keys (name, prefix, salt, hash, tier, created_at)"
                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)", doing, err));
     int bad = bind_key(stmt, key);
@@ -247,7 +239,7 @@ static bool was_revoked(store *s, const char *name)
 {
     sqlite3_stmt *stmt = NULL;
     cerium_error ignored;
-    if (prepare(s, &stmt, "SELECT 1 FROM keys WHERE name = ?1", "look for a key", &ignored))
+    if (database_sql(s, &stmt, "SELECT 1 FROM keys WHERE name = ?1", "look for a key", &ignored))
         return false;
     bool found = !sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC) &&
                  sqlite3_step(stmt) == SQLITE_ROW;
@@ -270,7 +262,7 @@ static int revoke(store *s, const char *name, int64_t now, cerium_error *err)
 {
     static const char doing[] = "revoke a key";
     sqlite3_stmt *stmt = NULL;
-    RETURN_IF(prepare(s, &stmt,
+    RETURN_IF(database_sql(s, &stmt,
                       "UPDATE keys SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL",
                       doing, err));
     if (sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC) ||
@@ -294,7 +286,7 @@ static int rotate(store *s, store_key *key, cerium_error *err)
 {
     static const char doing[] = "rotate a key";
     sqlite3_stmt *stmt = NULL;
-    RETURN_IF(prepare(s, &stmt,
+    RETURN_IF(database_sql(s, &stmt,
                       "UPDATE keys SET prefix = ?2, salt = ?3, hash = ?4"
                       " WHERE name = ?1 AND revoked_at IS NULL RETURNING " COLUMNS, doing, err));
     int code = bind_key(stmt, key) ? SQLITE_NOMEM : sqlite3_step(stmt);

@@ -1,4 +1,4 @@
-/* key.h - API keys: who may send requests, and in which tier.
+/* key.h - API keys, and their tiers.
  *
  * A key is "cer_" PREFIX "_" SECRET, both random and hexadecimal, of 48 and 256 bits.  The prefix
  * is public and finds the row; of the whole key only HMAC-SHA-256 under a random salt is stored.

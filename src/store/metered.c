@@ -3,19 +3,13 @@
 
 #include "store/database.h"
 
-static int prepare(store *s, sqlite3_stmt **stmt, const char *sql, const char *doing,
-                   cerium_error *err)
-{
-    return sqlite3_prepare_v2(s->db, sql, -1, stmt, NULL) ? database_error(s, doing, err)
-                                                          : CERIUM_OK;
-}
-
 int store_usage_sequence(store *s, int64_t journal, uint64_t *sequence, cerium_error *err)
 {
     CHECK(s && sequence);
     static const char doing[] = "read the usage";
     sqlite3_stmt *stmt = NULL;
-    RETURN_IF(prepare(s, &stmt, "SELECT sequence FROM drained WHERE journal = ?1", doing, err));
+    RETURN_IF(
+        database_sql(s, &stmt, "SELECT sequence FROM drained WHERE journal = ?1", doing, err));
     int code = sqlite3_bind_int64(stmt, 1, journal) ? SQLITE_NOMEM : sqlite3_step(stmt);
     uint64_t found = code == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(stmt, 0) : 0;
     int status = code == SQLITE_ROW || code == SQLITE_DONE ? CERIUM_OK
@@ -49,7 +43,7 @@ static int add_records(store *s, const live_record *records, uint32_t n, uint64_
                        cerium_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    RETURN_IF(prepare(s, &stmt,
+    RETURN_IF(database_sql(s, &stmt,
                       "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
                       " ON CONFLICT (day, tenant, model) DO UPDATE SET"
                       " requests = requests + ?4, input_tokens = input_tokens + ?5,"
@@ -65,7 +59,8 @@ static int add_records(store *s, const live_record *records, uint32_t n, uint64_
 static int set_sequence(store *s, int64_t journal, uint64_t end, cerium_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    RETURN_IF(prepare(s, &stmt, "INSERT OR REPLACE INTO drained VALUES (?1, ?2)", writing, err));
+    RETURN_IF(database_sql(s, &stmt, "INSERT OR REPLACE INTO drained VALUES (?1, ?2)", writing,
+                           err));
     int bad = sqlite3_bind_int64(stmt, 1, journal) || sqlite3_bind_int64(stmt, 2, (int64_t)end);
     int status = !bad && sqlite3_step(stmt) == SQLITE_DONE ? CERIUM_OK
                                                            : database_error(s, writing, err);
@@ -121,7 +116,7 @@ int store_usage_read(store *s, const usage_query *q,
     static const char doing[] = "read the usage";
     sqlite3_stmt *stmt = NULL;
     /* A tenant that is even is a key: key.h. */
-    RETURN_IF(prepare(s, &stmt,
+    RETURN_IF(database_sql(s, &stmt,
                       "SELECT iif(?5, u.day, 0), iif(?6, u.tenant, 0), iif(?6, k.name, NULL),"
                       " iif(?6, k.tier, NULL), iif(?7, u.model, ''), sum(u.requests),"
                       " sum(u.input_tokens), sum(u.cached_tokens), sum(u.output_tokens),"

@@ -3,8 +3,6 @@
 
 #include "template/jinja_value.h"
 
-static jinja_value nothing(void) { return jinja_undefined(VIEW("")); }
-
 static jinja_value bad_operands(jinja_run *r, const jinja_node *node, jinja_value a, jinja_value b)
 {
     static const char *const signs[] = {"+", "-", "*", "/", "//", "%", "**"};
@@ -16,7 +14,7 @@ static jinja_value bad_operands(jinja_run *r, const jinja_node *node, jinja_valu
     else
         jinja_fail(r, node->line, "%s %s %s is not possible", jinja_kind_name(a),
                    signs[node->kind - NODE_ADD], jinja_kind_name(b));
-    return nothing();
+    return jinja_missing();
 }
 
 /* ---- arithmetic ---- */
@@ -24,7 +22,7 @@ static jinja_value bad_operands(jinja_run *r, const jinja_node *node, jinja_valu
 static jinja_value too_large(jinja_run *r, const jinja_node *node)
 {
     jinja_fail(r, node->line, "a number that is too large");
-    return nothing();
+    return jinja_missing();
 }
 
 static jinja_value power(jinja_run *r, const jinja_node *node, int64_t a, int64_t b)
@@ -44,7 +42,7 @@ static jinja_value whole_numbers(jinja_run *r, const jinja_node *node, int64_t a
     bool divides = node->kind == NODE_DIV || node->kind == NODE_FLOORDIV || node->kind == NODE_MOD;
     if (divides && b == 0) {
         jinja_fail(r, node->line, "division by zero");
-        return nothing();
+        return jinja_missing();
     }
     if (divides && a == INT64_MIN && b == -1) return too_large(r, node);
     switch (node->kind) {
@@ -72,7 +70,7 @@ static jinja_value real_numbers(jinja_run *r, const jinja_node *node, double a, 
     }
     if (b == 0) {
         jinja_fail(r, node->line, "division by zero");
-        return nothing();
+        return jinja_missing();
     }
     if (node->kind == NODE_DIV) return jinja_real(a / b);
     if (node->kind == NODE_FLOORDIV) return jinja_real(floor(a / b));
@@ -90,7 +88,7 @@ static jinja_value repeat(jinja_run *r, jinja_value v, int64_t n)
         for (int64_t k = 0; !jinja_is(v, KIND_STRING) && k < len && jinja_step(r, 1); k++)
             jinja_append(r, out, jinja_items_of(v)->items[k]);
     }
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     if (jinja_is(v, KIND_STRING))
         return jinja_concat(r, jinja_items_of(out)->items, jinja_items_of(out)->n);
     out.kind = v.kind;
@@ -122,7 +120,7 @@ static jinja_value add_strings(jinja_run *r, jinja_value a, jinja_value b)
 
 jinja_value jinja_binary(jinja_run *r, const jinja_node *node, jinja_value a, jinja_value b)
 {
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     if (jinja_is_number(a) && jinja_is_number(b)) {
         if (a.kind == KIND_REAL || b.kind == KIND_REAL)
             return real_numbers(r, node, jinja_as_real(a), jinja_as_real(b));
@@ -200,20 +198,20 @@ static jinja_value concat(jinja_run *r, const jinja_node *node)
     jinja_value parts = jinja_list(r);
     for (const jinja_node *one = node->list; one && !r->status; one = one->next)
         jinja_append(r, parts, jinja_string(r, jinja_eval(r, one)));
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     return jinja_concat(r, jinja_items_of(parts)->items, jinja_items_of(parts)->n);
 }
 
 static jinja_value item(jinja_run *r, const jinja_node *node)
 {
     jinja_value v = jinja_eval(r, node->a);
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     if (node->b->kind != NODE_SLICE) return jinja_item(r, v, jinja_eval(r, node->b));
     jinja_value bounds[3] = {jinja_none(), jinja_none(), jinja_none()};
     if (node->b->a) bounds[0] = jinja_eval(r, node->b->a);
     if (node->b->b) bounds[1] = jinja_eval(r, node->b->b);
     if (node->b->c) bounds[2] = jinja_eval(r, node->b->c);
-    return r->status ? nothing() : jinja_slice(r, v, bounds);
+    return r->status ? jinja_missing() : jinja_slice(r, v, bounds);
 }
 
 /* ---- calling ---- */
@@ -272,7 +270,7 @@ static jinja_value make_namespace(jinja_run *r, const jinja_args *args, jinja_ki
 
 static jinja_value jinja_call_function(jinja_run *r, jinja_symbol which, const jinja_args *args)
 {
-    jinja_value first = jinja_arg(args, 0, NULL, nothing());
+    jinja_value first = jinja_arg(args, 0, NULL, jinja_missing());
     switch (which) {
     case SYMBOL_NAMESPACE: return make_namespace(r, args, KIND_NAMESPACE);
     case SYMBOL_DICT: return make_namespace(r, args, KIND_MAP);
@@ -283,16 +281,16 @@ static jinja_value jinja_call_function(jinja_run *r, jinja_symbol which, const j
         jinja_fail(r, args->line, "%.*s", (int)(first.len < 200 ? first.len : 200),
                    first.text ? first.text : "");
         r->err.failure = JINJA_RAISED;
-        return nothing();
+        return jinja_missing();
     default: break;
     }
     jinja_fail(r, args->line, "this function is unknown here");
-    return nothing();
+    return jinja_missing();
 }
 
 static jinja_value jinja_call(jinja_run *r, jinja_value callee, const jinja_args *args)
 {
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     switch ((jinja_kind)callee.kind) {
     case KIND_MACRO: return jinja_call_macro(r, callee.at, args, NULL);
     case KIND_FUNCTION:
@@ -305,10 +303,10 @@ static jinja_value jinja_call(jinja_run *r, jinja_value callee, const jinja_args
     case KIND_UNDEFINED:
         jinja_fail(r, args->line, "'%.*s' is undefined", (int)(callee.len < 80 ? callee.len : 80),
                    callee.text ? callee.text : "");
-        return nothing();
+        return jinja_missing();
     default:
         jinja_fail(r, args->line, "%s cannot be called", jinja_kind_name(callee));
-        return nothing();
+        return jinja_missing();
     }
 }
 
@@ -319,7 +317,7 @@ static jinja_value call(jinja_run *r, const jinja_node *node)
     if (what->kind == NODE_ATTRIBUTE && what->callee != CALLEE_NONE) {
         jinja_value self = jinja_eval(r, what->a);
         jinja_args args = jinja_eval_args(r, node);
-        if (r->status) return nothing();
+        if (r->status) return jinja_missing();
         if (jinja_has_method(self, what->callee))
             return jinja_run_method(r, what->callee, self, &args);
         return jinja_call(r, jinja_attribute(r, self, what->name, CALLEE_NONE), &args);
@@ -334,14 +332,14 @@ static jinja_value call(jinja_run *r, const jinja_node *node)
 static jinja_value negative(jinja_run *r, const jinja_node *node)
 {
     jinja_value v = jinja_eval(r, node->a);
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     if (v.kind == KIND_REAL) return jinja_real(-v.real);
     if (jinja_is_number(v)) {
         int64_t out = 0, from = v.kind == KIND_BOOL ? v.truth : v.integer;
         return __builtin_sub_overflow(0, from, &out) ? too_large(r, node) : jinja_int(out);
     }
     jinja_fail(r, node->line, "- of %s is not possible", jinja_kind_name(v));
-    return nothing();
+    return jinja_missing();
 }
 
 static jinja_value eval(jinja_run *r, const jinja_node *node)
@@ -398,11 +396,11 @@ jinja_value jinja_eval(jinja_run *r, const jinja_node *node)
 {
     if (!jinja_step(r, 1)) {
         if (!r->err.line) r->err.line = node->line;
-        return nothing();
+        return jinja_missing();
     }
     if (r->depth >= JINJA_DEPTH_MAX) {
         jinja_exceed(r, node->line, "the template goes too deep");
-        return nothing();
+        return jinja_missing();
     }
     r->depth++;
     jinja_value out = eval(r, node);

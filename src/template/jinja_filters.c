@@ -5,12 +5,10 @@
 
 typedef jinja_value filter_fn(jinja_run *r, jinja_value v, const jinja_args *args);
 
-static jinja_value nothing(void) { return jinja_undefined(VIEW("")); }
-
 static jinja_value fail(jinja_run *r, const jinja_args *args, const char *what, jinja_value v)
 {
     jinja_fail(r, args->line, "%s %s", what, jinja_kind_name(v));
-    return nothing();
+    return jinja_missing();
 }
 
 /* ---- text ---- */
@@ -62,8 +60,8 @@ static jinja_value filter_capitalize(jinja_run *r, jinja_value v, const jinja_ar
 
 static jinja_value filter_replace(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value from = jinja_string(r, jinja_arg(args, 0, "old", nothing()));
-    jinja_value to = jinja_string(r, jinja_arg(args, 1, "new", nothing()));
+    jinja_value from = jinja_string(r, jinja_arg(args, 0, "old", jinja_missing()));
+    jinja_value to = jinja_string(r, jinja_arg(args, 1, "new", jinja_missing()));
     jinja_value count = jinja_arg(args, 2, "count", jinja_none());
     return jinja_replace(r, jinja_string(r, v), from, to,
                          jinja_is(count, KIND_INT) ? count.integer : -1);
@@ -231,7 +229,7 @@ static jinja_value filter_round(jinja_run *r, jinja_value v, const jinja_args *a
 static jinja_value filter_length(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     int64_t n = jinja_length(v);
-    if (jinja_is(v, KIND_STRING) && !jinja_step(r, v.len / 64)) return nothing();
+    if (jinja_is(v, KIND_STRING) && !jinja_step(r, v.len / 64)) return jinja_missing();
     return n >= 0 ? jinja_int(n) : fail(r, args, "there is no length of", v);
 }
 
@@ -277,7 +275,7 @@ static jinja_value get_path(jinja_run *r, jinja_value v, jinja_value path)
 
 static jinja_value filter_attr(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value name = jinja_string(r, jinja_arg(args, 0, "name", nothing()));
+    jinja_value name = jinja_string(r, jinja_arg(args, 0, "name", jinja_missing()));
     return jinja_attribute(r, v, jinja_view(name), jinja_find_method(jinja_view(name)));
 }
 
@@ -292,7 +290,7 @@ static jinja_value filter_join(jinja_run *r, jinja_value v, const jinja_args *ar
         if (i) jinja_append(r, parts, between);
         jinja_append(r, parts, jinja_string(r, one));
     }
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     return jinja_concat(r, jinja_items_of(parts)->items, jinja_items_of(parts)->n);
 }
 
@@ -399,7 +397,7 @@ static jinja_value filter_dictsort(jinja_run *r, jinja_value v, const jinja_args
     o.as_is = jinja_truth(jinja_arg(args, 0, "case_sensitive", jinja_bool(false)));
     o.by = view_equal(jinja_view(by), VIEW("value"));
     jinja_value pairs = filter_items(r, v, args);
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     return sorted(&o, pairs, jinja_truth(jinja_arg(args, 2, "reverse", jinja_bool(false))));
 }
 
@@ -466,8 +464,8 @@ static jinja_args rest_of(const jinja_args *args, size_t n)
 static jinja_value filter_map(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     bool attribute = args->n == 0;
-    jinja_value name = attribute ? jinja_arg(args, 0, "attribute", nothing()) : args->list[0];
-    jinja_value otherwise = jinja_arg(args, args->n, "default", nothing());
+    jinja_value name = attribute ? jinja_arg(args, 0, "attribute", jinja_missing()) : args->list[0];
+    jinja_value otherwise = jinja_arg(args, args->n, "default", jinja_missing());
     uint16_t filter = CALLEE_NONE;
     if (!attribute && jinja_is(name, KIND_STRING)) filter = jinja_find_filter(jinja_view(name));
     if (attribute ? jinja_is(name, KIND_UNDEFINED) : filter == CALLEE_NONE)
@@ -486,8 +484,8 @@ static jinja_value filter_map(jinja_run *r, jinja_value v, const jinja_args *arg
 
 static jinja_value choose(jinja_run *r, jinja_value v, const jinja_args *args, bool path, bool keep)
 {
-    jinja_value attribute = path ? jinja_arg(args, 0, NULL, nothing()) : nothing();
-    jinja_value name = jinja_arg(args, path, NULL, nothing());
+    jinja_value attribute = path ? jinja_arg(args, 0, NULL, jinja_missing()) : jinja_missing();
+    jinja_value name = jinja_arg(args, path, NULL, jinja_missing());
     uint16_t test = CALLEE_NONE;
     if (jinja_is(name, KIND_STRING)) test = jinja_find_test(jinja_view(name));
     if (!jinja_is(name, KIND_UNDEFINED) && test == CALLEE_NONE)
@@ -528,8 +526,9 @@ static jinja_value filter_rejectattr(jinja_run *r, jinja_value v, const jinja_ar
 
 static jinja_value filter_groupby(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    ordering o = {.r = r, .by = -1, .path = jinja_arg(args, 0, "attribute", nothing())};
-    jinja_value list = sorted(&o, v, false), out = jinja_list(r), group = out, last = nothing();
+    ordering o = {.r = r, .by = -1, .path = jinja_arg(args, 0, "attribute", jinja_missing())};
+    jinja_value list = sorted(&o, v, false), out = jinja_list(r), group = out;
+    jinja_value last = jinja_missing();
     for (size_t i = 0; !r->status && i < jinja_items_of(list)->n && jinja_step(r, 1); i++) {
         jinja_value one = jinja_items_of(list)->items[i], key = sort_key(&o, one);
         if (!i || !jinja_equal(r, key, last)) {
@@ -545,7 +544,7 @@ static jinja_value filter_groupby(jinja_run *r, jinja_value v, const jinja_args 
 
 static jinja_value filter_batch(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value count = jinja_arg(args, 0, "linecount", nothing());
+    jinja_value count = jinja_arg(args, 0, "linecount", jinja_missing());
     jinja_value fill = jinja_arg(args, 1, "fill_with", jinja_none());
     jinja_value list = jinja_iterate(r, v), out = jinja_list(r), row = out;
     if (!jinja_is(count, KIND_INT) || count.integer < 1)
@@ -594,10 +593,10 @@ uint16_t jinja_find_filter(view name)
 jinja_value jinja_run_filter(jinja_run *r, uint16_t filter, jinja_value v, const jinja_args *args)
 {
     CHECK(filter < ARRAY_LEN(filters));
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     if (r->depth >= JINJA_DEPTH_MAX) { /* map('map', 'map', ...) */
         jinja_exceed(r, args->line, "filters that are nested too deep");
-        return nothing();
+        return jinja_missing();
     }
     r->depth++;
     jinja_value out = filters[filter].run(r, v, args);

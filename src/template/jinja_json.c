@@ -81,7 +81,7 @@ typedef struct {
     const jinja_json_style *style;
 } writer;
 
-/* Whatever comes out of a value was somebody's text, quotes and braces included. */
+/* Text out of a value is user text, including quotes and braces. */
 static void put(writer *w, view text) { jinja_sink_put(w->r, &w->sink, text, JINJA_MESSAGE); }
 
 static void put_escape(writer *w, view character)

@@ -3,12 +3,10 @@
 
 typedef jinja_value method_fn(jinja_run *r, jinja_value v, const jinja_args *args);
 
-static jinja_value nothing(void) { return jinja_undefined(VIEW("")); }
-
 /* An argument that has to be a string; "" with the run failed when it is none. */
 static jinja_value text_arg(jinja_run *r, const jinja_args *args, size_t i, const char *name)
 {
-    jinja_value out = jinja_arg(args, i, name, nothing());
+    jinja_value out = jinja_arg(args, i, name, jinja_missing());
     if (jinja_is(out, KIND_STRING)) return out;
     jinja_fail(r, args->line, "this method wants a string, not %s", jinja_kind_name(out));
     return jinja_literal("");
@@ -190,7 +188,7 @@ static jinja_value str_rsplit(jinja_run *r, jinja_value v, const jinja_args *arg
     }
     jinja_append(r, out, v);
     const jinja_value bounds[3] = {jinja_none(), jinja_none(), jinja_int(-1)};
-    return r->status ? nothing() : jinja_slice(r, out, bounds);
+    return r->status ? jinja_missing() : jinja_slice(r, out, bounds);
 }
 
 static jinja_value str_splitlines(jinja_run *r, jinja_value v, const jinja_args *args)
@@ -210,7 +208,7 @@ static jinja_value partition(jinja_run *r, jinja_value v, const jinja_args *args
 {
     jinja_value at = text_arg(r, args, 0, "sep"), empty = jinja_literal("");
     if (!r->status && !at.len) jinja_fail(r, args->line, "partition at an empty string");
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     size_t next = last ? find_last(r, v, at) : find(r, v, at, 0);
     jinja_value three[3] = {last ? empty : v, empty, last ? v : empty};
     if (next <= v.len) {
@@ -240,7 +238,7 @@ static bool stands_at(jinja_value v, jinja_value part, bool end)
 /* One string, or a tuple of them. */
 static jinja_value affixed(jinja_run *r, jinja_value v, const jinja_args *args, bool end)
 {
-    jinja_value what = jinja_arg(args, 0, NULL, nothing());
+    jinja_value what = jinja_arg(args, 0, NULL, jinja_missing());
     if (!jinja_is(what, KIND_TUPLE))
         return jinja_bool(stands_at(v, text_arg(r, args, 0, NULL), end) && !r->status);
     const jinja_items *in = jinja_items_of(what);
@@ -300,7 +298,8 @@ static jinja_value str_replace(jinja_run *r, jinja_value v, const jinja_args *ar
 
 static jinja_value str_join(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value from = jinja_iterate(r, jinja_arg(args, 0, NULL, nothing())), parts = jinja_list(r);
+    jinja_value from = jinja_iterate(r, jinja_arg(args, 0, NULL, jinja_missing()));
+    jinja_value parts = jinja_list(r);
     for (size_t i = 0; !r->status && i < jinja_items_of(from)->n && jinja_step(r, 1); i++) {
         jinja_value one = jinja_items_of(from)->items[i];
         if (!jinja_is(one, KIND_STRING))
@@ -308,7 +307,7 @@ static jinja_value str_join(jinja_run *r, jinja_value v, const jinja_args *args)
         if (i) jinja_append(r, parts, v);
         jinja_append(r, parts, one);
     }
-    if (r->status) return nothing();
+    if (r->status) return jinja_missing();
     return jinja_concat(r, jinja_items_of(parts)->items, jinja_items_of(parts)->n);
 }
 
@@ -390,7 +389,7 @@ static jinja_value str_islower(jinja_run *r, jinja_value v, const jinja_args *ar
 static jinja_value any_count(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     int64_t n = 0;
-    jinja_value what = jinja_arg(args, 0, NULL, nothing());
+    jinja_value what = jinja_arg(args, 0, NULL, jinja_missing());
     if (jinja_is(v, KIND_STRING)) {
         what = text_arg(r, args, 0, NULL);
         for (size_t at = 0; what.len && (at = find(r, v, what, at)) <= v.len; at += what.len) n++;
@@ -405,7 +404,7 @@ static jinja_value any_count(jinja_run *r, jinja_value v, const jinja_args *args
 static jinja_value any_index(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     if (jinja_is(v, KIND_STRING)) return position(r, v, args, false, true);
-    jinja_value what = jinja_arg(args, 0, NULL, nothing());
+    jinja_value what = jinja_arg(args, 0, NULL, jinja_missing());
     const jinja_items *in = jinja_items_of(v);
     for (size_t i = 0; i < in->n && jinja_step(r, 1); i++)
         if (jinja_equal(r, in->items[i], what)) return jinja_int((int64_t)i);
@@ -415,13 +414,13 @@ static jinja_value any_index(jinja_run *r, jinja_value v, const jinja_args *args
 
 static jinja_value list_append(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_append(r, v, jinja_arg(args, 0, NULL, nothing()));
+    jinja_append(r, v, jinja_arg(args, 0, NULL, jinja_missing()));
     return jinja_none();
 }
 
 static jinja_value list_extend(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value from = jinja_iterate(r, jinja_arg(args, 0, NULL, nothing()));
+    jinja_value from = jinja_iterate(r, jinja_arg(args, 0, NULL, jinja_missing()));
     size_t n = r->status ? 0 : jinja_items_of(from)->n;
     for (size_t i = 0; i < n && jinja_step(r, 1); i++)
         jinja_append(r, v, jinja_items_of(from)->items[i]);
@@ -434,10 +433,10 @@ static jinja_value list_insert(jinja_run *r, jinja_value v, const jinja_args *ar
     int64_t n = (int64_t)in->n, i = int_arg(args, 0, NULL, 0);
     if (i < 0) i += n;
     i = i < 0 ? 0 : i > n ? n : i;
-    jinja_append(r, v, nothing());
-    if (r->status || !jinja_step(r, (uint64_t)n / 8)) return nothing();
+    jinja_append(r, v, jinja_missing());
+    if (r->status || !jinja_step(r, (uint64_t)n / 8)) return jinja_missing();
     memmove(in->items + i + 1, in->items + i, (size_t)(n - i) * sizeof *in->items);
-    in->items[i] = jinja_arg(args, 1, NULL, nothing());
+    in->items[i] = jinja_arg(args, 1, NULL, jinja_missing());
     return jinja_none();
 }
 
@@ -445,11 +444,11 @@ static jinja_value any_pop(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     if (jinja_is(v, KIND_MAP)) {
         jinja_entries *in = jinja_entries_of(v);
-        jinja_value key = jinja_arg(args, 0, NULL, nothing());
+        jinja_value key = jinja_arg(args, 0, NULL, jinja_missing());
         const jinja_value *found = jinja_find(r, v, key);
         if (!found) {
             if (args->n < 2) jinja_fail(r, args->line, "pop: there is no such key");
-            return jinja_arg(args, 1, NULL, nothing());
+            return jinja_arg(args, 1, NULL, jinja_missing());
         }
         jinja_value out = *found;
         size_t i = 0;
@@ -462,7 +461,7 @@ static jinja_value any_pop(jinja_run *r, jinja_value v, const jinja_args *args)
     if (i < 0) i += n;
     if (i < 0 || i >= n) {
         jinja_fail(r, args->line, "pop: there is no such item");
-        return nothing();
+        return jinja_missing();
     }
     jinja_value out = in->items[i];
     memmove(in->items + i, in->items + i + 1, (size_t)(n - i - 1) * sizeof *in->items);
@@ -505,13 +504,13 @@ static jinja_value any_copy(jinja_run *r, jinja_value v, const jinja_args *args)
 
 static jinja_value dict_get(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    const jinja_value *found = jinja_find(r, v, jinja_arg(args, 0, NULL, nothing()));
+    const jinja_value *found = jinja_find(r, v, jinja_arg(args, 0, NULL, jinja_missing()));
     return found ? *found : jinja_arg(args, 1, NULL, jinja_none());
 }
 
 static jinja_value dict_setdefault(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value key = jinja_arg(args, 0, NULL, nothing());
+    jinja_value key = jinja_arg(args, 0, NULL, jinja_missing());
     const jinja_value *found = jinja_find(r, v, key);
     if (found) return *found;
     jinja_value value = jinja_arg(args, 1, NULL, jinja_none());
@@ -549,7 +548,7 @@ static jinja_value dict_items(jinja_run *r, jinja_value v, const jinja_args *arg
 
 static jinja_value dict_update(jinja_run *r, jinja_value v, const jinja_args *args)
 {
-    jinja_value from = jinja_arg(args, 0, NULL, nothing());
+    jinja_value from = jinja_arg(args, 0, NULL, jinja_missing());
     size_t n = jinja_is(from, KIND_MAP) ? jinja_entries_of(from)->n : 0;
     for (size_t i = 0; i < n && jinja_step(r, 1); i++)
         jinja_put_value(r, v, jinja_entries_of(from)->entries[i].key,
@@ -564,7 +563,7 @@ static jinja_value loop_cycle(jinja_run *r, jinja_value v, const jinja_args *arg
     const jinja_loop *loop = v.at;
     if (args->n) return args->list[loop->i % args->n];
     jinja_fail(r, args->line, "cycle() without items");
-    return nothing();
+    return jinja_missing();
 }
 
 static jinja_value loop_changed(jinja_run *r, jinja_value v, const jinja_args *args)
@@ -631,5 +630,5 @@ bool jinja_has_method(jinja_value v, uint16_t method)
 jinja_value jinja_run_method(jinja_run *r, uint16_t method, jinja_value v, const jinja_args *args)
 {
     CHECK(jinja_has_method(v, method));
-    return r->status ? nothing() : methods[method].run(r, v, args);
+    return r->status ? jinja_missing() : methods[method].run(r, v, args);
 }

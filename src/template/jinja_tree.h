@@ -139,7 +139,7 @@ typedef struct {
     uint32_t loops;
     jinja_error *err;
     int status;
-    jinja_node none; /* what a failure gives: nobody looks at it */
+    jinja_node none; /* the value after a failure: not used */
 } jinja_parser;
 
 /* ---- jinja_parser.c: expressions ---- */

@@ -111,6 +111,7 @@ void *jinja_room(jinja_run *r, size_t size);
 void *jinja_grow(jinja_run *r, void *list, size_t n, size_t *cap, size_t size);
 
 jinja_value jinja_undefined(view name);
+static inline jinja_value jinja_missing(void) { return jinja_undefined(VIEW("")); }
 jinja_value jinja_int(int64_t integer);
 jinja_value jinja_real(double real);
 jinja_value jinja_tuple_of(jinja_run *r, const jinja_value *items, size_t n);

@@ -2,14 +2,10 @@
  * family is rendered in its own chat_*.c. */
 #include "tokenizer/chat.h"
 
+#include "base/text.h"
 #include "tokenizer/chat_forms.h"
 
 /* ---- which form ---- */
-
-static bool has(view text, const char *part)
-{
-    return text.len && memmem(text.ptr, text.len, part, strlen(part)) != NULL;
-}
 
 static bool has_token(const tokenizer *t, const char *name)
 {
@@ -36,29 +32,31 @@ static view find_default_system(view text)
 
 static chat_kind inst_kind(view text)
 {
-    if (has(text, "[SYSTEM_PROMPT]"))
-        return has(text, "[INST] ") ? CHAT_MISTRAL_V7 : CHAT_MISTRAL_V7_TEKKEN;
-    if (has(text, "<<SYS>>")) return CHAT_LLAMA2;
-    if (has(text, " [INST]")) return CHAT_MISTRAL_V1;
-    if (has(text, "[AVAILABLE_TOOLS]"))
-        return has(text, "\"[INST]\"") ? CHAT_MISTRAL_V3_TEKKEN : CHAT_MISTRAL_V3;
+    if (view_has(text, "[SYSTEM_PROMPT]"))
+        return view_has(text, "[INST] ") ? CHAT_MISTRAL_V7 : CHAT_MISTRAL_V7_TEKKEN;
+    if (view_has(text, "<<SYS>>")) return CHAT_LLAMA2;
+    if (view_has(text, " [INST]")) return CHAT_MISTRAL_V1;
+    if (view_has(text, "[AVAILABLE_TOOLS]"))
+        return view_has(text, "\"[INST]\"") ? CHAT_MISTRAL_V3_TEKKEN : CHAT_MISTRAL_V3;
     return CHAT_MISTRAL_V0;
 }
 
 static chat_kind kind_by_template(view text)
 {
-    if (has(text, "<|start|>") && has(text, "<|channel|>")) return CHAT_HARMONY;
-    if (has(text, "<|im_start|>")) {
-        if (has(text, "<|im_sep|>")) return CHAT_NONE;
-        if (!has(text, "last_query_index"))
-            return has(text, "<function=") ? CHAT_QWEN3_CODER : CHAT_CHATML;
-        return has(text, "<function=") && has(text, "'<think>\\n' }}") ? CHAT_QWEN35 : CHAT_QWEN3;
+    if (view_has(text, "<|start|>") && view_has(text, "<|channel|>")) return CHAT_HARMONY;
+    if (view_has(text, "<|im_start|>")) {
+        if (view_has(text, "<|im_sep|>")) return CHAT_NONE;
+        if (!view_has(text, "last_query_index"))
+            return view_has(text, "<function=") ? CHAT_QWEN3_CODER : CHAT_CHATML;
+        return view_has(text, "<function=") && view_has(text, "'<think>\\n' }}") ? CHAT_QWEN35
+                                                                               : CHAT_QWEN3;
     }
-    if (has(text, "[INST]")) return inst_kind(text);
-    if (has(text, "<|start_header_id|>"))
-        return has(text, "Cutting Knowledge Date") ? CHAT_LLAMA31 : CHAT_LLAMA3;
-    if (has(text, "### Instruction:") && has(text, "<|EOT|>")) return CHAT_DEEPSEEK_CODER;
-    if (has(text, "### Instruction\\n") && has(text, "### Response\\n")) return CHAT_STARCODER2;
+    if (view_has(text, "[INST]")) return inst_kind(text);
+    if (view_has(text, "<|start_header_id|>"))
+        return view_has(text, "Cutting Knowledge Date") ? CHAT_LLAMA31 : CHAT_LLAMA3;
+    if (view_has(text, "### Instruction:") && view_has(text, "<|EOT|>")) return CHAT_DEEPSEEK_CODER;
+    if (view_has(text, "### Instruction\\n") && view_has(text, "### Response\\n"))
+        return CHAT_STARCODER2;
     return CHAT_NONE;
 }
 

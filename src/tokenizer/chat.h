@@ -42,7 +42,7 @@ typedef struct {
     const char *calls;   /* how calls are read and guided: the name of a form of the reader, which
                             is that of a family; "none": in a way that is not known; NULL: as name
                             says */
-    const chat_template *template; /* of the file, compiled; NULL: it has none, or nobody looked */
+    const chat_template *template; /* of the file, compiled; NULL: none, or not read yet */
     bool runs;           /* the template renders, not the kind */
     const char *refusal; /* one line: why the file's template cannot be run, and so nothing chats;
                             NULL where that is not so */

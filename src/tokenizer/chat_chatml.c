@@ -11,7 +11,7 @@ typedef struct {
     const char *call_after_text; /* between what is said and a call */
     void (*tools)(const talk *k);
     void (*call)(const talk *k, const piece *call);
-    const char *default_system; /* what comes before tools when nobody gives a system message */
+    const char *default_system; /* the default system message before tools */
     const char *results, *result, *result_end; /* before all, before each, after each */
 } relative;
 

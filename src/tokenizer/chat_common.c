@@ -1,10 +1,11 @@
 /* chat_common.c - what the renderers of chat forms share: turns, what was sampled, and where
  * timelines meet. */
+#include "base/text.h"
 #include "tokenizer/chat_forms.h"
 
 view chat_trim(view text)
 {
-    return view_trim(text, " \t\n\v\f\r");
+    return view_trim(text, TEXT_SPACE);
 }
 
 static bool of_assistant(piece_kind kind)

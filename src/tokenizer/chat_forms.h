@@ -54,7 +54,7 @@ typedef struct {
 view chat_trim(view text);
 /* One past the last piece of the turn that begins with piece i. */
 size_t chat_turn_end(const talk *k, size_t i);
-/* What is said so far is the head of the conversation: another one could stand in its place. */
+/* What is said so far is the head of the conversation: another one could replace it. */
 void chat_head_ends(const talk *k);
 /* Tokens of a sampled turn, on their own: nothing around them is encoded together with them. */
 void chat_sampled(const talk *k, const piece *one);

@@ -231,7 +231,7 @@ static int32_t find(const talk *k, const char *name)
 /* The header of the last message of a timeline. */
 typedef struct {
     bool unfinished; /* no <|message|> yet */
-    view to;         /* whom it is for, in text; empty: nobody, it is not a call */
+    view to;         /* the recipient, in text; empty: it is not a call */
     char text[512];
 } last_header;
 

@@ -1,23 +1,9 @@
 /* chat_marks.c - owns finding how a template writes calls with a tag for each argument, from what
  * differs between probes.  The record is read by src/reader/call_marks.c. */
+#include "base/text.h"
 #include "tokenizer/chat_template.h"
 
 static const view none = {"", 0};
-
-static size_t find(view text, size_t from, view part)
-{
-    const char *at = from < text.len ? memmem(text.ptr + from, text.len - from, part.ptr, part.len)
-                                     : NULL;
-    return at ? (size_t)(at - text.ptr) : text.len;
-}
-
-/* Where the answer begins: after the last of the question. */
-static size_t behind_question(view text, view question)
-{
-    size_t out = text.len;
-    for (size_t at = 0; (at = find(text, at, question)) < text.len; at++) out = at + question.len;
-    return out;
-}
 
 static view part(view text, size_t from, size_t to)
 {
@@ -48,10 +34,10 @@ typedef struct {
 static bool find_argument(const chat_call_probes *p, marks *m)
 {
     view text = p->other;
-    size_t name = find(text, behind_question(text, p->question), p->name), n = name + p->name.len;
-    size_t key = find(text, n, p->key), k = key + p->key.len;
-    size_t value = find(text, k, p->value), v = value + p->value.len;
-    size_t second = find(text, v, p->second);
+    size_t name = view_find(text, view_past(text, p->question), p->name), n = name + p->name.len;
+    size_t key = view_find(text, n, p->key), k = key + p->key.len;
+    size_t value = view_find(text, k, p->value), v = value + p->value.len;
+    size_t second = view_find(text, v, p->second);
     if (second == text.len || second < v) return false;
     view before = part(text, n, key), between = part(text, v, second);
     m->key = common_tag(before, between);
@@ -74,20 +60,20 @@ static bool is_pair(view open, view close)
 static bool find_call(const chat_call_probes *p, marks *m)
 {
     view text = p->two;
-    size_t from = behind_question(text, p->question), name = find(text, from, p->name);
-    size_t value = find(text, name, p->value), v = value + p->value.len;
-    size_t again = find(text, v, p->name);
+    size_t from = view_past(text, p->question), name = view_find(text, from, p->name);
+    size_t value = view_find(text, name, p->value), v = value + p->value.len;
+    size_t again = view_find(text, v, p->name);
     if (again == text.len) return false;
     view before = part(text, from, name), between = part(text, v, again);
     m->open = common_tag(before, between);
     if (!m->open.len || !view_starts(between, m->value_end)) return false;
     m->end = chat_trim(part(between, m->value_end.len, between.len - m->open.len));
     /* What is around all calls: a tag before the first, and its end after the last. */
-    size_t last = find(text, again, p->value) + p->value.len;
-    size_t rest = find(text, last, m->end) + m->end.len;
+    size_t last = view_find(text, again, p->value) + p->value.len;
+    size_t rest = view_find(text, last, m->end) + m->end.len;
     view tail = chat_trim(part(text, rest, text.len)), head = none;
     before = trim_end(part(before, 0, before.len - m->open.len));
-    size_t close = find(tail, 0, VIEW(">"));
+    size_t close = view_find(tail, 0, VIEW(">"));
     if (!view_starts(tail, VIEW("</")) || close == tail.len) return m->end.len != 0;
     m->section_end = part(tail, 0, close + 1);
     if (p->end.len && view_starts(m->section_end, p->end)) m->section_end = none;
@@ -105,9 +91,9 @@ static bool find_call(const chat_call_probes *p, marks *m)
 static bool find_json_key_end(const chat_call_probes *p, const marks *m, view text, view value,
                               view *out)
 {
-    size_t name = find(text, behind_question(text, p->question), p->name);
-    size_t key = find(text, name, p->key) + p->key.len;
-    size_t at = find(text, key, value);
+    size_t name = view_find(text, view_past(text, p->question), p->name);
+    size_t key = view_find(text, name, p->key) + p->key.len;
+    size_t at = view_find(text, key, value);
     if (at == text.len || !view_starts(part(text, at + value.len, text.len), m->value_end))
         return false;
     *out = part(text, key, at);
@@ -136,13 +122,12 @@ static bool is_usable(const chat_call_probes *p, const marks *m)
                         m->value_end, m->end, m->section_end};
     /* A mark with a name in it is another for each tool, or each key. */
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        if (all[i].len > CHAT_MARK_TEXT_MAX || find(all[i], 0, p->name) < all[i].len ||
-            find(all[i], 0, p->key) < all[i].len || find(all[i], 0, p->second) < all[i].len)
+        if (all[i].len > CHAT_MARK_TEXT_MAX || view_find(all[i], 0, p->name) < all[i].len ||
+            view_find(all[i], 0, p->key) < all[i].len ||
+            view_find(all[i], 0, p->second) < all[i].len)
             return false;
     return !memchr(m->value_end.ptr + 1, m->value_end.ptr[0], m->value_end.len - 1);
 }
-
-static json_t *text_of(view text) { return json_stringn_nocheck(text.ptr, text.len); }
 
 bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES])
 {
@@ -151,11 +136,11 @@ bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES])
     if (!find_argument(p, &m) || !find_call(p, &m) || !find_types(p, &m) || !is_usable(p, &m))
         return false;
     json_t *record = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "section",
-                               text_of(m.section), "open", text_of(m.open), "name_end",
-                               text_of(m.name_end), "key", text_of(m.key), "key_end",
-                               text_of(m.key_end), "json_key_end", text_of(m.json_key_end),
-                               "value_end", text_of(m.value_end), "end",
-                               text_of(m.end), "section_end", text_of(m.section_end),
+                               mark_json(m.section), "open", mark_json(m.open), "name_end",
+                               mark_json(m.name_end), "key", mark_json(m.key), "key_end",
+                               mark_json(m.key_end), "json_key_end", mark_json(m.json_key_end),
+                               "value_end", mark_json(m.value_end), "end",
+                               mark_json(m.end), "section_end", mark_json(m.section_end),
                                "opens_thought", p->opens_thought);
     size_t n = record ? json_dumpb(record, out, CHAT_CALLS_BYTES - 1, JSON_COMPACT) : 0;
     json_decref(record);

@@ -2,6 +2,7 @@
  * from renderings of probes.  The record is read by src/reader/call_marks.c.
  *
  * Ids, and numbers that count calls, are CHAT_MARK_ANY in the marks. */
+#include "base/text.h"
 #include "tokenizer/chat_template.h"
 
 enum { TEXT_MAX = 512 };
@@ -20,26 +21,10 @@ typedef struct {
     view section, open, name_end, end, between, section_end;
 } json_marks;
 
-static size_t find(view text, size_t from, view part)
-{
-    const char *at = from < text.len ? memmem(text.ptr + from, text.len - from, part.ptr, part.len)
-                                     : NULL;
-    return at ? (size_t)(at - text.ptr) : text.len;
-}
-
-static size_t behind_last(view text, view part)
-{
-    size_t out = text.len;
-    for (size_t at = 0; (at = find(text, at, part)) < text.len; at++) out = at + part.len;
-    return out;
-}
-
 static view span(const piece_text *p, size_t from, size_t to)
 {
     return (view){p->text + from, to - from};
 }
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* ---- pieces ---- */
 
@@ -78,14 +63,14 @@ static size_t opening(view before, view opens)
  * left out. */
 static view begun(const chat_call_probes *p, view before)
 {
-    const size_t from = behind_last(p->prompt, p->question);
-    const size_t said = behind_last(p->said, p->question);
-    const size_t text = find(p->said, said, p->answer);
+    const size_t from = view_past(p->prompt, p->question);
+    const size_t said = view_past(p->said, p->question);
+    const size_t text = view_find(p->said, said, p->answer);
     size_t n = opening(before, (view){p->prompt.ptr + from, p->prompt.len - from});
     const size_t m = opening(before, (view){p->said.ptr + said, text - said});
     if (n < m) n = m;
     view out = {before.ptr + n, before.len - n};
-    const size_t thought = behind_last(out, VIEW("</think>"));
+    const size_t thought = view_past(out, VIEW("</think>"));
     if (thought < out.len) out = (view){out.ptr + thought, out.len - thought};
     return chat_trim(out);
 }
@@ -93,12 +78,12 @@ static view begun(const chat_call_probes *p, view before)
 static bool take_pieces(const chat_call_probes *p, calls_text *c)
 {
     view text = p->calls;
-    const size_t from = behind_last(text, p->question), name = find(text, from, p->name);
-    const size_t mark = name + p->name.len, object = find(text, mark, p->arguments);
+    const size_t from = view_past(text, p->question), name = view_find(text, from, p->name);
+    const size_t mark = name + p->name.len, object = view_find(text, mark, p->arguments);
     const size_t behind = object + p->arguments.len;
     if (object >= text.len) return false;
-    const size_t again = find(text, behind, p->name), mark_2 = again + p->name.len;
-    const size_t object_2 = find(text, mark_2, p->arguments);
+    const size_t again = view_find(text, behind, p->name), mark_2 = again + p->name.len;
+    const size_t object_2 = view_find(text, mark_2, p->arguments);
     c->one = again >= text.len || object_2 >= text.len;
     take_piece(&c->before, p, begun(p, (view){text.ptr + from, name - from}));
     take_piece(&c->mark, p, (view){text.ptr + mark, object - mark});
@@ -115,7 +100,7 @@ static bool take_pieces(const chat_call_probes *p, calls_text *c)
 static bool is_common(piece_text *a, size_t i, char b)
 {
     if (a->text[i] == b) return true;
-    if (b != CHAT_MARK_ANY && !(is_digit(a->text[i]) && is_digit(b))) return false;
+    if (b != CHAT_MARK_ANY && !(byte_is_digit(a->text[i]) && byte_is_digit(b))) return false;
     a->text[i] = CHAT_MARK_ANY; /* it counts calls */
     return true;
 }
@@ -151,8 +136,8 @@ static view find_section_end(const chat_call_probes *p, const calls_text *c, siz
 {
     enum { BRACKETS_MAX = 4 };
     const view rest = chat_trim(span(&c->after, from, c->after.n)), none = {"", 0};
-    const size_t tag = find(rest, 0, VIEW("<")), close = find(rest, tag, VIEW(">"));
-    const size_t turn = p->end.len ? find(rest, 0, p->end) : rest.len;
+    const size_t tag = view_find(rest, 0, VIEW("<")), close = view_find(rest, tag, VIEW(">"));
+    const size_t turn = p->end.len ? view_find(rest, 0, p->end) : rest.len;
     if (turn <= tag) return chat_trim((view){rest.ptr, turn <= BRACKETS_MAX ? turn : 0});
     return tag <= BRACKETS_MAX && close < rest.len ? (view){rest.ptr, close + 1} : none;
 }
@@ -163,7 +148,7 @@ static bool find_marks(const chat_call_probes *p, calls_text *c, json_marks *m)
     if (c->one) {
         m->open = chat_trim(span(&c->before, 0, c->before.n));
         const view rest = span(&c->after, 0, c->after.n);
-        const size_t end = p->end.len ? find(rest, 0, p->end) : rest.len;
+        const size_t end = p->end.len ? view_find(rest, 0, p->end) : rest.len;
         if (end == rest.len) return false;
         m->end = view_trim_end((view){rest.ptr, end}, " \t\r\n");
     } else {
@@ -190,7 +175,7 @@ static bool has_any(view text)
 
 static bool is_letter(char c)
 {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+    return byte_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '-' || c == '.' || c == CHAT_MARK_ANY;
 }
 
@@ -201,8 +186,9 @@ static bool is_usable(const chat_call_probes *p, const json_marks *m)
     const view all[] = {m->section, m->open, m->name_end, m->end, m->between, m->section_end};
     const view first = m->section.len ? m->section : m->open;
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        if (all[i].len > CHAT_MARK_TEXT_MAX || find(all[i], 0, p->name) < all[i].len) return false;
-        if (p->end.len && find(all[i], 0, p->end) < all[i].len) return false;
+        if (all[i].len > CHAT_MARK_TEXT_MAX || view_find(all[i], 0, p->name) < all[i].len)
+            return false;
+        if (p->end.len && view_find(all[i], 0, p->end) < all[i].len) return false;
     }
     return first.len >= 3 && strchr("<[", first.ptr[0]) && !has_any(first) &&
            !has_any(m->section_end) && !has_any(m->between) && !is_letter(m->name_end.ptr[0]) &&
@@ -211,8 +197,6 @@ static bool is_usable(const chat_call_probes *p, const json_marks *m)
            !(m->end.len && m->end.ptr[m->end.len - 1] == CHAT_MARK_ANY);
 }
 
-static json_t *text_of(view text) { return json_stringn_nocheck(text.ptr, text.len); }
-
 bool chat_find_json_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES])
 {
     calls_text c = {.one = false};
@@ -220,9 +204,9 @@ bool chat_find_json_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES])
     out[0] = 0;
     if (!take_pieces(p, &c) || !find_marks(p, &c, &m) || !is_usable(p, &m)) return false;
     json_t *record = json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "json", 1, "section",
-                               text_of(m.section), "open", text_of(m.open), "name_end",
-                               text_of(m.name_end), "end", text_of(m.end), "between",
-                               text_of(m.between), "section_end", text_of(m.section_end),
+                               mark_json(m.section), "open", mark_json(m.open), "name_end",
+                               mark_json(m.name_end), "end", mark_json(m.end), "between",
+                               mark_json(m.between), "section_end", mark_json(m.section_end),
                                "opens_thought", p->opens_thought);
     size_t n = record ? json_dumpb(record, out, CHAT_CALLS_BYTES - 1, JSON_COMPACT) : 0;
     json_decref(record);

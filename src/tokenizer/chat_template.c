@@ -2,6 +2,8 @@
  * values, and its text as tokens, with the turns that are there as tokens already. */
 #include "tokenizer/chat_template.h"
 
+#include "base/text.h"
+
 /* 1 January 2026: a prompt is the same tomorrow, and what was computed for it is found again. */
 enum { FIXED_TIME = 1767225600 };
 
@@ -403,13 +405,6 @@ typedef struct {
     view end;    /* of that, up to the special token */
 } turns;
 
-static size_t common(view a, view b)
-{
-    size_t n = 0;
-    while (n < a.len && n < b.len && a.ptr[n] == b.ptr[n]) n++;
-    return n;
-}
-
 static view behind(view text, size_t n) { return (view){text.ptr + n, text.len - n}; }
 
 static int read_turns(const chat_template *c, const talk *k, turns *w, jinja_error *err)
@@ -430,7 +425,7 @@ static int read_turns(const chat_template *c, const talk *k, turns *w, jinja_err
     size_t at = find(said, 0, mark), len = 0, n = 0;
     if (view_starts(open, asked)) w->prompt = behind(open, asked.len);
     if (view_starts(said, asked))
-        w->header = (view){w->prompt.ptr, common(w->prompt, behind(said, asked.len))};
+        w->header = (view){w->prompt.ptr, view_common(w->prompt, behind(said, asked.len))};
     if (at < said.len) w->close = behind(said, at + mark.len);
     w->end = w->close;
     if (tokenizer_find_special(k->p->t, w->close, &n, &len) >= 0)

@@ -52,6 +52,8 @@ typedef struct {
 /* In a mark: an id, or the number of a call. */
 enum { CHAT_MARK_ANY = '\1' };
 
+static inline json_t *mark_json(view text) { return json_stringn_nocheck(text.ptr, text.len); }
+
 /* How calls with a tag for each argument are written; false where they are not so, or where it
  * cannot be known. */
 bool chat_find_marks(const chat_call_probes *p, char out[CHAT_CALLS_BYTES]);

@@ -182,7 +182,7 @@ static void llama31_results(const talk *k, size_t i, size_t end)
 
 /* Llama 3.1 always has a system message, with a fixed date, the one of the published template:
  * prompts stay what they are from day to day.  Tools are in it, as the template has them with
- * tools_in_user_message off: a conversation that goes on says them once. */
+ * tools_in_user_message off: a conversation that continues has them once. */
 static size_t llama31_head(const talk *k)
 {
     enum { INDENT = 4 };

@@ -34,7 +34,7 @@ void prompt_bare_text(prompt *p, view text);
 void prompt_token(prompt *p, int32_t id);
 /* What comes before and what comes after are encoded on their own: here timelines may meet. */
 void prompt_cut(prompt *p);
-/* Right after prompt_open(): the prompt goes on where a timeline ended with this token. */
+/* Right after prompt_open(): the prompt continues a timeline that ended with this token. */
 void prompt_after(prompt *p, int32_t last);
 /* For what goes wrong while a prompt is made; the first failure stays. */
 void prompt_fail(prompt *p, int status);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/text.h"
+
 enum { PICTURE_BYTES_MAX = 16 << 20 };
 
 void canvas_put(canvas *c, const char *format, ...)
@@ -41,15 +43,9 @@ void canvas_text(canvas *c, double x, double y, const char *class_, const char *
     canvas_put(c, "<text x='%.1f' y='%.1f' class='%s'>%s</text>\n", x, y, class_, safe);
 }
 
-static bool canvas_ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 int canvas_check(const char *path, cerium_error *err)
 {
-    if (canvas_ends_with(path, ".svg") || canvas_ends_with(path, ".html")) return CERIUM_OK;
+    if (text_ends_with(path, ".svg") || text_ends_with(path, ".html")) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_ARGUMENT, "%s: a picture is a file.svg or a file.html", path);
 }
 
@@ -57,7 +53,7 @@ void canvas_begin(canvas *c, const char *path, const char *title, double width, 
 {
     char safe[256];
     canvas_escape(safe, sizeof safe, title);
-    if (canvas_ends_with(path, ".html"))
+    if (text_ends_with(path, ".html"))
         canvas_put(c,
                    "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>%s</title>"
                    "<style>body{margin:0;background:#fff}svg{display:block;margin:auto}</style>"
@@ -76,7 +72,7 @@ void canvas_begin(canvas *c, const char *path, const char *title, double width, 
 int canvas_finish(canvas *c, const char *path, cerium_error *err)
 {
     canvas_put(c, "</svg>\n");
-    if (canvas_ends_with(path, ".html")) canvas_put(c, "</body></html>\n");
+    if (text_ends_with(path, ".html")) canvas_put(c, "</body></html>\n");
     int status = c->status;
     if (status) {
         error_set(err, status, "%s: no memory for the picture", path);

@@ -55,7 +55,7 @@ double draft_yield(double p, uint32_t tokens);
 /* Microseconds from pass to pass, in the mean.  A pass of one token needs no guess. */
 double draft_turns_us(const draft_us *t, double p, uint32_t tokens);
 double draft_overlapped_us(const draft_us *t, double p, uint32_t tokens);
-/* Guesses that are made from pass to pass, in the mean: overlapped also those that nobody takes. */
+/* Guesses that are made from pass to pass, in the mean: overlapped also discarded ones. */
 double draft_turns_guesses(uint32_t tokens);
 double draft_overlapped_guesses(const draft_us *t, double p, uint32_t tokens);
 

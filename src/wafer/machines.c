@@ -103,12 +103,7 @@ static bool machines_in_range(reading *r, const key *k, double x)
     return false;
 }
 
-static view machines_trim(view v)
-{
-    while (v.len && (*v.ptr == ' ' || *v.ptr == '\t')) v.ptr++, v.len--;
-    while (v.len && (v.ptr[v.len - 1] == ' ' || v.ptr[v.len - 1] == '\t')) v.len--;
-    return v;
-}
+static view machines_trim(view v) { return view_trim(v, " \t"); }
 
 /* "a" or "a .. b". */
 static void take_band(reading *r, const key *k, view text, wafer_band *out)

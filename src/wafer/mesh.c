@@ -42,15 +42,7 @@ static void mesh_cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
         t->n = apart ? &m->group_e : &m->split_e;
         break;
     case STEP_ROUTE: t->n = &m->split_r; break;
-    case STEP_LINEAR_IN: /* not modelled */
-    case STEP_LAYER_INPUTS:
-    case STEP_LAYER_GATE:
-    case STEP_LATENT:
-    case STEP_LATENT_Q:
-    case STEP_LATENT_QUERY:
-    case STEP_LATENT_VALUE:
-    case STEP_CONV:
-    case STEP_DELTA:
+    WAFER_CASES_NOT_MODELLED:
     case STEP_EMBED:
     case STEP_HEAD: t->n = &m->split_v; break;
     case STEP_QKV:

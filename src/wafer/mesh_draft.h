@@ -14,7 +14,7 @@
 /* Zero but for the first three when a text begins. */
 typedef struct {
     mesh *m;             /* of the smaller model; borrowed.  The same vocabulary and context */
-    const draft_us *us;  /* [tokens of a pass - 1], borrowed; NULL: nobody looks at a clock */
+    const draft_us *us;  /* [tokens of a pass - 1], borrowed; NULL: no clock is read */
     bool is_overlapped;  /* needs us */
     uint32_t n_known;    /* tokens that it has computed: of the text, then of the chain */
     uint32_t n_chain;    /* guesses after the text */

@@ -51,7 +51,7 @@ static void add_route(routing *r, flow of, uint32_t colour, wafer_axis axis, uin
     *have = (route){(uint8_t)of, (uint8_t)in, (uint8_t)out};
 }
 
-/* From a core of a line to another, and on to nobody. */
+/* From a core of a line to another, which does not pass it on. */
 static void add_flow(routing *r, flow of, uint32_t colour, wafer_axis axis, uint32_t line,
                      uint32_t from, uint32_t to)
 {

@@ -1,6 +1,7 @@
 /* mesh_run.c - the walk over the step program: what each operation does on the mesh. */
 #include "wafer/mesh_bound.h"
 #include "wafer/mesh_core.h"
+#include "wafer/modelled.h"
 
 /* Rows that are cut along y, and to be cut along x on one line: slices along x to the columns that
  * need a part of them, which goes round along y.  Or from there back. */
@@ -187,15 +188,7 @@ static void mesh_run_walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t p
         case STEP_ROUTE: mesh_route(m, op, w); break;
         case STEP_EXPERTS_UP: mesh_experts_up(m, op, w); break;
         case STEP_EXPERTS_DOWN: mesh_experts_down(m, op, w); break;
-        case STEP_LINEAR_IN: /* not modelled */
-        case STEP_LAYER_INPUTS:
-        case STEP_LAYER_GATE:
-        case STEP_LATENT:
-        case STEP_LATENT_Q:
-        case STEP_LATENT_QUERY:
-        case STEP_LATENT_VALUE:
-        case STEP_CONV:
-        case STEP_DELTA: break;
+        WAFER_CASES_NOT_MODELLED: break;
         case STEP_HEAD:
             if (m->is_prompt && n_logits) count_turn(m, n_logits);
             m->is_prompt = false;

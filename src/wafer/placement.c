@@ -2,6 +2,7 @@
 #include "wafer/placement.h"
 
 #include "base/memory.h"
+#include "wafer/modelled.h"
 
 /* ---- the order of a sum ---- */
 
@@ -110,15 +111,7 @@ wafer_tiles tiles_of_op(const step_program *p, uint32_t op, uint32_t width, uint
     wafer_tiles t = {.op = op, .reduce = WAFER_AXIS_Y, .n_k = height, .n_n = width};
     CHECK(op < p->n_ops && width && height && multiple);
     switch (step->kind) {
-    case STEP_LINEAR_IN: /* not modelled */
-    case STEP_LAYER_INPUTS:
-    case STEP_LAYER_GATE:
-    case STEP_LATENT:
-    case STEP_LATENT_Q:
-    case STEP_LATENT_QUERY:
-    case STEP_LATENT_VALUE:
-    case STEP_CONV:
-    case STEP_DELTA:
+    WAFER_CASES_NOT_MODELLED:
     case STEP_EMBED:
     case STEP_ATTEND:
         return (wafer_tiles){.op = op};

@@ -100,8 +100,8 @@ uint64_t plan_step_bytes(const plan_request *r, const plan_layout *l, uint32_t t
  * r's context; and what such a pass has of a core. */
 uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_t rows);
 uint64_t plan_pass_room(const plan_result *plan, const plan_request *r);
-/* The bands: clock, links, power, and what nobody has published of tuned kernels.  accepted: tokens
- * that a step yields. */
+/* The bands: clock, links, power, and unpublished values of tuned kernels.  accepted: tokens that a
+ * step yields. */
 CERIUM_CHECKED int plan_figure(plan_figures *out, const plan_result *plan, const plan_request *r,
                                double accepted);
 /* Its regions as rectangles on the wafers, in the order of a token. */

@@ -123,7 +123,7 @@ static void take_block(ring *r, const block *b)
                           own * s->queries * (double)b->rows);
     prompt_attend_vectors(r, own * (double)b->any, own * (double)b->steps, macs); /* values */
     prompt_attend_spend(r, SPENT_STAGE, 2 * heads * (double)b->any * r->cost->style.gemm_row);
-    /* Keys and values go on meanwhile. */
+    /* Keys and values travel meanwhile. */
     const double stream = own * (double)b->any;
     const double work = (double)(clocks_latest(&r->c) - begin) / WAFER_TICKS;
     if (stream > work) prompt_attend_spend(r, SPENT_STREAM, stream - work);

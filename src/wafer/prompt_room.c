@@ -6,6 +6,7 @@
  * weights and one column of activations lie here, and of attention what one line of cores has. */
 #include <math.h>
 
+#include "wafer/modelled.h"
 #include "wafer/plan.h"
 
 /* What of the model's operations a pass meets. */
@@ -56,15 +57,7 @@ static double prompt_room_live(const pass *p, const step_op *op)
         return m * (x + 2 * k * prompt_room_share(p, s->n_ff_expert)) + prompt_room_coming(p, op);
     case STEP_EXPERTS_DOWN:
         return m * (k * prompt_room_share(p, s->n_ff_expert) + x) + prompt_room_coming(p, op);
-    case STEP_LINEAR_IN: /* not modelled */
-    case STEP_LAYER_INPUTS:
-    case STEP_LAYER_GATE:
-    case STEP_LATENT:
-    case STEP_LATENT_Q:
-    case STEP_LATENT_QUERY:
-    case STEP_LATENT_VALUE:
-    case STEP_CONV:
-    case STEP_DELTA:
+    WAFER_CASES_NOT_MODELLED:
     case STEP_EMBED:
     case STEP_HEAD: return m * x; /* rows on their way from the table */
     }

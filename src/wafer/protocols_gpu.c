@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "wafer/gpus.h"
+#include "wafer/modelled.h"
 #include "wafer/protocols.h"
 
 /* Data sheets; the first that the system names. */
@@ -70,15 +71,7 @@ static double kernels_of(const step_program *p)
         case STEP_FFN_DOWN:
             n++;
             break;
-        case STEP_LINEAR_IN: /* not modelled */
-        case STEP_LAYER_INPUTS:
-        case STEP_LAYER_GATE:
-        case STEP_LATENT:
-        case STEP_LATENT_Q:
-        case STEP_LATENT_QUERY:
-        case STEP_LATENT_VALUE:
-        case STEP_CONV:
-        case STEP_DELTA:
+        WAFER_CASES_NOT_MODELLED:
         case STEP_EMBED:
         case STEP_HEAD:
             break;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "wafer/machines.h"
 #include "wafer/modelled.h"
 
@@ -185,6 +186,20 @@ done:
     return status;
 }
 
+/* The program of m.file, if status is CERIUM_OK; *out takes m, or m is closed. */
+static int shapes_lower(wafer_model *out, wafer_model *m, int status, cerium_error *err)
+{
+    if (!status) status = model_open(&m->lowered, m->file, NULL, err);
+    if (!status) status = wafer_check_modelled(model_program(m->lowered), m->name, err);
+    if (status) {
+        wafer_model_close(m);
+        return status;
+    }
+    m->program = model_program(m->lowered);
+    *out = *m;
+    return CERIUM_OK;
+}
+
 int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name, cerium_error *err)
 {
     wafer_model m = {0};
@@ -192,15 +207,7 @@ int wafer_model_of(wafer_model *out, const shape_facts *facts, const char *name,
     int status = shapes_make_file(&m, facts);
     if (status) error_set(err, status, "%s: no memory for its shapes", name);
     if (!status) status = gguf_open_bytes(&m.file, (view){m.blank, m.blank_bytes}, name, err);
-    if (!status) status = model_open(&m.lowered, m.file, NULL, err);
-    if (!status) status = wafer_check_modelled(model_program(m.lowered), m.name, err);
-    if (status) {
-        wafer_model_close(&m);
-        return status;
-    }
-    m.program = model_program(m.lowered);
-    *out = m;
-    return CERIUM_OK;
+    return shapes_lower(out, &m, status, err);
 }
 
 /* ---- files ---- */
@@ -245,12 +252,6 @@ int shape_of_name(shape_facts *out, const char *name, cerium_error *err)
     return status;
 }
 
-static bool shapes_ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 /* The beginning of a model file, whose weights are not there: they read as zeros. */
 static int open_head(wafer_model *m, const char *path, cerium_error *err)
 {
@@ -278,25 +279,17 @@ static int open_gguf(wafer_model *out, const char *path, cerium_error *err)
     snprintf(m.name, sizeof m.name, "%s", slash ? slash + 1 : path);
     int status = gguf_open(&m.file, path, err);
     if (status == CERIUM_ERR_FORMAT && !open_head(&m, path, &other)) status = CERIUM_OK;
-    if (!status) status = model_open(&m.lowered, m.file, NULL, err);
-    if (!status) status = wafer_check_modelled(model_program(m.lowered), m.name, err);
-    if (status) {
-        wafer_model_close(&m);
-        return status;
-    }
-    m.program = model_program(m.lowered);
     m.has_types = true;
-    *out = m;
-    return CERIUM_OK;
+    return shapes_lower(out, &m, status, err);
 }
 
 /* "llama-3-8b" of "configs/llama-3-8b/config.json" or "configs/llama-3-8b.json". */
 static void name_of_config(char *out, size_t size, const char *path)
 {
     size_t len = strlen(path);
-    if (shapes_ends_with(path, "/config.json"))
+    if (text_ends_with(path, "/config.json"))
         len -= strlen("/config.json");
-    else if (shapes_ends_with(path, ".json"))
+    else if (text_ends_with(path, ".json"))
         len -= strlen(".json");
     size_t first = len;
     while (first && path[first - 1] != '/') first--;
@@ -310,13 +303,13 @@ int wafer_model_open(wafer_model *out, const char *path, cerium_error *err)
     char file[4096], name[128], *text;
     size_t len;
     if (stat(path, &st)) {
-        bool is_name = !strchr(path, '/') && !shapes_ends_with(path, ".gguf") &&
-                       !shapes_ends_with(path, ".json");
+        bool is_name = !strchr(path, '/') && !text_ends_with(path, ".gguf") &&
+                       !text_ends_with(path, ".json");
         if (!is_name) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
         RETURN_IF(shape_of_name(&facts, path, err));
         return wafer_model_of(out, &facts, path, err);
     }
-    if (!S_ISDIR(st.st_mode) && !shapes_ends_with(path, ".json")) return open_gguf(out, path, err);
+    if (!S_ISDIR(st.st_mode) && !text_ends_with(path, ".json")) return open_gguf(out, path, err);
     snprintf(file, sizeof file, "%s%s", path, S_ISDIR(st.st_mode) ? "/config.json" : "");
     RETURN_IF(shapes_read_text(file, WAFER_CONFIG_BYTES_MAX, &text, &len, err));
     int status = shape_parse_config(&facts, (view){text, len}, file, err);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "wafer/modelled.h"
 
 const char *const wafer_quant_names[WAFER_QUANTS] = {
     [QUANT_FILE] = "file", [QUANT_FP16] = "fp16",   [QUANT_FP8] = "fp8",
@@ -396,15 +397,7 @@ static void time_ops(wafer_clocks *c, const step_program *p, uint32_t first, uin
         case STEP_HEAD:
             time_head(&w, &t);
             break;
-        case STEP_LINEAR_IN: /* not modelled */
-        case STEP_LAYER_INPUTS:
-        case STEP_LAYER_GATE:
-        case STEP_LATENT:
-        case STEP_LATENT_Q:
-        case STEP_LATENT_QUERY:
-        case STEP_LATENT_VALUE:
-        case STEP_CONV:
-        case STEP_DELTA:
+        WAFER_CASES_NOT_MODELLED:
             break;
         }
     }

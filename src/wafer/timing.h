@@ -9,7 +9,7 @@
 #include "wafer/clocks.h"
 
 /* X(name, sdk, tuned, low, high, what and where from): cycles.  low and high bound the tuned value
- * where nobody has published one.
+ * if none is published.
  *
  * sdk is WaferLLM's style (OSDI'25), tuned what hand-written kernels reach.  Rows are those of the
  * calibration file: docs/wafer-validation.md says which constant was fitted on which. */

@@ -11,8 +11,6 @@
 
 enum { PERIOD_MAX = 64, CIRCLES = 4, CIRCLE_BYTES = 48, MESSAGE_BYTES = 16, STATEMENT_BYTES = 512 };
 
-static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
-
 static view text_from(const watch *w, uint64_t from, uint64_t to)
 {
     return (view){w->text.ptr + (from - w->text_at), (size_t)(to - from)};
@@ -71,12 +69,12 @@ static bool has_tries(const watch *w)
 /* What is not vouched for is not code from byte `fault` on.  Words of a note are never sent. */
 static cerium_watch_order decline(watch *w, uint64_t fault)
 {
-    uint32_t before = n_logged(w);
+    uint32_t before = watch_n_logged(w);
     w->behind.len = 0;
     bool spent = !has_tries(w);
     if (w->corrects && (spent || !watch_rollback_reply(w, fault))) {
         cerium_watch_order order = give_up(w);
-        w->stats.n_discarded += before > n_logged(w) ? before - n_logged(w) : 0;
+        w->stats.n_discarded += before > watch_n_logged(w) ? before - watch_n_logged(w) : 0;
         return order;
     }
     if (spent && w->config.form != GUARD_CODE) return CERIUM_WATCH_GO;
@@ -87,8 +85,8 @@ static cerium_watch_order decline(watch *w, uint64_t fault)
     w->over = spent;
     w->n_replies++;
     w->n_asked += w->corrects;
-    w->n_redrawn += before - n_logged(w);
-    w->stats.n_discarded += before - n_logged(w);
+    w->n_redrawn += before - watch_n_logged(w);
+    w->stats.n_discarded += before - watch_n_logged(w);
     w->has_note = w->corrects;
     return spent ? CERIUM_WATCH_END : CERIUM_WATCH_RETRY;
 }

@@ -1,5 +1,6 @@
 /* rollback.c - cutting an answer at a byte: the guard's state, the text, the tokens; and what the
  * model is shown and forbidden there. */
+#include "base/text.h"
 #include "watch/watch_parts.h"
 
 static uint64_t end_of(const watch *w, size_t i)
@@ -147,12 +148,10 @@ bool watch_cut(watch *w, uint64_t at)
 
 /* ---- before a weak line ---- */
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 /* From byte `at`, the first that is not blank. */
 static uint64_t skip_blanks(const watch *w, uint64_t at)
 {
-    while (at < w->fed && is_blank(w->text.ptr[at - w->text_at])) at++;
+    while (at < w->fed && byte_is_blank(w->text.ptr[at - w->text_at])) at++;
     return at;
 }
 

@@ -1,6 +1,6 @@
-/* splice.c - the line that is put in a weak one's place when the model has no better: the rule's
- * safe form, or a statement that refuses.  It is judged like the model's own text, and the answer
- * goes on after it. */
+/* splice.c - the replacement of a weak line when the model has none: the rule's safe form, or a
+ * statement that refuses.  It is judged like the model's own text, and the answer continues after
+ * it. */
 #include "watch/watch_parts.h"
 
 enum {

@@ -141,7 +141,7 @@ static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding
     return CERIUM_WATCH_END;
 }
 
-/* What the answer has after the line: only what is recorded is to go on with it. */
+/* The text of the answer after the line: only a recorded answer continues with it. */
 static bool keep_behind(watch *w, const guard_finding *f)
 {
     uint64_t from = f->line_end;
@@ -157,18 +157,16 @@ static bool has_tries(const watch *w)
     return w->n_tries < WATCH_TRIES && w->n_corrections < WATCH_CORRECTIONS_MAX;
 }
 
-static uint32_t n_logged(const watch *w) { return (uint32_t)(w->log.len / sizeof(int32_t)); }
-
 static void note_discarded(watch *w, cerium_finding *found, uint32_t before)
 {
-    found->n_tokens = before > n_logged(w) ? before - n_logged(w) : 0;
+    found->n_tokens = before > watch_n_logged(w) ? before - watch_n_logged(w) : 0;
     w->stats.n_discarded += found->n_tokens;
 }
 
 /* No more tries: another line is put in the weak one's place, or the answer ends before it. */
 static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_finding *found)
 {
-    uint32_t before = n_logged(w);
+    uint32_t before = watch_n_logged(w);
     uint64_t at = f->line_begin > w->released ? f->line_begin : w->released;
     bool whole = at == f->line_begin && !w->lost && at >= w->base_at;
     if (!whole || !keep_behind(w, f) || !watch_cut(w, at)) return end_before(w, at, found);
@@ -182,7 +180,7 @@ static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_findin
 static cerium_watch_order halt(watch *w, const guard_finding *f)
 {
     cerium_finding found = describe(w, f);
-    uint32_t before = n_logged(w);
+    uint32_t before = watch_n_logged(w);
     bool escaped = f->escaped, added = f->added;
     uint32_t indent = 0;
     while (indent < f->held.len && strchr(" \t", f->held.ptr[indent])) indent++;
@@ -323,7 +321,7 @@ static void drop_released_tokens(watch *w)
     for (size_t i = 0; i < n; i++) kept[i].top_at -= unused;
 }
 
-/* Forget what the last result said, and text that nobody can ask for. */
+/* Drop the last result, and text that can no longer be requested. */
 static void begin_call(watch *w)
 {
     w->n_findings = 0;

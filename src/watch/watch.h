@@ -1,8 +1,8 @@
-/* watch.h - an answer and its guard: what of it may be released, and where its end is taken back.
+/* watch.h - an answer and its guard: which text may be released, and when its tail is retracted.
  *
  * A watch sees the steps of an answer as a session gives them out, and holds the map from its
- * tokens to the bytes of its text.  It computes nothing: whoever drives the session does what it
- * says (watch_drive, below).
+ * tokens to the bytes of its text.  It computes nothing: the driver of the session follows its
+ * orders (watch_drive, below).
  *
  *   watch_step(w, &step, NULL, 0, &out);       release out.text, tell out.findings
  *   if (out.order == CERIUM_WATCH_RETRY) {            the session has gone too far:
@@ -75,7 +75,7 @@ typedef struct {
     cerium_resume resume;
     bool corrects; /* a line is written again; else the note is taken away, or */
     bool added;    /* that line comes after the + of a diff */
-    bool repaired; /* another line was put in its place, and the answer goes on after it */
+    bool repaired; /* another line replaced it, and the answer continues after that */
     view behind;   /* what came after the line: a recorded text continues with it.  Until the next
                       call with the same watch */
 } watch_plan;

@@ -14,7 +14,7 @@ enum {
     REDRAWN_MAX = 512,   /* tokens of an answer that are thrown away so */
     KNOWN_TOLD = 16,
     FINDINGS_MAX = 64,   /* of one call */
-    TOPS_BYTES = 65536,  /* of likeliest tokens that nobody needs, before they are dropped */
+    TOPS_BYTES = 65536,  /* of likeliest tokens no longer needed, before they are dropped */
 };
 
 /* ---- watch_names.c ---- */
@@ -67,7 +67,7 @@ struct watch {
     uint64_t known[KNOWN_TOLD]; /* what was reported of lines that were there before */
     uint32_t n_known;
 
-    /* a line that is written again, and what comes after it */
+    /* a line that is written again, and the text after it */
     bool corrects;           /* it is not there yet */
     bool has_note;           /* the session has the note */
     bool checks_form;        /* lines are looked at for their form: since the first weak one */
@@ -94,6 +94,12 @@ struct watch {
     watch_stats stats;
 };
 
+/* Tokens in the log. */
+static inline uint32_t watch_n_logged(const watch *w)
+{
+    return (uint32_t)(w->log.len / sizeof(int32_t));
+}
+
 /* A finding of this call. */
 static inline void watch_add(watch *w, const cerium_finding *f, cerium_finding_action action)
 {
@@ -104,8 +110,8 @@ static inline void watch_add(watch *w, const cerium_finding *f, cerium_finding_a
 
 /* ---- rollback.c ---- */
 
-/* The answer is cut at byte `at`, at most `fed`, at least `released`.  False when that is not
- * possible, as what is needed for it was given up, or bytes of a token have no tokens. */
+/* The answer is cut at byte `at`, at most `fed`, at least `released`.  False: impossible, as the
+ * needed text was dropped, or bytes of a token have no tokens. */
 bool watch_cut(watch *w, uint64_t at);
 /* The first token that ends after byte `at`. */
 size_t watch_token_at(const watch *w, uint64_t at);
@@ -124,10 +130,10 @@ bool watch_append(watch *w, view text, uint64_t at);
 
 /* ---- splice.c ---- */
 
-/* Note what may stand in the place of the line of f; first: that line is the first one there. */
+/* Note possible replacements of the line of f; first: that line is the first one there. */
 void watch_note_repairs(watch *w, const guard_finding *f, bool first);
-/* The answer, cut before the line that is wrong, goes on after what is put there.  False when
- * nothing fits; then it is as it was. */
+/* Cut the answer before the weak line, and continue after its replacement.  False: no replacement
+ * fits; the answer is unchanged. */
 bool watch_splice(watch *w);
 
 /* ---- replacement.c ---- */

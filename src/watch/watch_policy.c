@@ -61,9 +61,7 @@ bool watch_policy_set_all(watch_policy *p, view text)
     for (;;) {
         const char *comma = text.len ? memchr(text.ptr, ',', text.len) : NULL;
         view word = {text.ptr, comma ? (size_t)(comma - text.ptr) : text.len};
-        while (word.len && *word.ptr == ' ') word.ptr++, word.len--;
-        while (word.len && word.ptr[word.len - 1] == ' ') word.len--;
-        if (!watch_policy_set(&made, word)) return false;
+        if (!watch_policy_set(&made, view_trim(word, " "))) return false;
         if (!comma) break;
         text.len -= (size_t)(comma + 1 - text.ptr);
         text.ptr = comma + 1;

@@ -1,4 +1,4 @@
-"""Families beside those of make_fixtures.py: what their GGUF files call things, and small models.
+"""Families beside those of model_list.py: what their GGUF files call things, and small models.
 
 For each architecture: the norms of a block, the tensors of its feed-forward, and the keys that
 llama.cpp's converter writes for it alone.

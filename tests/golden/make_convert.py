@@ -3,7 +3,7 @@
 
 Owns tests/golden/hf/NAME/: config.json and model*.safetensors by transformers' save_pretrained(),
 tokenizer.json by tokenizers; and beside them NAME.expect, transformers' own logits in the form of
-make_fixtures.py, and NAME.text and NAME.ids, a text and the ids that tokenizers gives it.
+expect_file.py, and NAME.text and NAME.ids, a text and the ids that tokenizers gives it.
 
     python3 make_convert.py [NAME ...]
 """
@@ -21,13 +21,17 @@ from tokenizers import processors, trainers
 from transformers import MistralConfig, MistralForCausalLM
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
-import make_fixtures as mf
+from expect_file import FLOAT_BOUND, KL_LEAST, SAFETY, write_expect
+from gguf_file import CONTROL, N_VOCAB, byte_alphabet
+from model_list import FIXTURES, make_model
+from model_tensors import randomise
+from reference import choose_tokens, run, simulate
 
-OUT = os.path.join(mf.HERE, "hf")
+OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hf")
 TEXT = ("def naïve(x_1, y=12345):\n    return {'a': x_1 ** 2, \"ß\": [y // 7]}\n\n\n"
         "\tif (a!=b) { i'm++; they'LL }  // the end of 2026 \U0001f642\r\n<|im_end|> the thing")
 
-# As many as make_fixtures.py has; tokenizers wants both halves of each in the vocabulary.
+# As many as gguf_file.py has; tokenizers wants both halves of each in the vocabulary.
 MERGES = ["i n", "t h", "th e", "r e", "\u0120 t", "o n", "e r", "\u0120t h", "\u0120th e", "i f"]
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -59,15 +63,15 @@ PRES = {
 
 def byte_level(kind):
     """256 bytes, a few merges, a few control tokens; Llama 3 begins every text with one."""
-    words = mf.byte_alphabet() + [m.replace(" ", "") for m in MERGES]
+    words = byte_alphabet() + [m.replace(" ", "") for m in MERGES]
     t = Tokenizer(models.BPE(vocab={w: i for i, w in enumerate(words)},
                              merges=[tuple(m.split(" ")) for m in MERGES],
                              ignore_merges=kind in ("llama3", "tekken")))
     t.pre_tokenizer = PRES[kind]()
     t.decoder = decoders.ByteLevel()
-    t.add_special_tokens([AddedToken(c, special=True) for c in mf.CONTROL])
+    t.add_special_tokens([AddedToken(c, special=True) for c in CONTROL])
     if kind == "llama3":
-        first = mf.CONTROL[0]
+        first = CONTROL[0]
         t.post_processor = processors.TemplateProcessing(
             single=f"{first} $A", special_tokens=[(first, t.token_to_id(first))])
     return t
@@ -147,11 +151,11 @@ def add_to_config(folder, **keys):
 
 # ---- the list ----
 
-SMALL = dict(hidden_size=32, intermediate_size=48, vocab_size=mf.N_VOCAB)
+SMALL = dict(hidden_size=32, intermediate_size=48, vocab_size=N_VOCAB)
 
 
 def change(name, base, options, tokenizer, **more):
-    fixture = next(f for f in mf.FIXTURES if f["name"] == base)
+    fixture = next(f for f in FIXTURES if f["name"] == base)
     return {**fixture, "name": name, "options": {**fixture["options"], **options},
             "tokenizer": tokenizer, **more}
 
@@ -164,7 +168,7 @@ MODELS = [
     change("qwen2-split", "qwen2", SMALL, "gpt2", shards=True, dtype=torch.float16),
     change("qwen3", "qwen3", {**SMALL, "head_dim": 16}, "qwen2", dtype=torch.float32),
     change("qwen3-fp8", "qwen3", {**SMALL, "head_dim": 16}, "qwen2", special="fp8"),
-    change("qwen3moe", "qwen3moe", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
+    change("qwen3moe", "qwen3moe", {"vocab_size": N_VOCAB, "num_experts": 4}, "qwen2"),
     change("gpt-oss", "gpt-oss", {}, "o200k"),
     change("gpt-oss-mxfp4", "gpt-oss", {}, "o200k", special="mxfp4"),
     change("starcoder2", "starcoder2", SMALL, "starcoder"),
@@ -172,21 +176,21 @@ MODELS = [
     change("smollm3", "smollm3", SMALL, "llama3"),
     change("seed_oss", "seed_oss", {**SMALL, "head_dim": 16}, "qwen2"),
     change("granite", "granite", SMALL, "starcoder"),
-    change("granitemoe", "granitemoe", {"vocab_size": mf.N_VOCAB}, "starcoder"),
+    change("granitemoe", "granitemoe", {"vocab_size": N_VOCAB}, "starcoder"),
     change("gemma3", "gemma3", {"vocab_size": 0, "head_dim": 16, "intermediate_size": 32,
                                 "query_pre_attn_scalar": 24}, "sentencepiece"),
-    change("mellum", "mellum", {"vocab_size": mf.N_VOCAB}, "starcoder"),
-    change("glm4moe", "glm4moe", {"vocab_size": mf.N_VOCAB}, "llama3"),
-    change("minimax-m2", "minimax-m2", {"vocab_size": mf.N_VOCAB}, "o200k"),
-    change("qwen35", "qwen35", {"vocab_size": mf.N_VOCAB}, "qwen2"),
-    change("qwen35moe", "qwen35moe", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
+    change("mellum", "mellum", {"vocab_size": N_VOCAB}, "starcoder"),
+    change("glm4moe", "glm4moe", {"vocab_size": N_VOCAB}, "llama3"),
+    change("minimax-m2", "minimax-m2", {"vocab_size": N_VOCAB}, "o200k"),
+    change("qwen35", "qwen35", {"vocab_size": N_VOCAB}, "qwen2"),
+    change("qwen35moe", "qwen35moe", {"vocab_size": N_VOCAB, "num_experts": 4}, "qwen2"),
     change("gemma4", "gemma4-inputs", {"vocab_size": 0}, "sentencepiece"),
-    change("laguna", "laguna", {"vocab_size": mf.N_VOCAB, "num_experts": 4,
+    change("laguna", "laguna", {"vocab_size": N_VOCAB, "num_experts": 4,
                                 "gating": "per-element"}, "qwen2", seed=91),
-    change("deepseek2", "deepseek2", {"vocab_size": mf.N_VOCAB}, "llama3"),
-    change("deepseek2-yarn", "deepseek2-yarn", {"vocab_size": mf.N_VOCAB}, "qwen2"),
-    change("deepseek2-softmax", "deepseek2-softmax", {"vocab_size": mf.N_VOCAB}, "qwen2"),
-    change("qwen3next", "qwen3next", {"vocab_size": mf.N_VOCAB, "num_experts": 4}, "qwen2"),
+    change("deepseek2", "deepseek2", {"vocab_size": N_VOCAB}, "llama3"),
+    change("deepseek2-yarn", "deepseek2-yarn", {"vocab_size": N_VOCAB}, "qwen2"),
+    change("deepseek2-softmax", "deepseek2-softmax", {"vocab_size": N_VOCAB}, "qwen2"),
+    change("qwen3next", "qwen3next", {"vocab_size": N_VOCAB, "num_experts": 4}, "qwen2"),
 ]
 
 
@@ -198,8 +202,8 @@ def save(fixture, folder, rng):
         fixture["options"]["vocab_size"] = tokenizer.get_vocab_size()
         if "vocab_size_per_layer_input" in fixture["options"]:
             fixture["options"]["vocab_size_per_layer_input"] = tokenizer.get_vocab_size()
-    model = mf.make_model(fixture)
-    mf.randomise(model, rng)
+    model = make_model(fixture)
+    randomise(model, rng)
     dtype = fixture.get("dtype", torch.bfloat16)
     for p in model.parameters():
         p.data = p.data.to(dtype)
@@ -227,18 +231,18 @@ def make(fixture):
     name, folder = fixture["name"], os.path.join(OUT, fixture["name"])
     model, tokenizer = save(fixture, folder, rng)
     quantized = fixture.get("special") == "mxfp4"
-    sequences = [mf.choose_tokens(model, n, rng) for n in (40, 5)]
+    sequences = [choose_tokens(model, n, rng) for n in (40, 5)]
     rows = [len(s) - 3 for s in sequences]
-    results = [mf.run(model, s) for s in sequences]
+    results = [run(model, s) for s in sequences]
     reference = [logits[0] for logits, _ in results]
-    half, error, kl, _ = mf.simulate(model, sequences, rows, reference, quantized,
-                                     [gates for _, gates in results])
-    bounds = ((mf.SAFETY * error, mf.SAFETY * kl) if quantized else
-              (max(mf.FLOAT_BOUND, mf.SAFETY * error), max(mf.KL_LEAST, mf.SAFETY * kl)))
+    half, error, kl, _ = simulate(model, sequences, rows, reference, quantized,
+                                  [gates for _, gates in results])
+    bounds = ((SAFETY * error, SAFETY * kl) if quantized else
+              (max(FLOAT_BOUND, SAFETY * error), max(KL_LEAST, SAFETY * kl)))
     references = [(reference, bounds)]
     if not quantized:
-        references.insert(0, (half, (mf.FLOAT_BOUND, mf.KL_LEAST)))
-    mf.write_expect(os.path.join(OUT, name + ".expect"), sequences, rows, references)
+        references.insert(0, (half, (FLOAT_BOUND, KL_LEAST)))
+    write_expect(os.path.join(OUT, name + ".expect"), sequences, rows, references)
     with open(os.path.join(OUT, name + ".text"), "w", encoding="utf-8", newline="") as f:
         f.write(TEXT)
     with open(os.path.join(OUT, name + ".ids"), "w", encoding="utf-8") as f:

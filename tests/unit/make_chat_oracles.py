@@ -43,7 +43,7 @@ ANSWERS = [[LIST], [LIST, call('now', {}, 'bcdefghij')],
 TOOLS = [EXEC, NOW, EDIT]
 
 
-# ---- Section - mistral_common ----
+# ---- mistral_common ----
 
 def mistral_message(one):
     if one['role'] == 'system':
@@ -86,7 +86,7 @@ def mistral_tokenizer(file):
         os.path.join(os.path.dirname(mistral_common.__file__), 'data', file))
 
 
-# ---- Section - openai_harmony ----
+# ---- openai_harmony ----
 
 def harmony_message(one):
     role, message = harmony.Role, harmony.Message
@@ -152,7 +152,7 @@ def harmony_answers(encoding):
         yield said, parts
 
 
-# ---- Section - the file ----
+# ---- the file ----
 
 def put_form(name, tokens, parts):
     print('\nform', name)

@@ -183,8 +183,8 @@ PANEL_INLINE void unpack_scaled(block_type type, uint8_t *restrict low, uint8_t 
     }
 }
 
-/* Weights of Q2_K times small scales: of the two bits of a number the low one stands for one scale,
- * the high one for two. */
+/* Weights of Q2_K times small scales: the low bit of a number counts one scale, the high bit two.
+ * */
 PANEL_INLINE void unpack_folded(uint8_t *restrict lines, const uint8_t *pairs,
                                 const uint8_t *block)
 {

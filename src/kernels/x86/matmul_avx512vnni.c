@@ -30,18 +30,7 @@ PANEL_INLINE int32_t quant_offset(block_type type)
     case BLOCK_Q5_K:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx512vnni.c */
-    case BLOCK_Q1_0: /* kernel_panel_type() */
-    case BLOCK_Q2_0:
-    case BLOCK_Q3_K:
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0:
-    case BLOCK_IQ2_XXS:
-    case BLOCK_IQ2_XS:
-    case BLOCK_IQ2_S:
-    case BLOCK_IQ3_XXS:
-    case BLOCK_F32:
-    case BLOCK_F16:
-    case BLOCK_BF16: break;
+    PANEL_CASES_NONE: break;
     }
     return 0;
 }

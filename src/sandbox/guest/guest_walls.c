@@ -67,7 +67,7 @@ const char *walls_outer(const wire_job *job)
     gid_t gid = getgid();
     struct stat st;
     if (!(job->flags & WIRE_INNER)) return NULL;
-    /* What this process is, nobody may look into, but it must write its own maps. */
+    /* Other processes may not inspect this one, but it must write its own maps. */
     if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)) return "prctl";
     if (unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC)) return "unshare";
     if (!map_ids(uid, gid)) return "uid_map";

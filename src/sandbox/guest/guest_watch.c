@@ -98,7 +98,7 @@ static size_t read_process(const char *pid, const char *name, char text[TEXT_BYT
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Memory that is nobody else's file. */
+/* Memory that is not a mapped file of others. */
 static uint64_t memory_of(const char *pid)
 {
     static const char *const names[] = {"\nRssAnon:", "\nRssShmem:"};
