@@ -50,9 +50,10 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
         const rule *u = &rules->list[i];
         if (!(u->languages >> language & 1)) continue;
         const bool in_c = language == GUARD_C || language == GUARD_CPP;
-        const bool quoted = u->kind == RULE_STRING || u->kind == RULE_CREDENTIAL;
-        literal what = {.rule = i, .line = u->kind == RULE_LINE, .in_c = in_c,
-                        .quoted = in_c && quoted};
+        literal what = {.rule = i, .line = u->kind == RULE_LINE, .in_c = in_c};
+        /* A literal, or what is given the value of one. */
+        if (in_c && u->kind == RULE_STRING) what.needs = "\"";
+        if (in_c && u->kind == RULE_CREDENTIAL) what.needs = "\"=";
         if (u->kind == RULE_CREDENTIAL) what.name = u->match;
         for (uint32_t k = 0; k < u->n_literals; k++)
             collect(c, u->literals[k], HS_FLAG_CASELESS, what);
@@ -134,7 +135,7 @@ typedef struct {
     const literal_set *set;
     const regex_scratch *re;
     view text;
-    bool no_quotes; /* of a whole line */
+    bool whole;
     woken *out;
 } scanning;
 
@@ -153,6 +154,13 @@ static bool is_named(const scanning *s, const pcre2_code *name, size_t begin, si
     while (end < s->text.len && (in_word(p[end]) || p[end] == '-')) end++;
     return (begin < first || end > last) &&
            regex_found(name, s->re, (view){p + begin, end - begin});
+}
+
+static bool has_any(view text, const char *set)
+{
+    for (; *set; set++)
+        if (memchr(text.ptr, *set, text.len)) return true;
+    return false;
 }
 
 /* C: may a name before one of ",;)" be that of a function which another name is to hold?  Then it
@@ -194,7 +202,7 @@ static int found(unsigned id, unsigned long long from, unsigned long long to, un
         if (l->in_c && next.len && strchr(";,)", next.ptr[0]) && !is_held(s->text, begin))
             return 0;
     }
-    if (l->quoted && s->no_quotes) return 0;
+    if (l->needs && s->whole && !has_any(s->text, l->needs)) return 0;
     if (l->name && (s->out->tree || !is_named(s, l->name, begin, end))) return 0;
     if (l->line) s->out->lines[l->rule / 64] |= (uint64_t)1 << l->rule % 64;
     else s->out->tree = true;
@@ -204,7 +212,7 @@ static int found(unsigned id, unsigned long long from, unsigned long long to, un
 void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re, view text,
                    bool whole, woken *out)
 {
-    scanning s = {l, re, text, whole && text.len && !memchr(text.ptr, '"', text.len), out};
+    scanning s = {l, re, text, whole, out};
     *out = (woken){0};
     if (!l->database || !text.len) return;
     /* It cannot fail but by a bug: the scratch was made for this database. */

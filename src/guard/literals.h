@@ -16,7 +16,7 @@ typedef struct {
     bool open;      /* something may, after it */
     bool call;      /* it wakes calls alone: what follows must look like one, or like an alias */
     bool in_c;      /* and an alias stands after "=" */
-    bool quoted;    /* it wakes rules of literals, which have quotes */
+    const char *needs; /* one of these bytes is on the line, or the rule finds nothing; or NULL */
     bool line;      /* it wakes a RULE_LINE, not the tree's rules */
     const pcre2_code *name; /* the word that it is in must match, or NULL; borrowed of its rule */
 } literal;

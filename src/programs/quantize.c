@@ -379,8 +379,8 @@ static int check_paths(const quantize *q, cerium_error *err)
 
 static int run(quantize *q, cerium_error *err)
 {
-    RETURN_IF(check_paths(q, err));
     RETURN_IF(options_model_check(q->in, err));
+    RETURN_IF(check_paths(q, err));
     RETURN_IF(gguf_open(&q->file, q->in, err));
     if (q->imatrix) RETURN_IF(importance_open(&q->importance, q->imatrix, err));
     RETURN_IF(gguf_writer_open(&q->writer, q->out, err));
