@@ -205,6 +205,7 @@ CALLS = [
     line("Well.\n<tool_call>\nnobody at home\n</tool_call>", repeat=True, last="a call of nobody"),
     line("Say " + call("ls", path="A"), repeat=True, last="no tools"),
     line(SAID, repeat=True, last="say"),
+    line("one", repeat=True),  # to all else
 ]
 
 
