@@ -15,16 +15,22 @@ const json_t *config_get(const json_t *object, const char *key)
     return json_is_null(value) ? NULL : value;
 }
 
+bool config_whole(const json_t *value, int64_t *out)
+{
+    const double x = json_number_value(value);
+    if (!json_is_number(value) || x != floor(x) || fabs(x) > 9e15) return false;
+    *out = (int64_t)x;
+    return true;
+}
+
 uint32_t config_u32(config_reader *r, const char *key, uint32_t max)
 {
     const json_t *value = config_get(r->root, key);
-    json_int_t n = json_integer_value(value);
-    if (!value)
-        config_refuse(r, "is missing", key);
-    else if (!json_is_integer(value) || n < 1 || n > max)
-        config_refuse(r, "is out of range", key);
-    else
-        return (uint32_t)n;
+    char what[64];
+    int64_t n = 0;
+    if (value && config_whole(value, &n) && n >= 1 && n <= max) return (uint32_t)n;
+    snprintf(what, sizeof what, "is not a whole number from 1 to %u", max);
+    config_refuse(r, value ? what : "is missing", key);
     return 1;
 }
 

@@ -18,6 +18,8 @@ typedef struct {
 void config_refuse(config_reader *r, const char *what, const char *key);
 /* NULL where it is missing or null. */
 const json_t *config_get(const json_t *object, const char *key);
+/* A number without a fraction, 4.0 too. */
+bool config_whole(const json_t *value, int64_t *out);
 uint32_t config_u32(config_reader *r, const char *key, uint32_t max);
 uint32_t config_u32_or(config_reader *r, const char *key, uint32_t max, uint32_t otherwise);
 /* Above 0. */

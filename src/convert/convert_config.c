@@ -66,11 +66,27 @@ static void read_arch(config_reader *r, convert_config *c)
                               name);
 }
 
+/* Who adds a scaling to a newer file by hand often adds the older key. */
+static void check_scaling(config_reader *r)
+{
+    json_t *one;
+    const char *key;
+    json_t *old = json_object_get(r->root, "rope_scaling");
+    const json_t *new = config_get(r->root, "rope_parameters");
+    if (!new) return;
+    json_object_foreach(old, key, one) {
+        const json_t *same = json_object_get(new, strcmp(key, "type") ? key : "rope_type");
+        if (!json_equal(one, same) && !json_is_null(one))
+            config_refuse(r, "differs from rope_parameters: keep one of the two", "rope_scaling");
+    }
+}
+
 /* Older files have rope_theta and rope_scaling, newer ones rope_parameters with both. */
 static void read_rope(config_reader *r, convert_config *c)
 {
     const json_t *rope = config_get(r->root, "rope_parameters");
     if (!rope) rope = config_get(r->root, "rope_scaling");
+    check_scaling(r);
     rope = convert_families_rope(r, c, rope);
     c->rope_base = config_number(r, r->root, "rope_theta", 10000);
     c->rope_base = config_number(r, rope, "rope_theta", c->rope_base);
@@ -150,23 +166,35 @@ static void read_quantization(config_reader *r, convert_config *c)
     c->fp8_columns = (uint32_t)columns;
 }
 
-static int64_t read_id(const config_reader *r, const char *key)
+/* -1: there is none; -2: it is no id. */
+static int64_t token_id(const convert_config *c, const json_t *value)
+{
+    int64_t id;
+    if (!value || json_is_null(value)) return -1;
+    if (!config_whole(value, &id) || id < -1 || id >= c->n_vocab) return -2;
+    return id;
+}
+
+static int64_t read_id(config_reader *r, const convert_config *c, const char *key)
 {
     const json_t *value = config_get(r->root, key);
     if (json_is_array(value)) value = json_array_get(value, 0);
-    json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
-    return id >= 0 && id <= INT32_MAX ? (int64_t)id : -1;
+    const int64_t id = token_id(c, value);
+    if (id == -2) config_refuse(r, "is not the id of a token", key);
+    return id < 0 ? -1 : id;
 }
 
-static void add_ends(convert_config *c, const json_t *value)
+/* False: one of them is no id. */
+static bool add_ends(convert_config *c, const json_t *value)
 {
     for (size_t i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++) {
-        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
-        json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
-        bool is_new = id >= 0 && id <= INT32_MAX && c->n_ends < CONVERT_ENDS_MAX;
+        const int64_t id = token_id(c, json_is_array(value) ? json_array_get(value, i) : value);
+        bool is_new = id >= 0 && c->n_ends < CONVERT_ENDS_MAX;
+        if (id == -2) return false;
         for (uint32_t k = 0; k < c->n_ends; k++) is_new &= c->ends[k] != id;
         if (is_new) c->ends[c->n_ends++] = (int32_t)id;
     }
+    return true;
 }
 
 int convert_config_ends(convert_config *c, view json, cerium_error *err)
@@ -176,8 +204,11 @@ int convert_config_ends(convert_config *c, view json, cerium_error *err)
     if (json.len && !root)
         return error_set(err, CERIUM_ERR_FORMAT, "generation_config.json: line %d: %s", at.line,
                          at.text);
-    add_ends(c, config_get(root, "eos_token_id"));
+    const bool fits = add_ends(c, config_get(root, "eos_token_id"));
     json_decref(root);
+    if (!fits)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "generation_config.json: eos_token_id: is not the id of a token");
     return CERIUM_OK;
 }
 
@@ -198,8 +229,11 @@ static void read_window(config_reader *r, convert_config *c)
         bool fits = c->arch == CONVERT_GPT_OSS ? is_window == (i % 2 == 0)
                     : c->window                ? is_window
                                                : !is_window;
-        if (type && !fits)
+        const bool is_known = is_window || (type && !strcmp(type, "full_attention"));
+        if (!fits)
             config_refuse(r, "windows of these layers are not supported", "layer_types");
+        else if (!is_known && !convert_has_states(c)) /* convert_states.c */
+            config_refuse(r, "a kind of layer that is not supported", "layer_types");
     }
     if (uses && !has && config_get(r->root, "sliding_window"))
         config_refuse(r, "windows are not supported for that architecture", "use_sliding_window");
@@ -239,9 +273,10 @@ static void read_shape(config_reader *r, convert_config *c)
     if (!tie) tie = config_get(r->whole, "tie_word_embeddings");
     c->is_tied = tie ? json_is_true(tie) : tied;
     read_window(r, c);
-    add_ends(c, config_get(r->root, "eos_token_id"));
-    c->bos = read_id(r, "bos_token_id");
-    c->eos = read_id(r, "eos_token_id");
+    c->bos = read_id(r, c, "bos_token_id");
+    c->eos = read_id(r, c, "eos_token_id");
+    if (!add_ends(c, config_get(r->root, "eos_token_id")))
+        config_refuse(r, "is not the id of a token", "eos_token_id");
 }
 
 int convert_config_parse(convert_config *out, view json, cerium_error *err)
@@ -251,7 +286,9 @@ int convert_config_parse(convert_config *out, view json, cerium_error *err)
     config_reader r = {.whole = root, .root = root, .err = err};
     *out = (convert_config){.rope_factor = 1, .bos = -1, .eos = -1};
     if (!json_is_object(root)) {
+        const bool is_json = root != NULL;
         json_decref(root);
+        if (is_json) return error_set(err, CERIUM_ERR_FORMAT, "config.json: it is not an object");
         return error_set(err, CERIUM_ERR_FORMAT, "config.json: line %d: %s", at.line, at.text);
     }
     if (json_is_object(config_get(root, "text_config"))) r.root = config_get(root, "text_config");

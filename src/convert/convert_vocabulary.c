@@ -153,6 +153,49 @@ static int check_added(const json_t *added, cerium_error *err)
     return CERIUM_OK;
 }
 
+static bool is_done_here(const char *normalizer)
+{
+    static const char *const known[] = {"NFC", "Prepend", "Replace"};
+    size_t i = 0;
+    while (i < ARRAY_LEN(known) && strcmp(known[i], normalizer) != 0) i++;
+    return i < ARRAY_LEN(known);
+}
+
+/* The name of a step that changes texts in a way that nobody does here; NULL: there is none. */
+static const char *odd_normalizer(const json_t *normalizer)
+{
+    const char *type = text_of(normalizer, "type");
+    const json_t *step;
+    size_t i;
+    if (!type || is_done_here(type)) return NULL;
+    if (strcmp(type, "Sequence") != 0) return type;
+    json_array_foreach(json_object_get(normalizer, "normalizers"), i, step) {
+        type = text_of(step, "type");
+        if (!type || !is_done_here(type)) return type ? type : "without a type";
+    }
+    return NULL;
+}
+
+/* What would make other tokens of a text. */
+static int check_model(const convert_vocabulary *v, const json_t *model, cerium_error *err)
+{
+    static const char *const keys[] = {"end_of_word_suffix", "continuing_subword_prefix"};
+    const char *odd = odd_normalizer(json_object_get(v->root, "normalizer"));
+    if (odd)
+        return error_set(err, CERIUM_ERR_FORMAT,
+                         "tokenizer.json: the normalizer %.40s is not supported", odd);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *text = text_of(model, keys[i]);
+        if (text && *text)
+            return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: %s is not supported",
+                             keys[i]);
+    }
+    if (json_number_value(json_object_get(model, "dropout")) > 0)
+        return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: dropout is not supported; set it "
+                         "to null to convert without it");
+    return CERIUM_OK;
+}
+
 static int read_tokens(convert_vocabulary *v, const json_t *model, cerium_error *err)
 {
     const char *text;
@@ -341,6 +384,7 @@ static int read_all(convert_vocabulary *v, const char *pre, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "tokenizer.json: neither byte-level nor with bytes to fall back to");
     RETURN_IF(find_pre(v, pre, err));
+    RETURN_IF(check_model(v, model, err));
     RETURN_IF(read_tokens(v, model, err));
     RETURN_IF(read_merges(v, model, err));
     if (v->is_sentencepiece) RETURN_IF(make_scores(v, model, err));

@@ -72,6 +72,7 @@ struct guard_stream {
     bool soft;      /* what is weak only warns */
     bool records;   /* findings are the worker's `known` */
     bool watch;     /* a call that rules look for is still open */
+    bool in_comment; /* what is held began within a comment over lines */
     bool alias;     /* a name holds a function that rules look for */
     bool continues; /* the held bytes go on a line of which a part was released */
     outline outline;

@@ -49,7 +49,11 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
     for (uint32_t i = 0; i < rules->n; i++) {
         const rule *u = &rules->list[i];
         if (!(u->languages >> language & 1)) continue;
-        literal what = {.rule = i, .line = u->kind == RULE_LINE};
+        const bool in_c = language == GUARD_C || language == GUARD_CPP;
+        literal what = {.rule = i, .line = u->kind == RULE_LINE, .in_c = in_c};
+        /* A literal, or what is given the value of one. */
+        if (in_c && u->kind == RULE_STRING) what.needs = "\"";
+        if (in_c && u->kind == RULE_CREDENTIAL) what.needs = "\"=";
         if (u->kind == RULE_CREDENTIAL) what.name = u->match;
         for (uint32_t k = 0; k < u->n_literals; k++)
             collect(c, u->literals[k], HS_FLAG_CASELESS, what);
@@ -131,6 +135,7 @@ typedef struct {
     const literal_set *set;
     const regex_scratch *re;
     view text;
+    bool whole;
     woken *out;
 } scanning;
 
@@ -151,6 +156,33 @@ static bool is_named(const scanning *s, const pcre2_code *name, size_t begin, si
            regex_found(name, s->re, (view){p + begin, end - begin});
 }
 
+static bool has_any(view text, const char *set)
+{
+    for (; *set; set++)
+        if (memchr(text.ptr, *set, text.len)) return true;
+    return false;
+}
+
+/* C: may a name before one of ",;)" be that of a function which another name is to hold?  Then it
+ * follows "=", in brackets or qualified. */
+static bool is_held(view text, size_t begin)
+{
+    const char *p = text.ptr;
+    while (begin) {
+        const char c = p[begin - 1];
+        if (c == '=') return true;
+        if (c == '(') { /* not of a call */
+            size_t i = begin - 1;
+            while (i && (p[i - 1] == ' ' || p[i - 1] == '\t')) i--;
+            if (!i || in_word(p[i - 1])) break;
+        } else if (!in_word(c) && !strchr(" \t:.&*-><", c)) {
+            break;
+        }
+        begin--;
+    }
+    return memmem(text.ptr, text.len, "using", 5) != NULL;
+}
+
 static int found(unsigned id, unsigned long long from, unsigned long long to, unsigned flags,
                  void *arg)
 {
@@ -167,7 +199,10 @@ static int found(unsigned id, unsigned long long from, unsigned long long to, un
         view next = {s->text.ptr + end, s->text.len - end};
         if (next.len && !strchr("(\n;,)`<", next.ptr[0]) && !view_starts(next, VIEW("as ")))
             return 0;
+        if (l->in_c && next.len && strchr(";,)", next.ptr[0]) && !is_held(s->text, begin))
+            return 0;
     }
+    if (l->needs && s->whole && !has_any(s->text, l->needs)) return 0;
     if (l->name && (s->out->tree || !is_named(s, l->name, begin, end))) return 0;
     if (l->line) s->out->lines[l->rule / 64] |= (uint64_t)1 << l->rule % 64;
     else s->out->tree = true;
@@ -175,9 +210,9 @@ static int found(unsigned id, unsigned long long from, unsigned long long to, un
 }
 
 void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re, view text,
-                   woken *out)
+                   bool whole, woken *out)
 {
-    scanning s = {l, re, text, out};
+    scanning s = {l, re, text, whole, out};
     *out = (woken){0};
     if (!l->database || !text.len) return;
     /* It cannot fail but by a bug: the scratch was made for this database. */

@@ -15,6 +15,8 @@ typedef struct {
     bool word;      /* nothing of a word may stand beside it */
     bool open;      /* something may, after it */
     bool call;      /* it wakes calls alone: what follows must look like one, or like an alias */
+    bool in_c;      /* and an alias stands after "=" */
+    const char *needs; /* one of these bytes is on the line, or the rule finds nothing; or NULL */
     bool line;      /* it wakes a RULE_LINE, not the tree's rules */
     const pcre2_code *name; /* the word that it is in must match, or NULL; borrowed of its rule */
 } literal;
@@ -33,7 +35,8 @@ typedef struct {
 int literals_open(literal_set *l, const rule_set *rules, guard_language language,
                   cerium_error *err);
 void literals_close(literal_set *l);
+/* whole: text is a logical line from its beginning to its end. */
 void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re, view text,
-                   woken *out);
+                   bool whole, woken *out);
 
 #endif

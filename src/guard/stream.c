@@ -296,6 +296,7 @@ static void commit(guard_stream *s, bool whole)
     }
     s->held = s->n;
     s->continues = !whole;
+    s->in_comment = s->lexer.n && s->lexer.stack[s->lexer.n - 1] == '/';
     bool waited = s->n_deferred && s->fed - s->deferred[0].line.at > GUARD_DEFERRED_BYTES;
     if (waited || s->outline.n_complete != n_complete) decide_deferred(s, waited);
     if (s->n > GUARD_WINDOW_BYTES - GUARD_LINE_BYTES_MAX - OVERLAP) compact(s);
@@ -324,6 +325,19 @@ static void read_held(guard_stream *s, bool whole)
     for (uint32_t i = 0; i < n && !s->context; i++) finding_read(s, &found[i]);
 }
 
+/* C: is a whole line a comment, or of one?  No rule of the tree finds anything in it. */
+static bool is_comment_line(const guard_stream *s)
+{
+    view line = {s->text + s->held, s->n - s->held};
+    if (s->language != GUARD_C && s->language != GUARD_CPP) return false;
+    line = view_trim(line, " \t\r\n");
+    if (!s->in_comment && view_starts(line, VIEW("//"))) return line.ptr[line.len - 1] != '\\';
+    if (!s->in_comment && !view_starts(line, VIEW("/*"))) return false;
+    const size_t skip = s->in_comment ? 0 : 2;
+    const char *end = memmem(line.ptr + skip, line.len - skip, "*/", 2);
+    return !end || end + 2 == line.ptr + line.len;
+}
+
 static void judge_held(guard_stream *s, bool whole)
 {
     if (s->n == s->held) return;
@@ -337,9 +351,13 @@ static void judge_held(guard_stream *s, bool whole)
     view text = {s->text + from, s->n - from};
     woken woke;
     literals_scan(&s->g->literals[s->language], s->worker->scratch, &s->worker->judge.re, text,
-                  &woke);
+                  whole && !s->continues, &woke);
     judge_text_rules(s, &woke, text, from);
     bool wanted = woke.tree || s->watch || s->alias;
+    if (wanted && whole && !s->continues && is_comment_line(s)) {
+        s->watch = lexer_n_parens(&s->lexer) > 0;
+        wanted = false;
+    }
     if (wanted && !whole && is_dull_piece(s)) { /* its end decides */
         s->watch = true;
         wanted = woke.tree && s->n_pieces < PIECES_MAX;
@@ -387,7 +405,7 @@ static void begin_segment(void *arg, unwrap_segment segment)
     s->detect = segment.detect;
     s->guess = segment.guess;
     s->soft = segment.soft;
-    s->watch = s->alias = s->continues = false;
+    s->watch = s->alias = s->continues = s->in_comment = false;
     s->in_php = false;
     if (s->unwrap.json.in_string && !s->escaped) s->inner = 1;
     s->escaped = s->unwrap.json.in_string;

@@ -137,17 +137,31 @@ static int add(listeners *ls, int fd)
     return uv_poll_start(&l->poll, UV_READABLE, on_poll) ? CERIUM_ERR_IO : CERIUM_OK;
 }
 
+static int find_host(const char *host, struct addrinfo **list, cerium_error *err)
+{
+    const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    const int failed = getaddrinfo(host, NULL, &wanted, list);
+    if (!failed) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_IO, "cannot listen on %.255s: %s (it takes an address of this "
+                     "machine, or a name of it)", host, gai_strerror(failed));
+}
+
+int listener_check_host(const char *host, cerium_error *err)
+{
+    struct addrinfo *list = NULL;
+    RETURN_IF(find_host(host, &list, err));
+    freeaddrinfo(list);
+    return CERIUM_OK;
+}
+
 int listeners_open(listeners *ls, net_loop *l, const char *option, const char *host, uint32_t port,
                    listener_accepted *accepted, bool (*full)(void *user), void *user,
                    cerium_error *err)
 {
-    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    struct addrinfo *list = NULL;
     int status = CERIUM_OK, code = 0;
     *ls = (listeners){.loop = l, .accepted = accepted, .full = full, .user = user};
-    int failed = getaddrinfo(host, NULL, &wanted, &list);
-    if (failed)
-        return error_set(err, CERIUM_ERR_IO, "cannot listen on %s: %s (it takes an address of "
-                         "this machine, or a name of it)", host, gai_strerror(failed));
+    RETURN_IF(find_host(host, &list, err));
     for (const struct addrinfo *at = list; at && ls->n < LISTENERS_MAX && !status;
          at = at->ai_next) {
         /* The first one may choose the port; the others take the same. */

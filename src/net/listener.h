@@ -26,6 +26,9 @@ typedef struct listeners {
     void *user;
 } listeners;
 
+/* CERIUM_ERR_IO where no address has that name. */
+CERIUM_CHECKED int listener_check_host(const char *host, cerium_error *err);
+
 /* option: how a user says host and port, for messages: "--port ", "--metrics-listen 127.0.0.1:".
  * host: an address or a name, all of whose addresses are bound ("localhost": 127.0.0.1 and ::1, of
  * which one is enough).  port 0: any.  CERIUM_ERR_IO with *err. */

@@ -67,16 +67,17 @@ static const option_spec own[] = {
     {"show", NULL, "show the completion in its place", TAKES_FLAG(completion, show)},
     {"quiet", NULL, "print no figures at the end, and no findings of the watchdog",
      TAKES_FLAG(completion, quiet)},
-    {"json", .help = "print {\"text\", \"tokens\", \"stop\", ...}; with --min-confidence also "
-                     "\"confidence\" and \"held_back\""},
+    {"json", .help = "print {\"text\", \"tokens\", \"stop\", ...}; without text a \"note\" that "
+                     "says why, with --min-confidence also \"confidence\" and \"held_back\""},
 };
 /* clang-format on */
 const command_table complete_command = {
     .name = "complete",
     .usage = "[OPTIONS] FILE:LINE[:COL]",
     .about = "Fill in the middle at a place in a file: after column COL of line LINE. Both count "
-             "from 1; without COL the place is the end of the line. The file is not changed. A "
-             "completion ends before the line that follows it, and where it would repeat itself.",
+             "from 1, columns in bytes; without COL the place is the end of the line. The file is "
+             "not changed. A completion ends before the line that follows it, and where it would "
+             "repeat itself.",
     .groups = OPTIONS_ENGINE | OPTIONS_SAMPLING | OPTIONS_JSON | OPTIONS_GUARD,
     .own = own,
     .n_own = ARRAY_LEN(own),
@@ -122,6 +123,9 @@ static int find_place(completion *c, cerium_error *err)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u has %zu columns, not %u", c->path,
                          c->line, end - at, c->column);
     c->at = c->column ? at + c->column - 1 : end;
+    if (c->at < c->text.len && ((unsigned char)c->text.ptr[c->at] & 0xC0) == 0x80)
+        return error_set(err, CERIUM_ERR_ARGUMENT, "%s:%u:%u is within a character: columns count "
+                         "bytes", c->path, c->line, c->column);
     return CERIUM_OK;
 }
 
@@ -237,6 +241,14 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
     return generate(session, engine, &order, g, err);
 }
 
+/* Why no text came. */
+static const char *nothing(const completion *c)
+{
+    const char *end = c->stop.end ? infill_stop_end_name(c->stop.end) : "";
+    return !strcmp(end, "loop") ? "the model has nothing to add here: it repeated what is there"
+                                : "the model has nothing to add here";
+}
+
 static int print_json(const completion *c, const generation *g, cerium_error *err)
 {
     json_t *text = json_text((view){c->out.ptr, is_held_back(c) ? 0 : c->out.len});
@@ -255,6 +267,7 @@ static int print_json(const completion *c, const generation *g, cerium_error *er
         json_object_set_new(all, "confidence", json_real(confidence(c)));
         json_object_set_new(all, "held_back", json_boolean(is_held_back(c)));
     }
+    if (all && !c->out.len) json_object_set_new(all, "note", json_string(nothing(c)));
     return output_json(all, JSON_INDENT(2), err);
 }
 
@@ -314,7 +327,7 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
     else if (!status)
         print_text(c);
     if (!status && !c->o.json && !c->out.len)
-        fputs("the model has nothing to add here\n", stderr);
+        fprintf(stderr, "%s\n", nothing(c));
     if (!status && !c->quiet) print_generation(&g, stderr);
     cerium_session_close(&session);
     memory_free(tokens);
@@ -324,10 +337,10 @@ static int complete(completion *c, cerium_engine *engine, cerium_error *err)
 static int read_files(completion *c, cerium_error *err)
 {
     c->text.max = FILE_BYTES_MAX;
-    RETURN_IF(read_file(c->path, &c->text, err));
+    RETURN_IF(read_text(c->path, &c->text, err));
     for (size_t i = 0; i < c->n_context; i++) {
         c->context_texts[i].max = FILE_BYTES_MAX;
-        RETURN_IF(read_file(c->context_paths[i], &c->context_texts[i], err));
+        RETURN_IF(read_text(c->context_paths[i], &c->context_texts[i], err));
     }
     return find_place(c, err);
 }

@@ -182,6 +182,7 @@ static int open_sums(imatrix *m, cerium_error *err)
 {
     const char *model = options_model(&m->o);
     if (!model) return CERIUM_OK; /* the engine says what to do */
+    RETURN_IF(options_model_check(model, err));
     RETURN_IF(gguf_open(&m->file, model, err));
     m->n_all = gguf_n_tensors(m->file);
     m->all = memory_zalloc(m->n_all, sizeof *m->all);

@@ -237,8 +237,13 @@ int options_model_check(const char *path, cerium_error *err)
     char name[256];
     bytes text = {0};
     if (!access(path, F_OK) || errno != ENOENT) return CERIUM_OK; /* who opens it says the rest */
-    if (strchr(path, '/')) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(ENOENT));
-    snprintf(name, sizeof name, "%s", path);
+    if (strstr(path, "://"))
+        return error_set(err, CERIUM_ERR_IO, "%s: a model is a file of this machine: `cerium pull` "
+                         "fetches one", path);
+    const char *slash = strchr(path, '/'); /* of OWNER/NAME, or of a path */
+    if (slash && (slash == path || *path == '.' || strchr(slash + 1, '/')))
+        return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(ENOENT));
+    snprintf(name, sizeof name, "%s", slash ? slash + 1 : path);
     char *end = strstr(name, ".gguf");
     if (end && !end[5]) *end = 0;
     size_t n = model_names(&text, names, NAMES_MAX), i = 0;
@@ -250,6 +255,8 @@ int options_model_check(const char *path, cerium_error *err)
     else if (near)
         error_set(err, CERIUM_ERR_IO, "%s: no such file, and no model of that name; did you mean "
                   "`cerium pull %s`?", path, near);
+    else if (slash)
+        error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(ENOENT));
     else
         error_set(err, CERIUM_ERR_IO, "%s: no such file, and no short name of a model; see "
                   "`cerium pull --list`", path);
@@ -340,6 +347,14 @@ int read_file(const char *path, bytes *out, cerium_error *err)
     if (more)
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %zu bytes", path, out->max);
     return CERIUM_OK;
+}
+
+int read_text(const char *path, bytes *out, cerium_error *err)
+{
+    RETURN_IF(read_file(path, out, err));
+    if (!out->len || !memchr(out->ptr, 0, out->len)) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_FORMAT,
+                     "%s: not a text: it has NUL bytes (UTF-16? write it as UTF-8)", path);
 }
 
 int encode(const cerium_engine *engine, view text, unsigned flags, int32_t **tokens, size_t *n,

@@ -92,6 +92,8 @@ void write_view(view text, FILE *to);
 
 /* Whole file (or standard input for "-") into *out, at most out->max bytes; out is owned. */
 int read_file(const char *path, bytes *out, cerium_error *err);
+/* The same, but CERIUM_ERR_FORMAT for what has NUL bytes. */
+int read_text(const char *path, bytes *out, cerium_error *err);
 
 /* Encode into an owned array, released with memory_free(). */
 int encode(const cerium_engine *engine, view text, unsigned flags, int32_t **tokens, size_t *n,

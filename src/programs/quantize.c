@@ -379,6 +379,7 @@ static int check_paths(const quantize *q, cerium_error *err)
 
 static int run(quantize *q, cerium_error *err)
 {
+    RETURN_IF(options_model_check(q->in, err));
     RETURN_IF(check_paths(q, err));
     RETURN_IF(gguf_open(&q->file, q->in, err));
     if (q->imatrix) RETURN_IF(importance_open(&q->importance, q->imatrix, err));
@@ -418,7 +419,8 @@ int program_quantize(int argc, char **argv)
     cerium_error err;
     RETURN_IF(command_parse(&quantize_command, &q, argc, argv));
     if (argc - optind != 3) return usage_error("quantize", "name IN, OUT and TYPE");
-    q.in = argv[optind];
+    static char in[OPTIONS_PATH_MAX];
+    q.in = options_find_model(argv[optind], in);
     q.out = argv[optind + 1];
     if (!block_type_of_name(view_of(argv[optind + 2]), &q.type))
         return usage_error("quantize", "'%s' is not a type of tensors: there are %s",

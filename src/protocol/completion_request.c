@@ -332,7 +332,7 @@ static int document_parse(parser *p)
     char text[32];
     int64_t slot = -1;
     RETURN_IF(field_string(p, NULL, p->root, "filename", &p->r->infill.path));
-    RETURN_IF(field_integer(p, NULL, p->root, "id_slot", -1, INT32_MAX, &slot));
+    RETURN_IF(field_integer(p, NULL, p->root, "id_slot", -1, INT64_MAX, &slot));
     p->r->document = p->r->infill.path;
     if (slot < 0) return CERIUM_OK;
     int len = snprintf(text, sizeof text, "slot %lld", (long long)slot);
@@ -358,9 +358,9 @@ int infill_parse(parser *p)
     RETURN_IF(prefix_parse(p));
     RETURN_IF(files_parse(p));
     RETURN_IF(document_parse(p));
-    RETURN_IF(field_integer(p, NULL, p->root, "n_indent", 0, 4096, &indent));
-    RETURN_IF(field_integer(p, NULL, p->root, "t_max_prompt_ms", -1, INT32_MAX, &prompt_ms));
-    RETURN_IF(field_integer(p, NULL, p->root, "t_max_predict_ms", -1, INT32_MAX, &predict_ms));
+    RETURN_IF(field_bound(p, NULL, p->root, "n_indent", 0, 4096, &indent));
+    RETURN_IF(field_bound(p, NULL, p->root, "t_max_prompt_ms", -1, INT32_MAX, &prompt_ms));
+    RETURN_IF(field_bound(p, NULL, p->root, "t_max_predict_ms", -1, INT32_MAX, &predict_ms));
     RETURN_IF(response_fields_parse(p));
     r->indent_min = (uint32_t)indent;
     r->prompt_ms_max = prompt_ms > 0 ? (uint32_t)prompt_ms : 0;

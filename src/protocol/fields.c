@@ -111,12 +111,19 @@ int field_bool(parser *p, const place *up, const json_t *object, const char *key
     return CERIUM_OK;
 }
 
+/* The number as it came, and short: clients send 1e400, too. */
+static void number_print(const json_t *value, char out[static 32])
+{
+    if (json_is_integer(value)) snprintf(out, 32, "%lld", (long long)json_integer_value(value));
+    else snprintf(out, 32, "%.17g", json_real_value(value));
+}
+
 int field_integer(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
                   int64_t max, int64_t *out)
 {
     const json_t *value = present(object, key);
     const place at = {up, key, 0};
-    char path[96];
+    char path[96], given[32];
     if (!value) return CERIUM_OK;
     double number = json_number_value(value);
     if (!json_is_number(value) || (json_is_real(value) && number != floor(number)))
@@ -128,15 +135,27 @@ int field_integer(parser *p, const place *up, const json_t *object, const char *
                 : json_is_real(value) ? (int64_t)number
                                       : (int64_t)json_integer_value(value);
     place_print(&at, path, sizeof path);
+    number_print(value, given);
     if (small || (!large && n < min))
         return parse_fail(p, &at, "integer_below_min_value",
                           "Invalid '%s': integer below minimum value. Expected a value >= %lld, "
-                          "but got %.0f instead.", path, (long long)min, number);
+                          "but got %s instead.", path, (long long)min, given);
     if (large || n > max)
         return parse_fail(p, &at, "integer_above_max_value",
                           "Invalid '%s': integer above maximum value. Expected a value <= %lld, "
-                          "but got %.0f instead.", path, (long long)max, number);
+                          "but got %s instead.", path, (long long)max, given);
     *out = n;
+    return CERIUM_OK;
+}
+
+int field_bound(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
+                int64_t max, int64_t *out)
+{
+    const json_t *value = present(object, key);
+    double number = json_number_value(value);
+    if (number <= (double)max || number != floor(number))
+        return field_integer(p, up, object, key, min, max, out);
+    *out = max;
     return CERIUM_OK;
 }
 

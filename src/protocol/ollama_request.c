@@ -1,6 +1,6 @@
 /* ollama_request.c - requests of Ollama's /api/chat and /api/generate.
  *
- * What this API has in `options` is read where the other APIs have it, under their names. */
+ * What this API has in `options` is read where the other APIs have it. */
 #include "protocol/parse.h"
 #include "protocol/texts.h"
 
@@ -8,34 +8,32 @@
 
 int ollama_hoist(parser *p)
 {
-    static const char *const options[][2] = {
-        {"temperature", "temperature"},           {"top_k", "top_k"},
-        {"top_p", "top_p"},                       {"min_p", "min_p"},
-        {"seed", "seed"},                         {"stop", "stop"},
-        {"num_predict", "n_predict"},             {"repeat_penalty", "repetition_penalty"},
-        {"presence_penalty", "presence_penalty"}, {"frequency_penalty", "frequency_penalty"},
+    static const char *const options[] = {
+        "temperature", "top_k",       "top_p",          "min_p",            "seed",
+        "stop",        "num_predict", "repeat_penalty", "presence_penalty", "frequency_penalty",
     };
     /* Of the machine that the model runs on. */
     static const char *const silent[] = {"num_batch", "num_gpu", "main_gpu", "num_thread",
                                          "use_mmap", "use_mlock", "low_vram", "numa"};
-    const place in_options = {NULL, "options", 0};
+    static const place in_options = {NULL, "options", 0};
     json_t *given = NULL, *value;
     const char *key;
     const json_t *stream = json_object_get(p->root, "stream");
     if ((!stream || json_is_null(stream)) && json_object_set_new(p->root, "stream", json_true()))
         return CERIUM_ERR_MEMORY;
     RETURN_IF(field_object(p, NULL, p->root, "options", &given));
+    p->sampling_at = &in_options;
     json_object_foreach(given, key, value) {
         bool known = json_is_null(value);
         for (size_t i = 0; i < ARRAY_LEN(silent) && !known; i++) known = !strcmp(key, silent[i]);
         for (size_t i = 0; i < ARRAY_LEN(options) && !known; i++) {
-            known = !strcmp(key, options[i][0]);
+            known = !strcmp(key, options[i]);
             if (!known) continue;
             const bool is_stop = !strcmp(key, "stop");
             if (is_stop ? !json_is_string(value) && !json_is_array(value) : !json_is_number(value))
                 return parse_fail_type(p, &(place){&in_options, key, 0},
                                        is_stop ? "a string or an array" : "a decimal", value);
-            if (json_object_set(p->root, options[i][1], value)) return CERIUM_ERR_MEMORY;
+            if (json_object_set(p->root, key, value)) return CERIUM_ERR_MEMORY;
         }
         char param[80];
         snprintf(param, sizeof param, "options.%.60s", key);

@@ -8,26 +8,29 @@
 
 /* ---- sampling and length ---- */
 
+/* The most probable token is always at least this, whatever rounding did. */
+#define MIN_P_MAX 0.999999
+
 static int temperature_parse(parser *p)
 {
     cerium_sampling *s = &p->r->sampling;
     double temperature = s->temperature, top_p = s->top_p, min_p = s->min_p;
     double penalty = s->repetition_penalty, presence = s->presence_penalty;
     double frequency = s->frequency_penalty;
-    bool repeat = p->r->api == PROTOCOL_INFILL || p->r->api == PROTOCOL_COMPLETION;
-    RETURN_IF(field_number(p, NULL, p->root, "temperature", 0, 2, &temperature));
-    RETURN_IF(field_number(p, NULL, p->root, "top_p", 0, 1, &top_p));
-    RETURN_IF(field_number(p, NULL, p->root, "min_p", 0, 0.999, &min_p));
-    RETURN_IF(field_number(p, NULL, p->root, repeat ? "repeat_penalty" : "repetition_penalty", 0,
-                           10, &penalty));
-    RETURN_IF(field_number(p, NULL, p->root, "presence_penalty", -2, 2, &presence));
-    RETURN_IF(field_number(p, NULL, p->root, "frequency_penalty", -2, 2, &frequency));
+    const place *up = p->sampling_at;
+    RETURN_IF(field_number(p, up, p->root, "temperature", 0, 2, &temperature));
+    RETURN_IF(field_number(p, up, p->root, "top_p", 0, 1, &top_p));
+    RETURN_IF(field_number(p, up, p->root, "min_p", 0, 1, &min_p));
+    RETURN_IF(field_number(p, up, p->root, "repetition_penalty", 0, 10, &penalty));
+    RETURN_IF(field_number(p, up, p->root, "repeat_penalty", 0, 10, &penalty));
+    RETURN_IF(field_number(p, up, p->root, "presence_penalty", -2, 2, &presence));
+    RETURN_IF(field_number(p, up, p->root, "frequency_penalty", -2, 2, &frequency));
     s->presence_penalty = (float)presence;
     s->frequency_penalty = (float)frequency;
     bool greedy = json_is_number(json_object_get(p->root, "top_p")) && top_p <= 0;
     s->temperature = greedy ? 0 : (float)temperature;
     s->top_p = (float)top_p;
-    s->min_p = (float)min_p;
+    s->min_p = min_p < MIN_P_MAX ? (float)min_p : (float)MIN_P_MAX;
     s->repetition_penalty = (float)penalty;
     return CERIUM_OK;
 }
@@ -38,12 +41,12 @@ static int sampling_parse(parser *p)
     const json_t *wide = json_object_get(p->root, "seed");
     RETURN_IF(temperature_parse(p));
     RETURN_IF(bias_parse(p));
-    RETURN_IF(field_integer(p, NULL, p->root, "top_k", -1, INT32_MAX, &top_k));
+    RETURN_IF(field_bound(p, p->sampling_at, p->root, "top_k", -1, INT32_MAX, &top_k));
     /* One beyond int64_t is a seed as good as another. */
     if (json_is_real(wide) && fabs(json_real_value(wide)) > 9e18)
         seed = (int64_t)fmod(fabs(json_real_value(wide)), 9e18);
     else
-        RETURN_IF(field_integer(p, NULL, p->root, "seed", INT64_MIN, INT64_MAX, &seed));
+        RETURN_IF(field_integer(p, p->sampling_at, p->root, "seed", INT64_MIN, INT64_MAX, &seed));
     if (top_k > -2) p->r->sampling.top_k = top_k > 0 ? (uint32_t)top_k : 0;
     p->r->sampling.seed = (uint64_t)seed;
     return CERIUM_OK;
@@ -53,22 +56,23 @@ static int sampling_parse(parser *p)
 static int length_parse(parser *p)
 {
     static const char *const keys[] = {"n_predict", "max_tokens", "max_completion_tokens",
-                                       "max_output_tokens"};
+                                       "max_output_tokens", "num_predict"};
     protocol_request *r = p->r;
     const bool is_responses = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_COMPACT;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const bool zero = i == 0 || !r->talks || r->api == PROTOCOL_MESSAGES;
+        const bool zero = i == 0 || i == 4 || !r->talks || r->api == PROTOCOL_MESSAGES;
         const place at = {NULL, keys[i], 0};
         int64_t most = -1;
-        if (i && (i == 3) != is_responses) continue;
-        RETURN_IF(field_integer(p, NULL, p->root, keys[i], -2, UINT32_MAX - 1, &most));
+        if (i && i < 4 && (i == 3) != is_responses) continue;
+        if (i == 4 && !p->sampling_at) continue; /* Ollama's own */
+        RETURN_IF(field_bound(p, p->sampling_at, p->root, keys[i], -2, UINT32_MAX - 1, &most));
         if (!most && !zero)
             return parse_fail(p, &at, "integer_below_min_value",
                               "Invalid '%s': integer below minimum value. Expected a value >= 1, "
                               "but got 0 instead.", keys[i]);
         if (most < 0) continue;
         r->new_tokens_max = (uint32_t)most;
-        r->warm_up = r->warm_up || (!most && (i == 0 || r->api == PROTOCOL_MESSAGES));
+        r->warm_up = r->warm_up || (!most && (i == 0 || i == 4 || r->api == PROTOCOL_MESSAGES));
     }
     return CERIUM_OK;
 }
@@ -93,12 +97,12 @@ static int stops_parse(parser *p)
 {
     const char *key = p->r->api == PROTOCOL_MESSAGES ? "stop_sequences" : "stop";
     const json_t *stop = json_object_get(p->root, key);
-    const place at = {NULL, key, 0};
+    const place at = {p->sampling_at, key, 0};
     json_t *list = NULL;
     p->r->sampling.n_stops = 0;
     p->r->sampling.stops = p->r->stops;
     if (json_is_string(stop)) return stop_add(p, &at, stop);
-    RETURN_IF(field_array(p, NULL, p->root, key, CERIUM_STOPS_MAX, &list));
+    RETURN_IF(field_array(p, p->sampling_at, p->root, key, CERIUM_STOPS_MAX, &list));
     for (size_t i = 0; i < json_array_size(list); i++)
         RETURN_IF(stop_add(p, &(place){&at, NULL, i}, json_array_get(list, i)));
     return CERIUM_OK;

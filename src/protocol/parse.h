@@ -66,6 +66,7 @@ typedef struct {
     const protocol_defaults *defaults;
     protocol_error *error;
     json_t *root;     /* borrowed from r */
+    const place *sampling_at; /* where the client has what is read of root: Ollama's `options` */
     size_t messages_cap;
     struct protocol_text **texts; /* who owns what is made: the request, or its tools */
     json_t *calls;    /* owned: id of a call -> index of its message */
@@ -93,6 +94,9 @@ int field_name(parser *p, const place *up, const json_t *object, const char *key
 int field_bool(parser *p, const place *up, const json_t *object, const char *key, bool *out);
 int field_integer(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
                   int64_t max, int64_t *out);
+/* Of what is at most to be had: whoever asks for more than there can be has no bound. */
+int field_bound(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
+                int64_t max, int64_t *out);
 int field_number(parser *p, const place *up, const json_t *object, const char *key, double min,
                  double max, double *out);
 int field_array(parser *p, const place *up, const json_t *object, const char *key, size_t max,

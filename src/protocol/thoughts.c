@@ -59,7 +59,7 @@ static int effort_parse(parser *p, const char **out)
 static int budget_of(parser *p, const place *up, const json_t *object, const char *key)
 {
     int64_t most = -1;
-    RETURN_IF(field_integer(p, up, object, key, -2, UINT32_MAX - 1, &most));
+    RETURN_IF(field_bound(p, up, object, key, -2, UINT32_MAX - 1, &most));
     if (most < 0) return CERIUM_OK;
     if ((uint32_t)most < p->r->thought_tokens_max) p->r->thought_tokens_max = (uint32_t)most;
     if (!most) p->r->think = PROTOCOL_THINK_OFF;

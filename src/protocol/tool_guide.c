@@ -121,6 +121,7 @@ typedef struct {
     call_marks marks; /* of CALL_MARKED and CALL_PROBED, else zeros */
     bool calls;    /* some tool may be called */
     bool document; /* the answer has a shape */
+    bool loose;    /* of its schema only the type is kept: no grammar can be made of it */
     json_out text; /* all grammars one after the other */
 } maker;
 
@@ -210,8 +211,13 @@ static void put_document(maker *m)
         json_out_literal(t, "}");
         return;
     }
+    const json_t *type = json_object_get(r->schema, "type");
     json_out_literal(t, "%json ");
-    if (r->schema) json_out_value(t, r->schema);
+    if (r->schema && m->loose) {
+        json_out_literal(t, "{");
+        if (type) json_out_literal(t, "\"type\":"), json_out_value(t, type);
+        json_out_literal(t, "}");
+    } else if (r->schema) json_out_value(t, r->schema);
     else json_out_literal(t, "{\"type\":\"object\"}");
 }
 
@@ -324,17 +330,17 @@ bool protocol_has_format(const protocol_request *r)
 }
 
 int protocol_guide_make(protocol_guide *out, const protocol_request *r, const char *chat_form,
-                        bool no_document)
+                        bool loose_document)
 {
     CHECK(out && r && chat_form);
-    maker m = {.r = r, .calls = any_callable(r)};
+    maker m = {.r = r, .calls = any_callable(r), .loose = loose_document};
     bool marked = call_marks_read(&m.marks, chat_form);
     *out = (protocol_guide){.n_triggers = 0};
     if (!marked && chat_form[0] == '{') return CERIUM_ERR_MEMORY;
     m.form = find_form(!marked ? chat_form : form_of(&m.marks));
     m.calls = m.calls && m.form->style != CALL_NONE;
     m.thinks = r->prefill || r->think == PROTOCOL_THINK_OFF ? THINKS_NEVER : m.form->thinks;
-    m.document = !no_document && protocol_has_format(r);
+    m.document = protocol_has_format(r);
     if (!m.calls && !m.document) {
         call_marks_free(&m.marks);
         return CERIUM_OK;
@@ -390,6 +396,12 @@ bool protocol_tool_may_loosen(const protocol_request *r, size_t tool)
     CHECK(tool < r->n_tools);
     const struct protocol_tool *facts = &r->tool_set->facts[tool];
     return !facts->strict && facts->kind != PROTOCOL_TOOL_CUSTOM;
+}
+
+bool protocol_tool_is_loose(const protocol_request *r, size_t tool)
+{
+    CHECK(tool < r->n_tools);
+    return r->tool_set->facts[tool].loose;
 }
 
 void protocol_tool_loosen(const protocol_request *r, size_t tool)

@@ -26,11 +26,11 @@ typedef struct {
     json_t *marks;     /* owned: what triggers of a template are */
 } protocol_guide;
 
-/* no_document: leave out what text.format says.
+/* loose_document: of the request's schema only the type, as no grammar can be made of it.
  * The guide of an answer to r by a model of this form (cerium_engine_info.chat_form); all zero
  * when it is free.  *out must be released with protocol_guide_free(). CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int protocol_guide_make(protocol_guide *out, const protocol_request *r,
-                                       const char *chat_form, bool no_document);
+                                       const char *chat_form, bool loose_document);
 void protocol_guide_free(protocol_guide *guide);
 /* The answer has to match a schema or a grammar of the request's own. */
 bool protocol_has_format(const protocol_request *r);
@@ -41,5 +41,6 @@ view protocol_tool_grammar(const protocol_request *r, size_t tool, cerium_gramma
 bool protocol_tool_may_loosen(const protocol_request *r, size_t tool);
 /* No grammar can be made of it: any arguments do from now on. */
 void protocol_tool_loosen(const protocol_request *r, size_t tool);
+bool protocol_tool_is_loose(const protocol_request *r, size_t tool);
 
 #endif

@@ -80,10 +80,12 @@ int access_open(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;
     const char *host = config->host ? config->host : "127.0.0.1";
-    if (!config->n_keys && !tenant_keys_needed(s) && !access_is_loopback(view_of(host)))
+    if (!config->n_keys && !tenant_keys_needed(s) && !access_is_loopback(view_of(host))) {
+        RETURN_IF(listener_check_host(host, err));
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "listening on %s lets others in: give --api-key or --api-key-file, or "
                          "make a key with `cerium keys add`", host);
+    }
     for (size_t i = 0; i < config->n_origins; i++)
         if (!access_origin_is_valid(config->origins[i]))
             return error_set(err, CERIUM_ERR_ARGUMENT,

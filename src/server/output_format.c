@@ -47,7 +47,8 @@ struct format_order {
     const protocol_request *r;
     const char *chat_form;
     order_stage stage;
-    bool no_document;
+    bool loose_document; /* of its schema only the type: no grammar can be made of it, */
+    char why[160];       /* because of this */
     bool forgives; /* schemas are optional: leave invalid ones out */
     order_part *parts; /* [n_parts] owned */
     size_t n_parts, n_seen;
@@ -197,7 +198,7 @@ static int put_whole(format_order *o, size_t i, view text)
 static int order_whole(format_order *o)
 {
     protocol_guide guide;
-    RETURN_IF(protocol_guide_make(&guide, o->r, o->chat_form, o->no_document));
+    RETURN_IF(protocol_guide_make(&guide, o->r, o->chat_form, o->loose_document));
     int status = make_parts(o, 1 + guide.n_triggers);
     if (!status) status = put_whole(o, 0, guide.grammar);
     o->n_triggers = guide.n_triggers;
@@ -266,7 +267,7 @@ static void end_stage(format_order *o)
 {
     bool goes_on = o->status != CERIUM_ERR_MEMORY;
     if (goes_on && o->stage == STAGE_BLAME && !o->status) {
-        o->no_document = o->parts[0].failed;
+        o->loose_document = o->parts[0].failed;
         for (size_t i = 0; i < o->r->n_tools; i++)
             if (o->parts[1 + i].failed) protocol_tool_loosen(o->r, i);
         begin_stage(o, STAGE_AGAIN);
@@ -281,6 +282,16 @@ static void end_stage(format_order *o)
             if (o->parts[i].grammar) keep(o->s, &o->parts[i], o->forgives);
     if (o->status && o->stage == STAGE_AGAIN) o->at = SIZE_MAX;
     o->stage = STAGE_OVER;
+}
+
+/* "schema: /properties/a: ..." -> what comes after the notation's name, and a place that is none
+ * is left out. */
+static const char *without_notation(const char *message)
+{
+    const char *at = strstr(message, ": ");
+    if (!at) return message;
+    at += 2;
+    return at[0] == ':' && at[1] == ' ' ? at + 2 : at;
 }
 
 static bool is_to_do(const order_part *part) { return part->text && !part->grammar; }
@@ -299,6 +310,8 @@ static void compile(format_order *o, order_part *part)
     else if (!status)
         status = cerium_grammar_compile(&part->grammar, part->syntax, part->text, part->len, &err);
     part->failed = status != CERIUM_OK;
+    if (part->failed && part == o->parts)
+        snprintf(o->why, sizeof o->why, "%.150s", without_notation(err.message));
     if (!status || (may_fail && status != CERIUM_ERR_MEMORY)) return;
     o->status = status;
     o->at = (size_t)(part - o->parts);
@@ -350,15 +363,6 @@ void format_order_free(format_order **o)
 
 /* ---- what came of it ---- */
 
-/* "schema: /properties/a: ..."  -> the text after the notation's name, without an empty place. */
-static const char *without_notation(const char *message)
-{
-    const char *at = strstr(message, ": ");
-    if (!at) return message;
-    at += 2;
-    return at[0] == ':' && at[1] == ' ' ? at + 2 : at;
-}
-
 /* Whose fault it is. */
 static int tell_blame(const format_order *o, protocol_error *e)
 {
@@ -389,6 +393,18 @@ static size_t callable_tool(const protocol_request *r, uint32_t k)
     return r->n_tools;
 }
 
+/* Where the request has the schema of a tool, or of the answer. */
+static void print_param(const protocol_request *r, size_t tool, char out[static 160])
+{
+    if (tool < r->n_tools)
+        snprintf(out, 160, "tools[%zu].%sparameters", tool,
+                 r->api == PROTOCOL_CHAT ? "function." : "");
+    else
+        snprintf(out, 160, "%s", r->shape_field             ? r->shape_field
+                                 : r->api == PROTOCOL_CHAT ? "response_format.json_schema.schema"
+                                                           : "text.format.schema");
+}
+
 /* "line 4: %json /properties/a: ..." of a part: whose schema that is, and what it is without. */
 static void warn_of_line(protocol_request *r, const order_part *part, const char *text)
 {
@@ -399,21 +415,30 @@ static void warn_of_line(protocol_request *r, const order_part *part, const char
     size_t tool = part->call_line && line >= part->call_line
                       ? callable_tool(r, line - part->call_line) : r->n_tools;
     char param[160];
-    if (tool < r->n_tools)
-        snprintf(param, sizeof param, "tools[%zu].%sparameters", tool,
-                 r->api == PROTOCOL_CHAT ? "function." : "");
-    else
-        snprintf(param, sizeof param, "%s", r->shape_field             ? r->shape_field
-                                            : r->api == PROTOCOL_CHAT
-                                                ? "response_format.json_schema.schema"
-                                                : "text.format.schema");
+    print_param(r, tool, param);
     protocol_warn(r, param, "left out of the schema%s%.64s: %s; all else of it holds",
                   tool < r->n_tools ? " of " : "", tool < r->n_tools ? r->tools[tool].name : "",
                   what);
 }
 
+/* Schemas of which no grammar can be made. */
+static void warn_of_loose(const format_order *o, protocol_request *r)
+{
+    char param[160];
+    print_param(r, r->n_tools, param);
+    if (o->loose_document)
+        protocol_warn(r, param, "cannot be kept to: %s; of it only the type is kept", o->why);
+    for (size_t i = 0; i < r->n_tools; i++) {
+        if (!protocol_tool_is_loose(r, i)) continue;
+        print_param(r, i, param);
+        protocol_warn(r, param, "the schema of %.64s cannot be kept to: its arguments are any "
+                      "object", r->tools[i].name);
+    }
+}
+
 void format_order_warn(const format_order *o, protocol_request *r)
 {
+    if (!o->status) warn_of_loose(o, r);
     for (size_t i = 0; i < o->n_parts && !o->status; i++) {
         const char *text;
         bool same = i > 1 && o->parts[i].len == o->parts[i - 1].len && o->parts[i].len &&

@@ -54,6 +54,7 @@ def make_folder(model):
         write("shards/model-0000%d-of-00003.safetensors" % part, b"\2\0\0\0\0\0\0\0{}")
     for name in ("config", "tokenizer", "tokenizer_config"):
         write("shards/%s.json" % name, "{}")
+    write("accent.py", "x = \u00e9(\n")
     write("latin.txt", b"a = '\xe9'\n")
     write("nul.keys", b"first\n\0\nsecond\n")
     write("blank.keys", "first second\n")

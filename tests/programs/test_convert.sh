@@ -67,6 +67,46 @@ check "windows that an architecture lacks" refuse "use_sliding_window"
 fresh && json config.json 'j["partial_rotary_factor"] = 0.5'
 check "rotation of a part" refuse "partial_rotary_factor"
 
+# What foreign JSON writes otherwise, and what would be lost without a word.
+set_key() { # FILE KEY VALUE (Python)
+    fresh && json "$1" "
+import functools
+*way, last = '$2'.split('.')
+functools.reduce(lambda at, k: at[k], way, j)[last] = $3"
+}
+for row in 'hidden_size 32.0' 'num_hidden_layers 2.0' 'num_attention_heads 4.0' 'vocab_size 272.0' \
+    'max_position_embeddings 2.56e2' 'head_dim 16.0' 'eos_token_id 3.0' 'eos_token_id None' \
+    'bos_token_id -1' 'rope_scaling None' 'rope_scaling {}' 'attention_bias False'; do
+    set_key config.json "${row%% *}" "${row#* }"
+    check "config.json: $row" converts
+done
+while IFS='|' read -r file key value said; do
+    set_key "$file" "$key" "$value"
+    check "$file: $key $value" refuse "$said"
+done <<'EOF'
+config.json|hidden_size|"32"|hidden_size: is not a whole number from 1 to
+config.json|hidden_size|32.5|hidden_size: is not a whole number from 1 to
+config.json|num_attention_heads|True|num_attention_heads: is not a whole number from 1 to 4096
+config.json|vocab_size|1e30|vocab_size: is not a whole number from 1 to
+config.json|eos_token_id|"5"|eos_token_id: is not the id of a token
+config.json|eos_token_id|[1, 1.5]|eos_token_id: is not the id of a token
+config.json|eos_token_id|99999|eos_token_id: is not the id of a token
+config.json|bos_token_id|True|bos_token_id: is not the id of a token
+config.json|rope_scaling|{"rope_type": "yarn", "factor": 4.0}|differs from rope_parameters
+config.json|rope_scaling|{"type": "dynamic", "factor": 2.0}|differs from rope_parameters
+config.json|layer_types|["x", "full_attention"]|layer_types: a kind of layer that is not supported
+config.json|layer_types|["sliding_attention", "full_attention"]|windows of these layers
+tokenizer.json|normalizer|{"type": "Lowercase"}|the normalizer Lowercase is not supported
+tokenizer.json|normalizer|{"type": "Sequence", "normalizers": [{"type": "NFKC"}]}|NFKC is not
+tokenizer.json|model.end_of_word_suffix|"</w>"|end_of_word_suffix is not supported
+tokenizer.json|model.continuing_subword_prefix|"##"|prefix is not supported
+tokenizer.json|model.dropout|0.1|dropout is not supported
+EOF
+fresh && echo '[]' >"$work/model/config.json"
+check "config.json is a list" refuse "config.json: it is not an object"
+fresh && echo '{"eos_token_id": ["x"]}' >"$work/model/generation_config.json"
+check "an end that is no token" refuse "generation_config.json: eos_token_id: is not the id"
+
 # SentencePiece's spaces: ids of tokenizers 0.23, of texts that begin with a space, or stand
 # behind a token of a name.
 scheme() { # SCHEME TEXT IDS

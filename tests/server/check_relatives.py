@@ -205,6 +205,7 @@ CALLS = [
     line("Well.\n<tool_call>\nnobody at home\n</tool_call>", repeat=True, last="a call of nobody"),
     line("Say " + call("ls", path="A"), repeat=True, last="no tools"),
     line(SAID, repeat=True, last="say"),
+    line("one", repeat=True),  # to all else
 ]
 
 
@@ -278,6 +279,54 @@ def check_bodies(report, server):
 NUMBERS = [9223372036854775807, 9223372036854775808, -9223372036854775809, 1 << 200, 1e308]
 
 
+# What asks for at most so much: more than there can be is no bound, and is no error.
+BOUNDS = {"Responses": "max_output_tokens top_k", "Messages": "max_tokens top_k",
+          "Chat": "max_tokens max_completion_tokens n_predict top_k thinking_budget",
+          "Completions": "max_tokens top_k", "llama.cpp's completion": "n_predict top_k",
+          "Ollama's chat": "options.num_predict options.top_k",
+          "Ollama's generate": "options.num_predict options.top_k"}
+FORMS = ["1e2", "1E+2", "5e0", "1.0", "100", "2147483648", "4294967295", "4294967296",
+         "9223372036854775807", "9223372036854775808", "1" + 30 * "0", "1e400"]
+
+
+def check_bounds(report, server):
+    for title, names in BOUNDS.items():
+        path, base, _ = APIS[title]
+        for name in names.split():
+            with report.check("%s: %s is a number however it is written" % (title, name), server):
+                for form in FORMS:
+                    body = json.dumps(put(base, name, "?")).replace('"?"', form)
+                    status, _, data = server.request("POST", path, body)
+                    assert status == 200, (form, data[:300])
+                    assert b"warnings" not in data, (form, data[:300])
+                for form, said in (("0.5", "a decimal"), ('"5"', "a string"), ("true", "a bool")):
+                    body = json.dumps(put(base, name, "?")).replace('"?"', form)
+                    status, _, data = server.request("POST", path, body)
+                    assert status == 400 and name in data.decode(), (form, data[:300])
+                    assert len(data) < 400 and said in data.decode(), (form, data[:300])
+    for title in ("Ollama's chat", "Ollama's generate"):
+        path, base, _ = APIS[title]
+        with report.check("an error has the client's name of it: " + title, server):
+            for name, value in (("num_predict", 0.5), ("repeat_penalty", 100), ("temperature", -1),
+                                ("top_k", 1.5), ("seed", 0.5), ("stop", [7]), ("min_p", 2)):
+                status, _, data = server.request("POST", path,
+                                                 put(base, "options." + name, value))
+                assert status == 400 and "'options.%s" % name in data.decode(), (name, data[:300])
+    with report.check("a number out of range is said as short as it came", server):
+        for form, said in (("1e400", "1.79"), ("9223372036854775807", "9223372036854775807"),
+                           ("1" + 30 * "0", "1e+30"), ("-5", "-5")):
+            status, _, data = server.request("POST", "/v1/chat/completions", json.dumps(
+                {"messages": TALK, "n": "?"}).replace('"?"', form))
+            assert status == 400 and "got %s" % said in data.decode(), data
+            assert len(data) < 300, data
+    with report.check("min_p 1 keeps the most probable token, repeat_penalty is known", server):
+        for path, base in (("/v1/chat/completions", {"messages": TALK}),
+                           ("/completion", {"prompt": "x", "n_predict": 2})):
+            status, _, data = server.request("POST", path, {**base, "min_p": 1,
+                                                            "repeat_penalty": 1.1})
+            assert status == 200 and b"warnings" not in data, data[:300]
+
+
 def check_numbers(report, server):
     for title, (path, base, names) in APIS.items():
         with report.check("null is as nothing: " + title, server):
@@ -296,6 +345,7 @@ def check_numbers(report, server):
                     status, _, data = server.request("POST", path, put(base, name, value))
                     assert status in (200, 400), (name, number, data[:300])
                     assert status == 200 or name.encode() in data, (name, number, data[:300])
+    check_bounds(report, server)
     caps = [("/v1/chat/completions", {"messages": TALK}, ("max_tokens", "max_completion_tokens",
                                                           "n_predict")),
             ("/v1/responses", {"input": "say"}, ("max_output_tokens", "n_predict")),

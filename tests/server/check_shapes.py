@@ -41,6 +41,30 @@ def check_shapes(report, server):
         told = " ".join(w["message"] for w in warnings)
         assert status == 200 and "/properties/x/type" in told, body
         assert "/properties/y/$ref" in told and "/properties/n" not in told, body
+    for name, part in (("an empty enum", {"enum": []}), ("a minimum above the maximum",
+                       {"type": "integer", "minimum": 5, "maximum": 1}), ("false", False),
+                       ("nothing between", {"type": "integer", "exclusiveMinimum": 3,
+                                            "exclusiveMaximum": 4})):
+        schema = {"type": "object", "properties": {"a": part}, "required": ["a"]}
+        with report.check("a schema that nothing fits is said, not dropped: " + name, server):
+            asked = shaped(schema)
+            asked["max_output_tokens"] = 200
+            status, _, body = server.request("POST", "/v1/responses", asked, timeout=60)
+            assert status == 400 and b"no text at all fits" in body, body
+            asked["text"]["format"]["strict"] = False
+            status, _, body = server.request("POST", "/v1/responses", asked, timeout=60)
+            said = json.loads(body)
+            assert status == 200 and said["output"][0]["content"][0]["text"][0] == "{", body
+            warning = said["cerium"]["warnings"][0]
+            assert warning["param"] == "text.format.schema", body
+            assert "no text at all fits it" in warning["message"], body
+            tools = [{"type": "function", "name": "f", "strict": False, "parameters": schema}]
+            for _ in range(2):  # the second time they are known
+                status, _, body = server.request("POST", "/v1/responses", {
+                    "input": "hi", "store": False, "max_output_tokens": 4, "tools": tools})
+                warning = json.loads(body)["cerium"]["warnings"][0]
+                assert status == 200 and warning["param"] == "tools[0].parameters", body
+                assert "any object" in warning["message"], body
     with report.check("numbers of any size, and a byte-order mark, are JSON", server):
         body = (b'\xef\xbb\xbf{"prompt":"x","max_tokens":1,"seed":18446744073709551615,'
                 b'"metadata":{"a":1e400,"b":-99999999999999999999999}}')

@@ -372,6 +372,19 @@ static void test_parsed(void)
     TEST_CHECK(parsed(GUARD_C, "uint32_t n_tokens = passed + keyboard;\n") == 0);
     TEST_CHECK(parsed(GUARD_PYTHON, "passenger = 5\nmonkeys = tokenize_all(1)\n") == 0);
     TEST_CHECK(parsed(GUARD_C, "const char *api_key = a;\n") == 1);
+    /* C: nothing of these is a call, a literal, or what holds one. */
+    TEST_CHECK(parsed(GUARD_C, "f(a, err);\nreturn err;\nuint32_t token;\nx = token_none;\n") == 0);
+    TEST_CHECK(parsed(GUARD_C, "/* system(a) */\n// gets(a)\n/*\n * system(a)\n */\n") == 0);
+    TEST_CHECK(parsed(GUARD_CPP, "/* system(a) */\n// gets(a)\n/*\n * system(a)\n */\n") == 0);
+    /* These are. */
+    TEST_CHECK(parsed(GUARD_C, "/* a */ system(b);\n") == 1);
+    TEST_CHECK(parsed(GUARD_C, "/*\n * a */ system(b);\n") == 1);
+    TEST_CHECK(parsed(GUARD_C, "/*\n// */ system(b);\n") == 1);
+    TEST_CHECK(parsed(GUARD_C, "/* a */ system(b); /* c */\n") == 1);
+    TEST_CHECK(parsed(GUARD_C, "run = system;\n") == 1);
+    TEST_CHECK(parsed(GUARD_C, "run = (system);\n") == 1);
+    TEST_CHECK(parsed(GUARD_CPP, "run = std::system;\n") == 1);
+    TEST_CHECK(parsed(GUARD_CPP, "using std::system;\n") == 1);
     TEST_CHECK(parsed(GUARD_PYTHON, "a = {'db-password': b}\n") == 1);
     view passed_on = VIEW("a = 'Tr0ub4dor&3'\npassword = a\n");
     found f = scan(GUARD_CODE, GUARD_PYTHON, passed_on, 0, 1);

@@ -363,7 +363,7 @@ static void test_bad_responses(void)
     bad(api, "{\"input\":\"x\",\"top_logprobs\":21}", "top_logprobs", "integer_above_max_value");
     bad(api, "{\"input\":\"x\",\"max_output_tokens\":0}", "max_output_tokens",
         "integer_below_min_value");
-    bad(api, "{\"input\":\"x\",\"max_output_tokens\":1e300}", "max_output_tokens",
+    bad(api, "{\"input\":\"x\",\"top_logprobs\":1e300}", "top_logprobs",
         "integer_above_max_value");
     bad(api, "{\"input\":\"x\",\"max_output_tokens\":1.5}", "max_output_tokens", "invalid_type");
     bad(api, "{\"input\":\"x\",\"truncation\":\"maybe\"}", "truncation", "invalid_value");
