@@ -307,7 +307,7 @@ if [ -e models/cerium-line.gguf ]; then
         check "the same text with --head $head" cmp "$work/head-full" "$work/head-$head"
     done
     check "a narrow head" status 0 ./cerium run --head q4_w -p "int x" -n 8
-    check "a wider one" refused 1 "no wider than F16" ./cerium run --head f16 -p x -n 1
+    check "a wider one" refused 1 "not wider than F16" ./cerium run --head f16 -p x -n 1
     check "no such head" refused 2 "there are auto, full, search" ./cerium run --head q3 -p x -n 1
     cp ./cerium "$work/cerium"
     check "without a model" refused 2 "name one with -m" "$work/cerium" run -p x
