@@ -140,15 +140,17 @@ $(GRAMMAR_DIR)/%.o: $(GRAMMAR_DIR)/%.c $(GRAMMAR_DIR)/flags ; @echo "  CC  $<"; 
 $(GRAMMAR_DIR)/flags: FORCE ; @mkdir -p $(@D); echo '$(GRAMMAR_CFLAGS)' | cmp -s - $@ || echo '$(GRAMMAR_CFLAGS)' > $@
 grammars: ; @rm -f $(GRAMMAR_DIR)/grammars.mk; $(MAKE) --no-print-directory $(GRAMMAR_DIR)/grammars.mk
 $O/flags: FORCE ; @mkdir -p $O; echo '$(CC) $(BASE_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS)' > $@
+# Variables of a target are private, or what it is made of would have them as well, if it is made for
+# that target first.
 # Both libraries show cerium_* and nothing else: one object with its hidden symbols made local, and
 # a shared object whose hidden symbols stay inside.
 $O/libcerium.a: $(LIB_OBJ) ; @echo "  AR  $@"; ld -r $^ -o $O/libcerium.o && objcopy --localize-hidden $O/libcerium.o && rm -f $@ && ar rcs $@ $O/libcerium.o
-$O/libcerium.so.$(VERSION): LDFLAGS += -shared -Wl,-soname,$(SOVER)
+$O/libcerium.so.$(VERSION): private LDFLAGS += -shared -Wl,-soname,$(SOVER)
 $O/libcerium.so.$(VERSION): $(LIB_OBJ) ; $(LINK)
 $O/libcerium-watch.o: $(WATCH_OBJ) ; @ld -r $^ -o $@ && objcopy --wildcard --keep-global-symbol='cerium_watch*' $@
 $O/libcerium-watch.a: $O/libcerium-watch.o ; @echo "  AR  $@"; rm -f $@ && ar rcs $@ $<
-$O/libcerium-watch.so.$(VERSION): LDFLAGS += -shared -Wl,-soname,$(subst cerium,cerium-watch,$(SOVER))
-$O/libcerium-watch.so.$(VERSION): LIBS := $(WATCH_LIBS)
+$O/libcerium-watch.so.$(VERSION): private LDFLAGS += -shared -Wl,-soname,$(subst cerium,cerium-watch,$(SOVER))
+$O/libcerium-watch.so.$(VERSION): private LIBS := $(WATCH_LIBS)
 $O/libcerium-watch.so.$(VERSION): $O/libcerium-watch.o $O/libcerium.so.$(VERSION) ; $(LINK)
 lib: $(foreach l,libcerium libcerium-watch,$O/$l.a $O/$l.so.$(VERSION))
 
@@ -204,12 +206,12 @@ $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LI
 # What it reads is of a program.
 PROG_FUZZ := $(foreach t,feedback honest mcp solve,$O/replay_$t $O/fuzz_$t)
 $(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
-$(PROG_FUZZ): SERVER_LIBS += $(LIBEDIT)
+$(PROG_FUZZ): private SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_%: $O/bench/%.o $(LIB_OBJ) ; $(LINK)
 $O/bench_snippets: $(patsubst %.c,$O/%.o,$(call in_dirs,snippets))
 $O/example_%: $O/examples/%.o $O/libcerium.a ; $(LINK)
-$O/example_watched: LIBS := $(WATCH_LIBS)
+$O/example_watched: private LIBS := $(WATCH_LIBS)
 $O/example_watched: $O/libcerium-watch.a
 
 test:
@@ -249,7 +251,7 @@ run:
 	@./cerium serve --demo "$$(cat examples/point.py)"
 bench: all $O/kernelcheck ; ./cerium bench && $O/kernelcheck --bench
 
-$O/bench_server: LIBS += -lssl -lcrypto
+$O/bench_server: private LIBS += -lssl -lcrypto
 $O/bench_guard: $O/bench/guard.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 bench-server: all $O/bench_server $O/tool_make_model
 	python3 bench/server.py --cerium ./cerium --client $O/bench_server --make-model $O/tool_make_model

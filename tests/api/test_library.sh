@@ -26,6 +26,10 @@ exports libcerium-watch CERIUM_WATCH_API cerium_watch_open
 small() { readelf -d "$O/libcerium.so.$version" | grep NEEDED >"$work/needed"
     ! grep -E 'libhs|tree-sitter|yaml' "$work/needed"; }
 check "libcerium needs nothing of the watchdog's" small
+# Made for another target first, it would have that one's libraries if those were not private.
+apart() { make -n -W src/base/base.c BUILD="$BUILD" "$O/libcerium-watch.so.$version" |
+    grep -e "-soname,libcerium.so" >"$work/link" && ! grep -e '-lhs' "$work/link"; }
+check "nor when it is made for the watchdog's library" apart
 
 root=$work/root
 check "make install" make --no-print-directory CC="$CC" BUILD="$BUILD" DESTDIR="$root" \
