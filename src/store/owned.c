@@ -12,7 +12,9 @@ enum {
     LOG_HEAD_BYTES = 32,
     FRAME_HEAD_BYTES = 24,
     APPLICATION_AT = 68,
-    INDEX_STEP_BYTES = 32768, /* the shared-memory index grows by it; 3 is its length at rest */
+    /* The shared-memory index grows by regions of 32 KB, a page at a time: a process that is killed
+     * meanwhile leaves a part of one.  3 is its length at rest. */
+    INDEX_STEP_BYTES = 4096,
     INDEX_REST_BYTES = 3,
 };
 

@@ -555,7 +555,7 @@ static void test_real_files(void)
                                            "../shared/data/weights/*/*.gguf"};
     glob_t found = {0};
     if (access("../shared/data", R_OK)) {
-        printf("skipped: public vocabularies and weights: there is no ../shared/data\n");
+        TEST_SKIP("public vocabularies and weights: there is no ../shared/data");
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(patterns); i++)

@@ -433,6 +433,24 @@ static void make_other(const not_ours *o, const char *path, char real[192])
     }
 }
 
+/* A process that is killed as it makes the index leaves a part of it, in pages. */
+static void test_index_in_part(void)
+{
+    static const off_t sizes[] = {0, 3, 4096, 12288, 28672, 32768, 36864};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        char name[32], path[128], side[160];
+        snprintf(name, sizeof name, "part-%zu", i);
+        snprintf(path, sizeof path, "%s", path_of(name));
+        snprintf(side, sizeof side, "%s-shm", path);
+        fclose(fopen(side, "w"));
+        TEST_CHECK(chmod(side, 0644) == 0 && truncate(side, sizes[i]) == 0);
+        store *s = NULL;
+        int status = store_open(&s, path, &err);
+        TEST_CHECK_THAT(status == CERIUM_OK, "%lld: %s", (long long)sizes[i], err.message);
+        store_close(&s);
+    }
+}
+
 static bool same_times(const struct stat *a, const struct stat *b)
 {
     return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
@@ -589,6 +607,7 @@ int main(void)
     TEST_RUN(test_not_ours);
     TEST_RUN(test_migration_is_whole);
     TEST_RUN(test_first_version);
+    TEST_RUN(test_index_in_part);
     TEST_RUN(test_files_of_others);
     TEST_RUN(test_name_in_the_log);
     TEST_RUN(test_locked);
