@@ -202,7 +202,7 @@ static void print_shared(const facts *f)
     printf("%" PRIu64 " values of a token for each layer, read from the file\n", n_inputs);
 }
 
-/* Of layers that keep a state of all tokens in place of keys and values of each. */
+/* Layers that keep one state of all tokens in place of keys and values of each. */
 static void print_states(const facts *f)
 {
     uint64_t n = 0;

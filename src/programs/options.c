@@ -224,7 +224,7 @@ size_t model_names(bytes *text, const char **names, size_t n_max)
     for (char *line = text->ptr, *end; n < n_max && (end = strchr(line, '\n')); line = end + 1) {
         size_t len = strcspn(line, " \t\n");
         if (len == 0 || *line == '#') continue;
-        line[len] = 0; /* `end` is behind it, or is it */
+        line[len] = 0; /* `end` is after it, or the same */
         names[n++] = line;
     }
     return n;
