@@ -17,7 +17,7 @@ typedef struct answer_watchdog {
     size_t n_corrected;          /* used texts of a->corrected */
 } answer_watchdog;
 
-/* ---- what is done about weaknesses ---- */
+/* ---- policies ---- */
 
 static int ask_for(answer *a, const char *words, const char *param, protocol_error *e)
 {
@@ -215,7 +215,7 @@ bool answer_watchdog_turns(const choice *ch)
     return ch->watchdog && ch->watchdog->drive.retries;
 }
 
-/* ---- starting again ---- */
+/* ---- restarting ---- */
 
 /* The text after the replaced line, and then the rest. */
 static int say_rest(choice *ch, view behind)

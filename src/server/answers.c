@@ -56,7 +56,7 @@ void answer_tell_begin(answer *a)
     if (!a->prepare) answer_end_warm_up(a);
 }
 
-/* ---- what it says ---- */
+/* ---- its text ---- */
 
 void answer_count_waiting(const answer *a, int32_t n)
 {

@@ -14,7 +14,7 @@ enum {
 
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 
-/* ---- what the stream tells ---- */
+/* ---- events of the stream ---- */
 
 static bool on_input(void *user)
 {

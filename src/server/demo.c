@@ -59,7 +59,7 @@ struct demo {
     _Atomic bool closing; /* the server ends: no browser can open it */
 };
 
-/* ---- what it tells ---- */
+/* ---- its output ---- */
 
 /* Where to connect: the address that means all addresses cannot be used. */
 static const char *address_of(const server *s)

@@ -91,7 +91,7 @@ int history_open(history **out, size_t tenant_bytes_max, size_t tenant_turns_max
     return CERIUM_OK;
 }
 
-/* ---- what is held ---- */
+/* ---- references ---- */
 
 static void let_go(entry *e)
 {

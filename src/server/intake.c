@@ -49,7 +49,7 @@ struct intake {
     protocol_steer steer;      /* owned */
 };
 
-/* ---- reading: what a thread may do ---- */
+/* ---- parsing, which a thread may do ---- */
 
 static json_t *find_item(void *user, const char *id)
 {

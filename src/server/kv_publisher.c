@@ -180,7 +180,7 @@ static bool take_request(peer *c, const zmtp_frame *f)
     return true;
 }
 
-/* ---- what peers say ---- */
+/* ---- input from peers ---- */
 
 static bool add_topic(peer *c, view topic)
 {

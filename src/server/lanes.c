@@ -2,7 +2,7 @@
  *
  * Messages with the same stream_id (or none) form a lane: first in, first out.  Lanes run in
  * parallel.  A lane exists while something runs or waits on it.  The response that continues after
- * a steer comes first, before all that wait. */
+ * a steer comes before all waiting ones. */
 #include "server/lanes.h"
 
 #include <time.h>

@@ -74,7 +74,7 @@ static void refresh_keys(server *s)
     close_all_revoked(s);
 }
 
-/* ---- what the engine has ---- */
+/* ---- the engine's events ---- */
 
 static void on_turn(void *user)
 {
@@ -131,7 +131,7 @@ static void on_tick(void *user)
     keep_alive_tick(s, clock_ns());
 }
 
-/* ---- who connects ---- */
+/* ---- connections ---- */
 
 static bool on_full(void *user)
 {

@@ -54,7 +54,7 @@ static void done(job *j)
     release(j);
 }
 
-/* ---- what may be deleted ---- */
+/* ---- deletable models ---- */
 
 static int refuse(protocol_error *e, int status, const char *code, const char *name,
                   const char *why)

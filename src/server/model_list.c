@@ -9,7 +9,7 @@
 
 static const char any_model[] = "cerium";
 
-/* ---- one ---- */
+/* ---- one model ---- */
 
 /* Recorded answers are shown, however improbable they are to the model. */
 static double confidence_of(const served_model *m)
@@ -257,7 +257,7 @@ void models_remove(server *s, uint32_t i)
     models_free(&m);
 }
 
-/* ---- which one ---- */
+/* ---- choosing one ---- */
 
 model_use models_use_of(protocol_api api, bool has_suffix)
 {

@@ -31,7 +31,7 @@ int model_check(const served_model *m, protocol_error *e)
                               (double)room / 1e6);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting answers ---- */
 
 /* When the oldest answer arrived that has a text waiting for the model; UINT64_MAX: none. */
 static uint64_t oldest_waiting(const served_model *m)
@@ -213,7 +213,7 @@ static void begin_move(served_model *m, model_state state)
     workers_submit_always(m->s->workers, &m->job);
 }
 
-/* ---- what is done next ---- */
+/* ---- the next job ---- */
 
 /* A model that was idle for its configured time. */
 static served_model *find_idle(const server *s)

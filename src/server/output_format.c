@@ -34,7 +34,7 @@ typedef struct {
     char *text; /* [len] owned; NULL: nothing to compile */
     size_t len;
     cerium_grammar_syntax syntax;
-    bool may_fail;           /* if it cannot be compiled, go on with the others */
+    bool may_fail;           /* if it cannot be compiled, continue with the others */
     bool failed;
     uint32_t call_line;      /* in the whole: where the first tool's call is; 0: nowhere */
     cerium_grammar *grammar; /* owned */
@@ -102,7 +102,7 @@ bool output_format_guide(const output_format *s, cerium_guide *guide)
     return s->grammar || s->n_triggers;
 }
 
-/* ---- what is kept ---- */
+/* ---- the cache ---- */
 
 /* Call with the lock. */
 static kept_grammar *find_kept(grammar_cache *s, view text, bool forgives)
@@ -361,7 +361,7 @@ void format_order_free(format_order **o)
     *o = NULL;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 /* Report the part at fault. */
 static int tell_blame(const format_order *o, protocol_error *e)

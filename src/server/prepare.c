@@ -38,7 +38,7 @@ struct preparation {
     format_order *order; /* NULL: the answer is unconstrained */
 };
 
-/* ---- the stages: what a thread may do ---- */
+/* ---- the stages that a thread may run ---- */
 
 static bool is_ours(const answer *a, const history_turn *turn)
 {

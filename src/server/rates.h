@@ -1,6 +1,6 @@
 /* rates.h - the arithmetic of limits and prices, and how clients see them.
  *
- * Pure: clocks come as arguments.  Admission is in server/tenant_quota.h. */
+ * Pure: clocks are arguments.  Admission is in server/tenant_quota.h. */
 #ifndef SERVER_RATES_H
 #define SERVER_RATES_H
 

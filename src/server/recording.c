@@ -20,7 +20,7 @@ typedef struct {
     size_t name_len, len; /* name_len 0: it has none */
 } kept_event;
 
-/* ---- what is kept ---- */
+/* ---- stored events ---- */
 
 recording *recording_open(server *s, uint64_t tenant, const char *id)
 {
@@ -111,7 +111,7 @@ static int append(bytes *b, const kept_event *head, const char *name, view json)
     return status;
 }
 
-/* ---- who follows ---- */
+/* ---- followers ---- */
 
 bool recording_is_followed(const recording *r) { return r && r->followers; }
 

@@ -13,7 +13,7 @@
 
 enum { LIST_MAX = 100, LIST_DEFAULT = 20 };
 
-/* ---- what is asked of the store, and what is written ---- */
+/* ---- queries of the store, and written answers ---- */
 
 typedef enum { ASK_RESPONSE, ASK_ITEMS, ASK_LIST, ASK_DELETE, ASK_NOTHING } question;
 

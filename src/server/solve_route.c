@@ -158,7 +158,7 @@ static void take_ask(solving *x, view line)
     memory_release(text);
 }
 
-/* ---- what the process says ---- */
+/* ---- events of the process ---- */
 
 static void take_error(solving *x, view line)
 {

@@ -12,7 +12,7 @@
 #include "server/restart.h"
 #include "server/wake.h"
 
-/* ---- what is asked of the engine ---- */
+/* ---- requests to the engine ---- */
 
 /* The request to the engine for a choice. */
 static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_guide *guide)

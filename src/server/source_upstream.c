@@ -192,7 +192,7 @@ static int make(answer *a, bool *store_failed, protocol_error *e)
     return protocol_error_memory(e);
 }
 
-/* ---- the way there ---- */
+/* ---- the request ---- */
 
 /* The response names the server, beside the client's metadata. */
 static int sign(answer *a)
@@ -254,7 +254,7 @@ static void start(answer *a)
     answer_refuse(a, &e);
 }
 
-/* ---- and back ---- */
+/* ---- the answer ---- */
 
 static void refuse(answer *a, const transfer_state *state)
 {

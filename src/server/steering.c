@@ -12,7 +12,7 @@ struct steer {
     char id[SERVER_ID_BYTES];
 };
 
-/* ---- what is sent ---- */
+/* ---- events ---- */
 
 typedef struct {
     bytes event;

@@ -9,7 +9,7 @@
 #include "store/metered.h"
 
 enum {
-    PROMPT_MINUTES_MAX = 5, /* share of it that a prompt may use */
+    PROMPT_MINUTES_MAX = 5, /* a prompt may use the tokens of this many */
     SHARE_LEAST = 8,        /* an answer without a cap begins with this part of a minute */
 };
 

@@ -65,7 +65,7 @@ struct upstreams {
     transfer *all;            /* thread */
 };
 
-/* ---- what libcurl calls ---- */
+/* ---- libcurl's callbacks ---- */
 
 static size_t on_head(char *line, size_t size, size_t n, void *user)
 {
@@ -161,7 +161,7 @@ static void free_transfer(transfer *t)
     memory_free(t);
 }
 
-/* ---- what is known of an upstream ---- */
+/* ---- the state of an upstream ---- */
 
 static void tell_health(peer *p, bool good, const char *why)
 {

@@ -1,6 +1,6 @@
 /* workers.h - threads for work that would block the event loop.
  *
- * A job comes from the loop and goes back to it: run() on a thread, then done() on the loop, within
+ * A job starts on the loop and returns to it: run() on a thread, then done() on the loop, within
  * workers_poll().  Its creator owns it until it is submitted, the workers own it until done() is
  * called, and then the creator again.  Its contents have one owner at a time.
  *
@@ -61,7 +61,7 @@ bool workers_poll(workers *w);
 bool workers_are_idle(workers *w);
 
 /* Cancel a submitted job: true when it only waited, and is the caller's again; else done() will
- * follow, sooner if run() sees that it is not wanted. */
+ * follow, sooner if run() sees that it is canceled. */
 bool workers_withdraw(workers *w, job *j);
 /* Drop a job: release() is called now, or by the thread; done() is not.  Nulls the pointer; accepts
  * NULL. */
