@@ -148,7 +148,7 @@ static bool stands_outside(const reading *r, const level *whole, const level *ch
     return false;
 }
 
-/* ---- what an identifier does where it is ---- */
+/* ---- the role of an identifier ---- */
 
 static const level *above(const reading *r, uint32_t n)
 {

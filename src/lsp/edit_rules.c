@@ -43,7 +43,7 @@ bool code_is_name(view word)
 
 static view word_at(view text, code_word w) { return (view){text.ptr + w.from, w.to - w.from}; }
 
-/* ---- what an edit did ---- */
+/* ---- the rule of an edit ---- */
 
 /* Old and new text, from the beginning of a word to the end of one. */
 static int whole_words(const lsp_text *t, const edit_record *e, bytes *was, view *now)
@@ -108,7 +108,7 @@ bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was_text, edit
     return true;
 }
 
-/* ---- what is around a place ---- */
+/* ---- the context of a place ---- */
 
 void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *out)
 {

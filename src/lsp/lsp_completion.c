@@ -368,7 +368,7 @@ void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint
     try_answer(s, d, now);
 }
 
-/* ---- what the host says ---- */
+/* ---- reports of the host ---- */
 
 /* Cut the last half line if it only repeats earlier text. */
 static void give_up_broken(lsp_document *d, lsp_proposal *p)

@@ -193,7 +193,7 @@ static void find_alike(lsp_document *d, other_places *e)
         if (!is_edited(d, &found[i])) add(e, found[i].from, found[i].to, false);
 }
 
-/* ---- what follows from the last edit ---- */
+/* ---- edits that follow from the last one ---- */
 
 static bool find(lsp_server *s, lsp_document *d, size_t caret, bool is_asked, uint64_t now,
                  other_places *e)

@@ -184,7 +184,7 @@ void lsp_snippets_leave(lsp_server *s, lsp_document *d);
 void lsp_snippets_paused(lsp_document *d, uint64_t since_ns);
 /* Bytes of a prompt for lines of other files; 0: none. */
 size_t lsp_snippets_bytes(const lsp_server *s);
-/* Choose d->found for a place of which the model sees this much text. */
+/* Choose d->found for a place; before, after: as much text as the model sees around it. */
 void lsp_snippets_choose(lsp_server *s, lsp_document *d, size_t at, view before, view after);
 
 /* ---- lsp_completion.c ---- */
@@ -201,7 +201,7 @@ bool lsp_completion_cancel(lsp_server *s, const json_t *id);
 uint64_t lsp_completion_due(const lsp_document *d);
 void lsp_completion_tick(lsp_server *s, lsp_document *d, uint64_t now);
 
-/* ---- lsp_feedback.c: what became of what was shown ---- */
+/* ---- lsp_feedback.c: the outcomes of shown proposals ---- */
 /* Bytes [from, to) of a proposal were sent as the answer to the document's question. */
 void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, size_t to,
                         uint64_t now);

@@ -124,7 +124,7 @@ static void initialized(lsp_server *s)
     ask_settings(s);
 }
 
-/* ---- what is missing, once ---- */
+/* ---- status, and a failure once ---- */
 
 static json_t *status_of(const lsp_server *s)
 {

@@ -116,7 +116,7 @@ bool lsp_server_is_over(const lsp_server *s, int *status);
 /* The id of the editor's process; 0: unknown. */
 int64_t lsp_server_parent(const lsp_server *s);
 
-/* ---- what the host reports ---- */
+/* ---- reports of the host ---- */
 
 typedef enum {
     LSP_MODEL_LOADING = 0,
