@@ -436,7 +436,7 @@ http_progress http_reader_feed(http_reader *r, view in, bytes *body, size_t *use
     return progress;
 }
 
-/* ---- what was read ---- */
+/* ---- the parsed request ---- */
 
 int http_reader_status(const http_reader *r)
 {
@@ -519,7 +519,7 @@ const char *http_reader_host(const http_reader *r)
     return r->host;
 }
 
-/* ---- what is in a target ---- */
+/* ---- parts of a target ---- */
 
 static int hex_digit(char c)
 {

@@ -45,7 +45,7 @@ const char *http_reader_reason(const http_reader *r);
 /* Has nothing of a request been read yet? */
 bool http_reader_is_idle(const http_reader *r);
 
-/* ---- the head, once it is whole ---- */
+/* ---- the head, once it is complete ---- */
 
 http_method http_reader_method(const http_reader *r);
 const char *http_method_name(http_method method);
@@ -70,7 +70,7 @@ uint32_t http_reader_fields(const http_reader *r, const char *name);
 /* Copy the value into out; "" when the field is missing or too long for out. */
 void http_reader_copy(const http_reader *r, const char *name, char *out, size_t cap);
 
-/* ---- what is in a target ---- */
+/* ---- parts of a target ---- */
 
 /* %XX decoded in place, and '+' as a blank in an argument; false when it is malformed or contains a
  * NUL. */

@@ -26,7 +26,7 @@ static void make_ready(stream *s)
     net_loop_ready(s->loop, s);
 }
 
-/* ---- what the poll waits for ---- */
+/* ---- events to poll ---- */
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {

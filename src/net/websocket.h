@@ -1,5 +1,5 @@
 /* websocket.h - WebSocket (RFC 6455), the server's side: the handshake's key, messages in, messages
- * out (wslay).  No socket: bytes come by websocket_feed() and go by events->send. */
+ * out (wslay).  No socket: bytes arrive by websocket_feed() and leave by events->send. */
 #ifndef NET_WEBSOCKET_H
 #define NET_WEBSOCKET_H
 
