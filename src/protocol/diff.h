@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: bounds for broken or hostile input ---- */
 
 #define DIFF_BYTES_MAX      (16u << 20)
 #define DIFF_LINES_MAX      (1u << 20)

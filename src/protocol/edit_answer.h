@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "base/memory.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: bounds for broken or hostile input ---- */
 
 #define EDIT_FILE_BYTES_MAX (4u << 20) /* of the edited file; the context is far shorter */
 #define EDIT_BLOCKS_MAX     256u       /* search/replace blocks of one answer */

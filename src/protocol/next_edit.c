@@ -125,7 +125,7 @@ void next_edit_close(next_edit_prompt *p)
     *p = (next_edit_prompt){.form = NEXT_EDIT_NONE};
 }
 
-/* ---- what an answer says ---- */
+/* ---- answers ---- */
 
 static view window_of(const next_edit_place *place, const next_edit_prompt *p)
 {
@@ -227,7 +227,7 @@ static int read_window(bytes *out, const next_edit_place *place, const next_edit
     return status;
 }
 
-/* ---- what is refused ---- */
+/* ---- refused edits ---- */
 
 /* Runs of line ends count as one. */
 static bool same_lines(view a, view b)

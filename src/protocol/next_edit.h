@@ -9,7 +9,7 @@
 #include "base/base.h"
 #include "base/memory.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: bounds for broken or hostile input ---- */
 
 enum {
     NEXT_EDIT_TEXT_BYTES_MAX = 4 << 20, /* the file */

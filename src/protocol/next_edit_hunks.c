@@ -112,7 +112,7 @@ size_t edit_hunks(const next_edit_place *place, edit_hunk *out, size_t max)
     return n;
 }
 
-/* ---- taking back ---- */
+/* ---- undoing ---- */
 
 /* Replaces the first `is` by `was`; false: it is not there. */
 static bool replace(bytes *text, view is, view was, int *status)

@@ -38,7 +38,7 @@ static int end_line(bytes *out)
     return out->len && out->ptr[out->len - 1] == '\n' ? CERIUM_OK : put_text(out, "\n");
 }
 
-/* ---- what is shown of the file ---- */
+/* ---- the excerpt of the file ---- */
 
 /* Alternate whole lines below and above, as many more bytes as fit. */
 static void grow(view text, size_t *from, size_t *to, size_t room)

@@ -1,7 +1,7 @@
 /* ollama_events.c - answers of Ollama's /api/chat and /api/generate: an object a line; the last one
  * has the reason of the end and the durations.
  *
- * A call comes whole, in a line of its own; its arguments are an object. */
+ * A call is sent whole, in a separate line; its arguments are an object. */
 #include <time.h>
 
 #include "reader/reader_json.h"

@@ -126,7 +126,7 @@ static int include_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* ---- what all have, and what each has ---- */
+/* ---- common fields, and each API's own ---- */
 
 static bool not_by_user(const json_t *metadata)
 {

@@ -1,6 +1,6 @@
 /* protocol.h - requests of clients as structs, and answers to them as bytes; no sockets.
  *
- * A request comes in as the body of an HTTP request or as a WebSocket message and becomes a
+ * A request arrives as the body of an HTTP request or as a WebSocket message and becomes a
  * protocol_request.  An answer goes through a protocol_writer, which takes the model's text as it
  * is sampled, reads it by the model's chat form (text, thoughts, calls of tools), and emits
  * finished events; the owner of the socket frames and sends them.
@@ -26,10 +26,10 @@ typedef enum {
     PROTOCOL_COMPLETIONS = 2, /* POST /v1/completions */
     PROTOCOL_INFILL = 3,      /* POST /infill */
     PROTOCOL_COMPACT = 4,     /* POST /v1/responses/compact */
-    PROTOCOL_MESSAGES = 5,    /* POST /v1/messages, as Anthropic has it */
-    PROTOCOL_OLLAMA_CHAT = 6, /* POST /api/chat, as Ollama has it */
+    PROTOCOL_MESSAGES = 5,    /* POST /v1/messages, as in Anthropic's API */
+    PROTOCOL_OLLAMA_CHAT = 6, /* POST /api/chat, as in Ollama */
     PROTOCOL_OLLAMA_GENERATE = 7, /* POST /api/generate */
-    PROTOCOL_COMPLETION = 8,  /* POST /completion, as llama.cpp has it */
+    PROTOCOL_COMPLETION = 8,  /* POST /completion, as in llama.cpp */
     PROTOCOL_EMBEDDINGS = 9,  /* POST /v1/embeddings */
     PROTOCOL_OLLAMA_EMBED = 10, /* POST /api/embed, and /api/embeddings */
     PROTOCOL_EDITS = 11,      /* POST /v1/edit-predictions, and edit.predict over WebSocket */

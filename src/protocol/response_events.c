@@ -374,7 +374,7 @@ const writer_api writer_responses = {
     .body = put_response, .beat = keepalive,
 };
 
-/* ---- compaction: what the model says is the summary, in one opaque item ---- */
+/* ---- compaction: the model's text is the summary, in one opaque item ---- */
 
 /* Thoughts and calls are not part of the summary. */
 static void compact_close(protocol_writer *w, writer_choice *c, bool whole)

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "protocol/writer.h"
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 static int refuse(protocol_error *e, const char *param, const char *why)
 {
@@ -111,7 +111,7 @@ void protocol_steer_free(protocol_steer *steer)
     *steer = (protocol_steer){.previous = NULL};
 }
 
-/* ---- what is sent ---- */
+/* ---- events ---- */
 
 static void begin(json_out *t, const char *type, const protocol_steer_reply *reply)
 {

@@ -18,7 +18,7 @@ CERIUM_CHECKED int protocol_steer_read(protocol_steer *out, protocol_body *body,
                                        protocol_error *error);
 void protocol_steer_free(protocol_steer *steer);
 
-/* ---- what is sent ---- */
+/* ---- events ---- */
 
 typedef struct {
     const char *id;        /* NULL: not assigned */

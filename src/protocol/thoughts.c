@@ -86,7 +86,7 @@ static int budget_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* ---- what the template sees beside the messages ---- */
+/* ---- the template's variables beside the messages ---- */
 
 static int set(json_t *all, const char *key, json_t *value)
 {

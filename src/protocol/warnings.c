@@ -126,7 +126,7 @@ void warn_of_unread(parser *p)
         protocol_warn(p->r, "function_call", "is not used without functions; see tool_choice");
 }
 
-/* ---- what is added to logits ---- */
+/* ---- logit_bias ---- */
 
 static int add_bias(parser *p, const place *at, int64_t token, const json_t *value)
 {

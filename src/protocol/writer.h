@@ -121,7 +121,7 @@ bool writer_in_fence(view text);
 
 /* ,"cerium":{"findings":[...],"warnings":[...]} when there are any of either. */
 void put_findings(const protocol_writer *w, json_out *t);
-/* ,"cerium_digests":[{"digest":...},...] of usage, where the request wants them. */
+/* ,"cerium_digests":[{"digest":...},...] of usage, if the request has digests. */
 void put_digests(const protocol_writer *w, json_out *t);
 /* ,"cerium":{...} of a keepalive: the prompt's progress, and the load of its model. */
 void put_beat(json_out *t, const protocol_progress *p);
