@@ -121,7 +121,7 @@ static void mdoc_bytes(FILE *to, const char *text, size_t len, bool starts_line)
     }
 }
 
-/* Lines of at most 80 bytes, and a new one for each sentence, as mdoc wants it. */
+/* Lines of at most 80 bytes, and a new one for each sentence, as mdoc requires. */
 static void mdoc_sentences(FILE *to, const char *text, size_t len)
 {
     size_t used = 0;

@@ -262,7 +262,7 @@ static bool try_often(puller *p)
     return false;
 }
 
-/* ---- what came ---- */
+/* ---- the result ---- */
 
 static bool hash_file(int fd, char out[SHA_DIGITS + 1])
 {

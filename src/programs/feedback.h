@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
     char path[4096];
-    feedback_row rows[FEEDBACK_ROWS_MAX]; /* [n_rows] as stored, with what came since */
+    feedback_row rows[FEEDBACK_ROWS_MAX]; /* [n_rows] as stored, with the new counts */
     feedback_row since[FEEDBACK_ROWS_MAX]; /* [n_since] not stored yet */
     uint32_t n_rows, n_since;
     uint64_t kept_ns;

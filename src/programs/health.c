@@ -59,7 +59,7 @@ static void word_of(const bytes *body, long code, char out[64])
     json_decref(root);
 }
 
-/* One request.  True: the server is ready; said: its answer, or the error. */
+/* One request.  True: the server is ready; said: its answer or the error. */
 static bool ask(const asking *a, const char *url, char said[CURL_ERROR_SIZE])
 {
     bytes body = {.max = ANSWER_BYTES_MAX};

@@ -77,7 +77,7 @@ static int refused(int status, cerium_error *err)
     return status;
 }
 
-/* ---- commands: name is NULL where none is taken ---- */
+/* ---- commands: name is NULL for those without one ---- */
 
 static int add(account *a, const char *name, cerium_error *err)
 {

@@ -77,7 +77,7 @@ const command_table lsp_command = {
     .examples = "cerium lsp --server http://127.0.0.1:8383",
 };
 
-/* ---- what the language server asks for ---- */
+/* ---- orders of the language server ---- */
 
 static void send_body(void *user, view body, bool is_answer)
 {

@@ -87,7 +87,7 @@ static void end(transfer_slot *t)
     t->runs = false;
 }
 
-/* ---- is anybody there? ---- */
+/* ---- is the server up? ---- */
 
 static void say_hello(lsp_remote *r)
 {

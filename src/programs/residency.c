@@ -12,7 +12,7 @@ const char *const residency_role_names[RESIDENCY_ROLES] = {"embedding", "attenti
                                                            "feed-forward", "experts",
                                                            "head", "other"};
 
-/* ---- what a file holds ---- */
+/* ---- contents of a file ---- */
 
 static uint64_t number(const gguf_file *file, const char *suffix)
 {

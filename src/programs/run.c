@@ -85,7 +85,7 @@ const command_table run_command = {
     .examples = "cerium run --workspace . -p 'def quicksort(items):' -n 100",
 };
 
-/* ---- --json: the text and every token, gathered as they come ---- */
+/* ---- --json: the text and every token, gathered while they arrive ---- */
 
 typedef struct {
     const cerium_engine *engine;

@@ -105,7 +105,7 @@ const command_table scan_command = {
     .examples = "git diff | cerium scan --answer -",
 };
 
-/* One line on standard error; the scan goes on. */
+/* One line on standard error; the scan continues. */
 static void tell_trouble(void *user, const char *text)
 {
     scan *s = user;

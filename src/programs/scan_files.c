@@ -318,7 +318,7 @@ static int scan_listed(scanning *s, guard_worker *worker, cerium_error *err)
     return status;
 }
 
-/* ---- what to read ---- */
+/* ---- files to read ---- */
 
 static int add_file(void *user, const char *path, cerium_error *err)
 {

@@ -78,7 +78,7 @@ static int ask(solve_asked *a, cerium_error *err)
     return output_flush(err);
 }
 
-/* ---- what came ---- */
+/* ---- answers ---- */
 
 /* The part of a text up to the end of the place; *cut: it has no end. */
 static int end_text(const solve_asked *a, view said, bytes *out, bool *cut)

@@ -57,7 +57,7 @@ int mutate_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32
     return mutate_edit(m, begin, end, (view){text, len});
 }
 
-/* ---- what is around a token ---- */
+/* ---- the context of a token ---- */
 
 bool mutate_is_closer(const mutator *m, uint32_t i)
 {

@@ -72,7 +72,7 @@ void solve_sort_places(solve *s)
     memcpy(s->spans, sorted, n * sizeof *sorted);
 }
 
-/* ---- edits of what nearly passes ---- */
+/* ---- edits of variants that nearly pass ---- */
 
 /* Did it get further than the unchanged file?  More tests pass; if they are not counted, a later
  * one fails, or the failure text differs. */
@@ -147,7 +147,7 @@ int solve_repair(solve *s, uint32_t n, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* ---- what a model sees ---- */
+/* ---- the prompt ---- */
 
 int solve_hint(const solve *s, bytes *out, cerium_error *err)
 {

@@ -22,7 +22,7 @@ typedef struct {
 
 static double seconds(const solve *s) { return (double)(clock_ns() - s->begin_ns) / 1e9; }
 
-/* ---- one that passes ---- */
+/* ---- a passing variant ---- */
 
 /* Would the watchdog refuse the lines that the variant adds? */
 static int is_weak(solve *s, view program, bool *weak, cerium_error *err)

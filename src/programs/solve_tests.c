@@ -165,7 +165,7 @@ int solve_tests_open(solve *s, cerium_error *err)
     return read_folder(s, err);
 }
 
-/* ---- what they say of the file as it is ---- */
+/* ---- their verdict on the unchanged file ---- */
 
 static int cannot_run(const solve *s, const sandbox_result *r, cerium_error *err)
 {

@@ -44,7 +44,7 @@ int talk_tokens(const cerium_engine *engine, const cerium_message *messages, siz
     return status;
 }
 
-/* ---- what is said ---- */
+/* ---- answers ---- */
 
 static int say(talking *t, const char *role, view content, cerium_error *err)
 {

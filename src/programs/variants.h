@@ -34,7 +34,7 @@ CERIUM_CHECKED int variants_sample(variants *all, cerium_engine *engine,
 void variants_free(variants *all);
 
 /* Drop answers that the watchdog blocks. before: the code that the answers continue, in GUARD_CODE.
- * CERIUM_ERR_FORMAT, with the finding in the likeliest one, when no answer is left. */
+ * CERIUM_ERR_FORMAT, with the finding in the likeliest one, when all are blocked. */
 CERIUM_CHECKED int variants_judge(variants *all, watchdog *g, guard_form form, view before,
                                   cerium_error *err);
 
