@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "speculation/ngrams.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: bounds for broken or hostile input ---- */
 
 #define WORKSPACE_TOKENS_MAX     (1u << 22)   /* of all files, the newest first: 64 MB */
 #define WORKSPACE_FILES_MAX      65536u

@@ -352,7 +352,7 @@ void translation_cut(translation *x, uint32_t n)
     if (x->n == 0) x->end = x->begin;
 }
 
-/* ---- back ---- */
+/* ---- guesses ---- */
 
 /* The first of the sorted spellings that is not less than text. */
 static uint32_t lower_bound(const translator *t, view text)
