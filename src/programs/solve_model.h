@@ -14,7 +14,7 @@ enum {
     MODEL_PREFIX_BYTES = 6000, /* most of it around a place; nearby text decides a line */
     MODEL_SUFFIX_BYTES = 2000,
 };
-#define MODEL_TOP_P 0.98f /* of likely ones: without the tail, which is garbage */
+#define MODEL_TOP_P 0.98f /* without the tail, which is garbage */
 
 /* A place's prompt: the text around it, only the text before it, or the text around it with a
  * comment that describes the failure. */
