@@ -1,4 +1,5 @@
-/* bindings.c - walks the tree of a file once, keeps what has the name, and binds it by scopes. */
+/* bindings.c - walks the tree of a file once, collects the uses of a name, and binds them by
+ * scopes. */
 #include "lsp/bindings.h"
 
 #include <tree_sitter/api.h>
@@ -9,7 +10,7 @@ typedef enum {
     SCOPE_NONE = 0,
     SCOPE_FILE = 1,
     SCOPE_FUNCTION = 2,
-    SCOPE_CLASS = 3,  /* Python's: not seen from functions in it */
+    SCOPE_CLASS = 3,  /* Python's: functions in it do not see its names */
     SCOPE_BLOCK = 4,
     SCOPE_LIST = 5,   /* a comprehension */
 } scope_kind;
@@ -17,15 +18,15 @@ typedef enum {
 typedef enum {
     NAME_USE = 0,
     NAME_DEFINES = 1,
-    NAME_GLOBAL = 2,   /* the scope says: the file's */
-    NAME_OUTER = 3,    /* the scope says: the function's around it */
+    NAME_GLOBAL = 2,   /* the scope declares it: the file's */
+    NAME_OUTER = 3,    /* the scope declares it: that of a function around it */
 } name_kind;
 
 typedef struct {
     int32_t parent;
     uint8_t kind;
     bool defines, is_global, is_outer;
-    uint32_t from, to, first; /* first: of the definitions in it */
+    uint32_t from, to, first; /* first: of its definitions */
 } scope;
 
 typedef struct {
@@ -39,7 +40,7 @@ typedef struct {
 typedef struct {
     const char *type, *field;
     int32_t scope;
-    uint32_t nth; /* of its parent's children with a name */
+    uint32_t nth; /* among its parent's named children */
 } level;
 
 typedef struct {
@@ -124,7 +125,7 @@ static scope_kind scope_of(const reading *r, const char *type)
     return is_c(r->language) ? scope_of_c(type) : scope_of_script(type);
 }
 
-/* Of a function's or class's parts, those that stand outside of what it opens. */
+/* The parts of a function or class that belong to the scope around it. */
 static bool stands_outside(const reading *r, const level *whole, const level *child)
 {
     const char *type = whole->type, *field = child->field;
@@ -135,7 +136,7 @@ static bool stands_outside(const reading *r, const level *whole, const level *ch
         bool defaults = is(type, "default_parameter") || is(type, "typed_default_parameter");
         if (defaults) return is(field, "value") || is(field, "type");
         if (is(type, "typed_parameter")) return is(field, "type");
-        /* The first of the lists is read before the comprehension begins. */
+        /* The first list is evaluated before the comprehension begins. */
         return is(type, "for_in_clause") && is(field, "right") && whole->nth == 2;
     }
     if (is_script(r->language)) {
@@ -147,7 +148,7 @@ static bool stands_outside(const reading *r, const level *whole, const level *ch
     return false;
 }
 
-/* ---- what an identifier does where it is ---- */
+/* ---- the role of an identifier ---- */
 
 static const level *above(const reading *r, uint32_t n)
 {
@@ -155,7 +156,7 @@ static const level *above(const reading *r, uint32_t n)
     return r->depth > n ? &r->stack[r->depth - 1 - n] : &none;
 }
 
-/* Up through nodes that only group, to what they are a part of. */
+/* The ancestor of which a node is a part, skipping nodes that only group. */
 static uint32_t climb(const reading *r, const char *const *groups)
 {
     uint32_t n = 1;
@@ -216,7 +217,7 @@ static name_kind c_name(const reading *r)
     if ((is(up->type, "enumerator") || is(up->type, "preproc_def") ||
          is(up->type, "preproc_function_def")) && is(self->field, "name"))
         return NAME_DEFINES;
-    for (uint32_t n = 0;; n++) { /* each on the way is a declarator's declarator */
+    for (uint32_t n = 0;; n++) { /* each node on the way is the declarator of a declarator */
         const level *from = above(r, n), *to = above(r, n + 1);
         bool is_binding = is(to->type, "structured_binding_declarator") ||
                           is(to->type, "reference_declarator");
@@ -297,7 +298,7 @@ static int32_t home_of(const reading *r, int32_t s)
     if (!is_c(r->language) || !is(up->type, "function_declarator") ||
         !is(self->field, "declarator"))
         return s;
-    /* A function's own name is known around it. */
+    /* A function's own name is visible around it. */
     for (uint32_t n = 1; n < r->depth; n++)
         if (is(above(r, n)->type, "function_definition")) {
             int32_t outer = r->scopes[s].parent;
@@ -352,7 +353,7 @@ static void keep(reading *r, TSNode at, const char *type)
     if (begin < home->first) home->first = begin;
 }
 
-/* Parameters of a prototype are known in it alone. */
+/* Parameters of a prototype are visible only in it. */
 static bool is_prototype(const reading *r, const char *type)
 {
     if (!is_c(r->language) || !is(type, "parameter_list")) return false;
@@ -426,7 +427,7 @@ static void parse(void *user)
 
 /* ---- binding ---- */
 
-/* The scope whose definition an occurrence means; -1: none of this file. */
+/* The scope of the definition that an occurrence means; -1: no definition in this file. */
 static int32_t resolve(const reading *r, const occurrence *o)
 {
     const bool in_order = is_c(r->language);

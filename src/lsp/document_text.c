@@ -1,4 +1,4 @@
-/* document_text.c - one flat buffer, and an array of where its lines begin. */
+/* document_text.c - one flat buffer, and an array of the beginnings of its lines. */
 #include "lsp/document_text.h"
 
 static const uint32_t *starts_of(const lsp_text *t)
@@ -15,7 +15,7 @@ static bool begins_line(view text, size_t p)
     return before == '\n' || (before == '\r' && (p == text.len || text.ptr[p] != '\n'));
 }
 
-/* How many of the starts are below p. */
+/* The number of line starts below p. */
 static size_t starts_below(const lsp_text *t, size_t p)
 {
     const uint32_t *starts = starts_of(t);
@@ -29,7 +29,7 @@ static size_t starts_below(const lsp_text *t, size_t p)
 }
 
 
-/* How many lines begin in [from, from + with.len] once `with` is in the place of [from, to). */
+/* The number of lines that begin in [from, from + with.len] after `with` replaced [from, to). */
 static size_t count_after(const lsp_text *t, size_t from, size_t to, view with)
 {
     const view text = lsp_text_view(t);
@@ -127,7 +127,7 @@ size_t lsp_text_offset(const lsp_text *t, lsp_position p, lsp_encoding encoding)
     uint32_t left = p.character;
     for (at = from; at < to && left;) {
         uint32_t units = units_of(text[at], encoding);
-        if (units > left) break; /* inside of a pair */
+        if (units > left) break; /* within a surrogate pair */
         left -= units;
         do at++;
         while (at < to && is_rest(text[at]));

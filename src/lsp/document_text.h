@@ -2,8 +2,8 @@
  * count them.
  *
  * Lines end with LF, CR LF or a lone CR.  A position is a line and a number of units in it, both
- * from 0.  One that points after a line means its end, one after the text the text's end, and one
- * into the middle of a character that character's begin. */
+ * from 0.  A position after a line's end means the line's end, one after the text the text's end,
+ * and one within a character that character's beginning. */
 #ifndef LSP_DOCUMENT_TEXT_H
 #define LSP_DOCUMENT_TEXT_H
 
@@ -20,18 +20,19 @@ typedef struct {
 /* Zero-initialised, it is empty. */
 typedef struct {
     bytes text;
-    bytes starts; /* of uint32_t: where each line but the first begins */
+    bytes starts; /* of uint32_t: the beginning of each line except the first */
 } lsp_text;
 
-/* Another text, or bytes [from, to) of it replaced.  The text stays as it was on
- * CERIUM_ERR_MEMORY, and CERIUM_ERR_CAPACITY beyond LSP_TEXT_BYTES_MAX. */
+/* Set the text, or replace bytes [from, to) of it.  On CERIUM_ERR_MEMORY, and CERIUM_ERR_CAPACITY
+ * beyond LSP_TEXT_BYTES_MAX, the text is unchanged. */
 CERIUM_CHECKED int lsp_text_set(lsp_text *t, view text);
 CERIUM_CHECKED int lsp_text_replace(lsp_text *t, size_t from, size_t to, view with);
 void lsp_text_close(lsp_text *t);
 
 static inline view lsp_text_view(const lsp_text *t) { return (view){t->text.ptr, t->text.len}; }
 uint32_t lsp_text_lines(const lsp_text *t);
-/* Bytes [*from, *to) of a line, without its end; a line that is not there is the text's end. */
+/* Bytes [*from, *to) of a line, without its line break; a line beyond the last is the text's
+ * end. */
 void lsp_text_line(const lsp_text *t, uint32_t line, size_t *from, size_t *to);
 uint32_t lsp_text_line_at(const lsp_text *t, size_t offset);
 

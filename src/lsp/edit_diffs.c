@@ -3,7 +3,7 @@
 #include "lsp/edit_history.h"
 #include "protocol/diff.h"
 
-/* The text before edit `first`: it and all later ones are taken back. */
+/* The text before edit `first`: undoes it and all later ones. */
 static int text_before(const edit_history *h, view text, uint32_t first, bytes *out)
 {
     const edit_record *order[EDIT_HISTORY_MAX]; /* [n] by their places */
@@ -23,7 +23,7 @@ static int text_before(const edit_history *h, view text, uint32_t first, bytes *
         at = r->to;
     }
     RETURN_IF(bytes_append(out, text.len ? text.ptr + at : "", text.len - at));
-    for (n = at = 0; at < out->len; at++) /* LF alone */
+    for (n = at = 0; at < out->len; at++) /* only LF */
         if (out->ptr[at] != '\r' || at + 1 == out->len || out->ptr[at + 1] != '\n')
             out->ptr[n++] = out->ptr[at];
     out->len = n;

@@ -1,7 +1,7 @@
-/* edit_history.c - joins changes to edits, and keeps their places while the text moves. */
+/* edit_history.c - joins changes into edits, and maintains their places while the text moves. */
 #include "lsp/edit_history.h"
 
-/* A change, and the text after it; places before it are mapped through it. */
+/* A change, and the text after it; maps places in the text before it. */
 typedef struct {
     const lsp_text *text;
     size_t from, to; /* in the text before it */
@@ -34,7 +34,7 @@ static int append_before(bytes *out, const change *c, size_t from, size_t to)
     return bytes_append(out, text + from - c->was.len + c->with.len, to - from);
 }
 
-/* How many lines begin in bytes [from, to) of the text before the change, as far as LF tells. */
+/* The number of lines that begin in bytes [from, to) of the text before the change, counting LF. */
 static uint32_t lines_before(const change *c, size_t from, size_t to)
 {
     bytes text = {.max = EDIT_HISTORY_BYTES_MAX};
@@ -53,7 +53,7 @@ static bool has_line(view text)
     return text.len && memchr(text.ptr, '\n', text.len) != NULL;
 }
 
-/* Is the change a part of the edit? */
+/* Does the change belong to the edit? */
 static bool joins(const edit_record *e, const change *c)
 {
     if (c->from <= e->to && c->to >= e->from) /* they touch */
@@ -82,7 +82,7 @@ static int join(edit_record *e, const change *c)
     return CERIUM_OK;
 }
 
-/* An edit that the change is no part of keeps its place, or is gone. */
+/* An edit without this change moves, or is dropped. */
 static bool move(edit_record *e, const change *c)
 {
     if (e->to <= c->from) return true;
@@ -98,7 +98,7 @@ void edit_history_add(edit_history *h, const lsp_text *text, size_t from, view w
     const change c = {text, from, from + was.len, was, with};
     edit_record *last = h->n ? &h->list[h->n - 1] : NULL;
     if (was.len > EDIT_HISTORY_BYTES_MAX || with.len > EDIT_HISTORY_BYTES_MAX) {
-        edit_history_close(h); /* another file, more or less */
+        edit_history_close(h); /* almost a new file */
         return;
     }
     bool is_joined = last && joins(last, &c);

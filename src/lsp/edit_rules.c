@@ -1,4 +1,4 @@
-/* edit_rules.c - compares words before and after an edit, and looks for the same elsewhere. */
+/* edit_rules.c - compares words before and after an edit, and finds other places for it. */
 #include "lsp/edit_rules.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@ static bool is_letter(char c)
     return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* The word or sign at `at`, which is not blank; its end. */
+/* The word or sign at `at`, which is not a blank; returns its end. */
 static size_t word_end(view text, size_t at)
 {
     size_t end = at + 1;
@@ -43,9 +43,9 @@ bool code_is_name(view word)
 
 static view word_at(view text, code_word w) { return (view){text.ptr + w.from, w.to - w.from}; }
 
-/* ---- what an edit did ---- */
+/* ---- the rule of an edit ---- */
 
-/* Old and new text, from the begin of a word to the end of one. */
+/* Old and new text, from the beginning of a word to the end of one. */
 static int whole_words(const lsp_text *t, const edit_record *e, bytes *was, view *now)
 {
     const view text = lsp_text_view(t);
@@ -63,7 +63,7 @@ static int whole_words(const lsp_text *t, const edit_record *e, bytes *was, view
     return CERIUM_OK;
 }
 
-/* One name instead of another, everywhere in it. */
+/* One name replaced by another, everywhere in it. */
 static bool is_rename(view was, const code_word *a, view now, const code_word *b, size_t n,
                       edit_rule *out)
 {
@@ -100,7 +100,7 @@ bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was_text, edit
         behind++;
     n_a -= behind;
     n_b -= behind;
-    if (n_a == same && n_b == same) return false; /* blanks alone */
+    if (n_a == same && n_b == same) return false; /* only blanks */
     size_t place = same < n_b ? b[same].from : n_b ? b[n_b - 1].to : 0;
     *out = (edit_rule){.at = (size_t)(now.ptr - begin) + place};
     if (n_a > same) out->a = (view){was.ptr + a[same].from, a[n_a - 1].to - a[same].from};
@@ -108,7 +108,7 @@ bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was_text, edit
     return true;
 }
 
-/* ---- what is around a place ---- */
+/* ---- the context of a place ---- */
 
 void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *out)
 {
@@ -152,7 +152,7 @@ static bool fits(const edit_context *here, const edit_context *wanted)
     return true;
 }
 
-/* Do the words stand at `at`?  *end: after them. */
+/* Are the words at `at`?  *end: after them. */
 static bool stands(view text, size_t at, view words, const code_word *list, size_t n, size_t *end)
 {
     for (size_t i = 0; i < n; i++) {
@@ -182,7 +182,7 @@ size_t edit_places(const lsp_text *t, guard_language language, view a, const edi
         bool begins = !byte_is_blank(text.ptr[at]) &&
                       !(at && is_letter(text.ptr[at]) && is_letter(text.ptr[at - 1]));
         if (!in_text && begins && stands(text, at, a, words, n_words, &end)) {
-            /* Where words are put in, they stand before what comes. */
+            /* Inserted words come before the words that follow. */
             edit_context_at(t, at, end, &here);
             if (fits(&here, around)) out[n++] = (code_word){(uint32_t)at, (uint32_t)end};
         }

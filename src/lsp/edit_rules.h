@@ -1,7 +1,7 @@
-/* edit_rules.h - what an edit did, as a rule that may hold in other places: these words between
- * those became others.
+/* edit_rules.h - an edit as a rule that may hold in other places: these words between those became
+ * others.
  *
- * A rule is of words and signs; blanks between them do not count. */
+ * A rule consists of words and signs; blanks between them are ignored. */
 #ifndef LSP_EDIT_RULES_H
 #define LSP_EDIT_RULES_H
 
@@ -10,7 +10,7 @@
 
 enum { RULE_WORDS_MAX = 64, RULE_AROUND = 3, RULE_PLACES_MAX = 512 };
 
-/* Of a text: [from, to). */
+/* Bytes [from, to) of a text. */
 typedef struct {
     uint32_t from, to;
 } code_word;
@@ -19,15 +19,15 @@ typedef struct {
 size_t code_words(view text, code_word *out, size_t max);
 bool code_is_name(view word);
 
-/* Words `a` became `b`; the views are of texts that the caller keeps. */
+/* Words `a` became `b`; the views are into texts of the caller. */
 typedef struct {
     view a, b;          /* with the blanks between them */
-    size_t at;          /* of b, in the text as it is */
+    size_t at;          /* of b, in the current text */
     bool is_rename;     /* one name became another, maybe several times */
 } edit_rule;
 
-/* What an edit did; was: its old words with those around them, room for the answer.  False: nothing
- * that could be done elsewhere. */
+/* The rule of an edit; was: its old words with those around them, a buffer for the answer.  False:
+ * the edit cannot be repeated elsewhere. */
 bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was, edit_rule *out);
 
 /* Words around a place of the text: [n_left] before `from`, [n_right] from `to` on. */
@@ -37,9 +37,9 @@ typedef struct {
 } edit_context;
 
 void edit_context_at(const lsp_text *t, size_t from, size_t to, edit_context *out);
-/* What both have, from the nearest on. */
+/* Keep only what both have in common, from the nearest word on. */
 void edit_context_join(edit_context *a, const edit_context *b);
-/* Places of code, not of strings and comments, where `a` comes between such words; room for n_max.
+/* Places in code, outside of strings and comments, where `a` is between such words; at most n_max.
  * Returns how many. */
 size_t edit_places(const lsp_text *t, guard_language language, view a, const edit_context *around,
                    code_word *out, size_t n_max);

@@ -30,7 +30,7 @@ static bool read_length(view line, uint64_t *out)
     return parse_u64(view_trim_start((view){line.ptr + 1, line.len - 1}, " \t\r"), out);
 }
 
-/* The bytes of the head with its empty line; 0: it has no end yet. */
+/* The bytes of the head with its empty line; 0: it is incomplete. */
 static size_t head_bytes(view in)
 {
     size_t line = 0;
@@ -56,7 +56,7 @@ static bool head_length(view head, uint64_t *out)
     return found;
 }
 
-/* Of a body that is not wanted, what is here already. */
+/* Skip the received part of an unwanted body. */
 static void skip_body(lsp_frames *f, uint64_t length)
 {
     size_t here = f->in.len - f->at;
@@ -68,12 +68,12 @@ static void skip_body(lsp_frames *f, uint64_t length)
 static lsp_frame_kind read_head(lsp_frames *f)
 {
     uint64_t length;
-    /* Some peers end a body with a line. */
+    /* Some peers end a body with a line break. */
     while (f->at < f->in.len && (f->in.ptr[f->at] == '\r' || f->in.ptr[f->at] == '\n')) f->at++;
     view in = {f->in.ptr + f->at, f->in.len - f->at};
     size_t n = head_bytes(in);
     if (!n && in.len < LSP_HEAD_BYTES_MAX) return LSP_FRAME_NONE;
-    if (!n || n > LSP_HEAD_BYTES_MAX) { /* its end, or what may be a part of that, is kept */
+    if (!n || n > LSP_HEAD_BYTES_MAX) { /* its end, or what may be a part of it, is kept */
         f->at += n ? n : in.len - HEAD_KEPT;
         return LSP_FRAME_HEAD_LONG;
     }

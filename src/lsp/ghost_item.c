@@ -1,11 +1,11 @@
-/* ghost_item.c - cuts a proposal where it may be shown. */
+/* ghost_item.c - decides how much of a proposal to show. */
 #include "lsp/ghost_item.h"
 
 enum { OPEN_MAX = 64 };
 
 static size_t without_blanks(view text) { return view_trim_end(text, " \t\r\n").len; }
 
-/* Brackets that were opened and not closed, and a string that is open. */
+/* Open brackets, and an open string. */
 typedef struct {
     char open[OPEN_MAX];
     uint32_t n;
@@ -15,7 +15,7 @@ typedef struct {
 
 static char closer_of(char c) { return c == '(' ? ')' : c == '[' ? ']' : c == '{' ? '}' : 0; }
 
-/* False: c closes what was not opened here. */
+/* False: c closes a bracket that was not opened here. */
 static bool take(brackets *b, char c)
 {
     bool was_escaped = b->escaped;
@@ -35,8 +35,9 @@ static bool take(brackets *b, char c)
     return true;
 }
 
-/* How far the text may be shown with these brackets; *replaces: what of `after` it brings.  What
- * it closes was opened by it, on its line, comes after the caret, or is a block's own end. */
+/* How far the text may be shown with these brackets; *replaces: the part of `after` that it
+ * includes.  A bracket that it closes was opened by it or on its line, or comes after the caret, or
+ * is the block's end. */
 static size_t fit_brackets(view text, view before, view behind, bool is_block, size_t *replaces)
 {
     brackets b = {.n = 0};
@@ -47,7 +48,7 @@ static size_t fit_brackets(view text, view before, view behind, bool is_block, s
     *replaces = 0;
     for (size_t i = 0; i < text.len; i++) {
         const char c = text.ptr[i];
-        const bool had = b.n > 0 && b.n <= n_line; /* it closes the line's */
+        const bool had = b.n > 0 && b.n <= n_line; /* it closes a bracket of the line */
         if (c == '\n') line = i + 1;
         bool is_closer = !b.quote && (c == ')' || c == ']' || c == '}');
         bool own = take(&b, c);
@@ -56,7 +57,7 @@ static size_t fit_brackets(view text, view before, view behind, bool is_block, s
         if (at < behind.len && behind.ptr[at] == c) *replaces = ++at;
         else if (own && !(behind.len > at && memchr(behind.ptr + at, c, behind.len - at)))
             continue;
-        else if (own) return i; /* what closes it is further on */
+        else if (own) return i; /* its closing bracket comes later */
         else if (!is_block || without_blanks((view){text.ptr + line, i - line}) || !line) return i;
     }
     return text.len;
@@ -74,7 +75,7 @@ static size_t count_lines(view text, uint32_t lines_max, bool *is_full)
     return text.len;
 }
 
-/* Lines that are sure enough, all of them together. */
+/* Lines that are sure enough, by their joint probability. */
 static size_t sure_bytes(const lsp_proposal *p, size_t from, view text, double logprob_min)
 {
     for (size_t line = 0; line < text.len;) {
@@ -88,7 +89,7 @@ static size_t sure_bytes(const lsp_proposal *p, size_t from, view text, double l
     return text.len;
 }
 
-/* Does the line end with it already? */
+/* Does the line already end with it? */
 static bool is_said(view behind, view text)
 {
     behind.len = without_blanks(behind);
@@ -103,7 +104,7 @@ lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place,
     lsp_item item = {.is_whole = p->ended && !p->is_cut};
     bool is_full = false;
     if (!rest.len) return item;
-    const bool is_shown = p->shown_to > fit.typed; /* what is shown stays, to its end */
+    const bool is_shown = p->shown_to > fit.typed; /* the shown part stays, to its end */
     if (is_shown) {
         rest.len = p->shown_to - fit.typed;
         item.is_whole = true;
@@ -114,7 +115,7 @@ lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place,
     } else {
         rest.len = count_lines(rest, limits->lines_max, &is_full);
         item.is_whole |= is_full;
-        if (!item.is_whole && limits->takes_lines) { /* the last line is not there as a whole */
+        if (!item.is_whole && limits->takes_lines) { /* the last line is incomplete */
             while (rest.len && rest.ptr[rest.len - 1] != '\n') rest.len--;
             item.is_whole = rest.len && without_blanks(rest);
         }

@@ -1,4 +1,4 @@
-/* hole_place.c - reads the caret's line, the lines above it, and what is open there. */
+/* hole_place.c - reads the caret's line, the lines above it, and the open brackets there. */
 #include "lsp/hole_place.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include "guard/lexer.h"
 
 enum {
-    LEXED_BYTES = 256 << 10,  /* before the caret, that are read for open strings */
+    LEXED_BYTES = 256 << 10,  /* bytes before the caret searched for open strings */
     SHORT_BYTES = 2000,       /* files up to this size are never called minified */
     MEAN_LINE_BYTES = 240,
     LONG_LINE_BYTES = 120, LONG_LINES_PERCENT = 30,
@@ -42,7 +42,7 @@ static bool is_in_text(const lsp_text *t, guard_language language, size_t at)
     size_t from = 0, to;
     if (language == GUARD_TEXT || language == GUARD_HTML || language == GUARD_NOTEBOOK ||
         language == GUARD_SHELL)
-        return false; /* nobody knows */
+        return false; /* unknown */
     if (at > LEXED_BYTES) lsp_text_line(t, lsp_text_line_at(t, at - LEXED_BYTES), &from, &to);
     lexer_begin(&x, language);
     for (size_t i = from; i < at; i++) (void)lexer_step(&x, t->text.ptr[i]);
@@ -67,7 +67,8 @@ static bool is_comment(view code)
     return code.len >= 3 && !memcmp(code.ptr + code.len - 3, "\"\"\"", 3);
 }
 
-/* A block may come after what opens one, and below that or below a comment on an empty line. */
+/* A block may come after text that opens one, and on an empty line below that or below a
+ * comment. */
 static bool may_be_block(const lsp_text *t, uint32_t line, view before, bool is_line_blank)
 {
     size_t from, to;
@@ -90,7 +91,7 @@ lsp_place lsp_place_at(const lsp_text *t, guard_language language, size_t at, bo
     if (at > to) at = to;
     view before = {text + from, at - from};
     lsp_place p = {.behind = {text + at, to - at}, .is_blank = stripped(before).len == 0};
-    bool is_plain = true; /* nothing but closers and blanks after it */
+    bool is_plain = true; /* only closers and blanks after it */
     for (size_t i = 0; i < p.behind.len; i++) {
         bool is_other = !is_closer(p.behind.ptr[i]) && !is_blank(p.behind.ptr[i]);
         n_other += is_other;

@@ -1,7 +1,7 @@
-/* hole_place.h - what may be proposed at a place of a document, unasked: nothing, a line, a block.
+/* hole_place.h - what may be proposed unasked at a place of a document: nothing, a line, a block.
  *
- * Silence beats a guess: nothing in the middle of a word, before other code on the line, inside of
- * a string or a comment, in files that are not written by hand. */
+ * Silence beats a guess: no proposal in the middle of a word, before other code on the line, inside
+ * a string or a comment, or in generated files. */
 #ifndef LSP_HOLE_PLACE_H
 #define LSP_HOLE_PLACE_H
 
@@ -11,13 +11,13 @@
 enum {
     LSP_LARGE_BYTES = 10 << 20, /* larger files, */
     LSP_LARGE_LINES = 50000,    /* and longer ones, are not completed */
-    LSP_BEHIND_BYTES = 8,       /* other than closers that may come after the caret */
+    LSP_BEHIND_BYTES = 8,       /* bytes after the caret other than closers */
 };
 
 typedef enum {
     LSP_SPEAKS = 0,
-    LSP_SILENT_LARGE = 1,    /* the file */
-    LSP_SILENT_MINIFIED = 2, /* so is nothing that people write */
+    LSP_SILENT_LARGE = 1,    /* the file is too large */
+    LSP_SILENT_MINIFIED = 2, /* generated or minified */
     LSP_SILENT_WORD = 3,     /* a word continues after the caret */
     LSP_SILENT_BEHIND = 4,   /* code comes after it */
     LSP_SILENT_TEXT = 5,     /* inside of a string or a comment */
@@ -26,14 +26,14 @@ typedef enum {
 
 typedef struct {
     lsp_silence silence;
-    bool is_block;  /* more than a line may come */
-    bool is_blank;  /* the caret's line has nothing but blanks before it */
-    view behind;    /* what comes after the caret on its line */
+    bool is_block;  /* more than one line may come */
+    bool is_blank;  /* only blanks are before the caret on its line */
+    view behind;    /* the text after the caret on its line */
 } lsp_place;
 
-/* Is it a file that a program wrote?  Reads all of it. */
+/* Did a program write the file?  Reads all of it. */
 bool lsp_text_is_minified(const lsp_text *t);
-/* is_minified: as that said.  is_invoked: the user asked for it. */
+/* is_minified: the result of that.  is_invoked: the user asked for a completion. */
 lsp_place lsp_place_at(const lsp_text *t, guard_language language, size_t at, bool is_minified,
                        bool is_invoked);
 /* For the log and the status. */

@@ -74,7 +74,7 @@ static void add_fix(const lsp_server *s, const lsp_document *d, const lsp_judged
                                           lsp_workspace_edit(s, d, json_pack("[o]", edit))));
 }
 
-/* The comment that `cerium scan` knows, on a line of its own before the finding's. */
+/* The comment that `cerium scan` accepts, on a separate line before the finding's. */
 static void add_allow(const lsp_server *s, const lsp_document *d, const lsp_judged *f,
                       json_t *list)
 {
@@ -99,7 +99,7 @@ static void add_findings(const lsp_server *s, const lsp_document *d, size_t from
 {
     const lsp_judged *all = (const lsp_judged *)(const void *)d->findings.ptr;
     const uint32_t first = lsp_text_line_at(&d->text, from), last = lsp_text_line_at(&d->text, to);
-    if (d->judged_version != d->version) return; /* their places are of another text */
+    if (d->judged_version != d->version) return; /* their places are of an older text */
     for (size_t i = 0; i < d->findings.len / sizeof *all; i++) {
         const guard_finding *g = &all[i].finding;
         if (g->severity == GUARD_NOTE || g->begin > d->text.text.len) continue;

@@ -1,19 +1,19 @@
 /* lsp_completion.c - textDocument/inlineCompletion: text is generated when a document changes, and
  * answered when an editor asks for it.
  *
- * A question is answered at the first of: a line, or a block, that is whole; WAIT_MS, with the
- * lines that are there; the end of the generation.  A change of the document answers it null. */
+ * A question is answered at the first of: a complete line or block; WAIT_MS, with the lines so far;
+ * the end of the generation.  A change of the document answers it with null. */
 #include "lsp/lsp_parts.h"
 
 #include <ctype.h>
 #include <math.h>
 
 enum {
-    HOT_MS = 10000,    /* after a question a change makes a generation start by itself */
+    HOT_MS = 10000,    /* for this long after a question a change starts a generation by itself */
     WAIT_MS = 150,
-    BLANK_MS = 400,    /* of rest on an empty line: Tab is to stay Tab */
-    REST_MS = 150,     /* of the caret, then the prompt of its place is computed */
-    MORE_BELOW = 24,   /* bytes left when more is asked for */
+    BLANK_MS = 400,    /* of rest on an empty line: Tab must stay Tab */
+    REST_MS = 150,     /* of rest of the caret before the prompt of its place is computed */
+    MORE_BELOW = 24,   /* fewer bytes left ask for more */
     INVOKED = 1,       /* triggerKind: by hand */
 };
 
@@ -30,7 +30,7 @@ static double logprob_min(const lsp_server *s, const lsp_document *d)
 
 /* ---- generating ---- */
 
-/* The text that is sent: its beginning moves in steps, so that the model's cache has it. */
+/* The text to send: its beginning moves in steps, so that it stays in the model's cache. */
 static size_t cut_before(const lsp_server *s, view text)
 {
     const size_t most = s->model.before_bytes - lsp_snippets_bytes(s), step = most / 3 + 1;
@@ -50,7 +50,7 @@ static int append_lf(bytes *out, view text)
     return CERIUM_OK;
 }
 
-/* The document's text before `at`, and `more`, in pieces that a model may see. */
+/* The document's text before `at`, and `more`, in pieces allowed for a model. */
 static int gather(const lsp_server *s, const lsp_document *d, size_t at, view more, size_t behind,
                   bytes *before, bytes *after)
 {
@@ -91,7 +91,7 @@ static double least_confidence(const lsp_server *s, const lsp_document *d)
     return least > 0 || s->settings.confidence >= 0 ? least : -1;
 }
 
-/* p: what is to be continued; NULL: a warm-up of the place. */
+/* p: the proposal to continue; NULL: a warm-up of the place. */
 static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, size_t behind)
 {
     bytes before = {0};
@@ -127,7 +127,7 @@ static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, si
     return true;
 }
 
-/* A new one for a place; false: there is no model to ask. */
+/* A new proposal for a place; false: there is no model. */
 static bool begin_at(lsp_server *s, lsp_document *d, size_t at, size_t behind, view seed)
 {
     stop_running(s, d);
@@ -138,7 +138,7 @@ static bool begin_at(lsp_server *s, lsp_document *d, size_t at, size_t behind, v
     return false;
 }
 
-/* Asks for more where little is left of a proposal that fits.  False: nothing runs for it. */
+/* Asks for more if little is left of a fitting proposal.  False: nothing runs for it. */
 static bool go_on(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fit fit, size_t at)
 {
     size_t left = p->text.len - fit.typed;
@@ -256,7 +256,7 @@ static lsp_item item_of(const lsp_server *s, const lsp_document *d, const lsp_pr
     return lsp_item_of(p, fit, &q->place, before, &limits);
 }
 
-/* Answers the question if it can be by now. */
+/* Answers the question if that is possible now. */
 static void try_answer(lsp_server *s, lsp_document *d, uint64_t now)
 {
     lsp_question *q = &d->question;
@@ -265,7 +265,7 @@ static void try_answer(lsp_server *s, lsp_document *d, uint64_t now)
     lsp_proposal *p = lsp_proposals_find(&d->proposals, &d->text, q->at, &fit);
     bool is_shown = p && p->shown_to > fit.typed; /* it stays */
     if (now < q->not_before_ns && !is_shown) return;
-    if (q->selected && p) { /* the popup's text is the beginning of what is proposed */
+    if (q->selected && p) { /* the popup's text is the beginning of the proposal */
         size_t known = fit.typed - (q->at - q->from);
         if (fit.typed < q->at - q->from || p->text.len - known < q->text.len ||
             memcmp(p->text.ptr + known, q->text.ptr, q->text.len) != 0)
@@ -289,7 +289,7 @@ static void try_answer(lsp_server *s, lsp_document *d, uint64_t now)
     close_question(q);
 }
 
-/* The popup's choice: false when it cannot be followed. */
+/* The popup's choice: false when it cannot be continued. */
 static bool read_selected(const lsp_server *s, const lsp_document *d, const json_t *context,
                           lsp_question *q)
 {
@@ -307,7 +307,7 @@ static bool read_selected(const lsp_server *s, const lsp_document *d, const json
            !bytes_append(&q->text, text.ptr, text.len);
 }
 
-/* Something is to run for the question, where nothing that is known answers it. */
+/* Start a generation for the question, unless a known proposal answers it. */
 static void find_or_start(lsp_server *s, lsp_document *d)
 {
     lsp_question *q = &d->question;
@@ -368,9 +368,9 @@ void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint
     try_answer(s, d, now);
 }
 
-/* ---- what the host says ---- */
+/* ---- reports of the host ---- */
 
-/* Cuts half a line off that only says again what was said. */
+/* Cut the last half line if it only repeats earlier text. */
 static void give_up_broken(lsp_document *d, lsp_proposal *p)
 {
     size_t n = infill_stop_broken(&d->stop);
@@ -379,7 +379,7 @@ static void give_up_broken(lsp_document *d, lsp_proposal *p)
     while (p->text.len > p->asked && strchr(" \t\r\n", p->text.ptr[p->text.len - 1])) p->text.len--;
 }
 
-/* For want of tokens it ended: not within a word. */
+/* It ended at the token limit: not within a word. */
 static void end_at_word(lsp_proposal *p)
 {
     while (p->text.len > p->asked && (isalnum((unsigned char)p->text.ptr[p->text.len - 1]) ||
@@ -451,7 +451,7 @@ uint64_t lsp_completion_due(const lsp_document *d)
     const lsp_question *q = &d->question;
     uint64_t due = d->warm_at_ns ? d->warm_at_ns : UINT64_MAX, at = UINT64_MAX;
     if (q->id) {
-        at = q->asked_ns + WAIT_MS * LSP_MS; /* once: after it only text can answer */
+        at = q->asked_ns + WAIT_MS * LSP_MS; /* once: later only new text can answer */
         if (q->not_before_ns > at) at = q->not_before_ns;
         if (q->waited) at = UINT64_MAX;
     }

@@ -1,7 +1,6 @@
-/* lsp_diagnostics.c - the watchdog's findings: asked for by the editor, or sent when the text
- * rests.
+/* lsp_diagnostics.c - the watchdog's findings: pulled by the editor, or sent when the text rests.
  *
- * The line that is being typed is unfinished: what is found in it is reported when it rests. */
+ * The line under the caret is unfinished: its findings are reported when it rests. */
 #include "lsp/lsp_parts.h"
 
 #include "base/hash.h"
@@ -35,11 +34,11 @@ json_t *lsp_diagnostic_of(const lsp_server *s, const lsp_document *d, const lsp_
                      (int)(f->n_line || *g->fix));
 }
 
-/* What is reported now. */
+/* The findings to report now. */
 static json_t *list_of(const lsp_server *s, const lsp_document *d, uint64_t now)
 {
     json_t *list = json_array();
-    /* A client that asks, and cannot be asked to refresh, gets everything at once. */
+    /* A client that pulls, and cannot be asked to refresh, gets everything at once. */
     const bool is_typed = now < d->typed_until_ns && (!s->can.pulls || s->can.refreshes);
     for (size_t i = 0; list && i < n_findings(d) && !is_off(s); i++) {
         const lsp_judged *f = &findings_of(d)[i];
@@ -148,7 +147,7 @@ void lsp_server_judged(lsp_server *s, uint64_t document, int64_t version,
         lsp_log(s, "%s: no memory for findings", d->path);
     d->is_judged = true;
     d->judged_version = version;
-    if (version != d->version) { /* the text moved on */
+    if (version != d->version) { /* the text changed since */
         d->findings.len = 0;
         if (d->pull && !judge(s, d)) answer_pull(s, d, now);
         return;
@@ -157,7 +156,8 @@ void lsp_server_judged(lsp_server *s, uint64_t document, int64_t version,
     if (!s->can.pulls && d->told_version != version) {
         publish(s, d, list_of(s, d, now));
         d->told_version = version;
-        if (now < d->typed_until_ns) d->judge_at_ns = d->typed_until_ns; /* once more, whole */
+        if (now < d->typed_until_ns) d->judge_at_ns = d->typed_until_ns; /* once more, with all
+                                                                          * lines */
     }
 }
 

@@ -1,4 +1,4 @@
-/* lsp_documents.c - open documents: what their names say, and every change of their text. */
+/* lsp_documents.c - open documents: their languages by name, and every change of their text. */
 #include "lsp/lsp_parts.h"
 
 enum { URI_BYTES_MAX = 8192, MEASURED_EVERY = 64, ORIGINAL_BYTES_MAX = 1 << 20 };
@@ -44,7 +44,7 @@ void lsp_documents_close(lsp_server *s)
 
 /* ---- opening and closing ---- */
 
-/* The first line's end tells. */
+/* The end of the first line decides. */
 static bool ends_with_cr(view text)
 {
     const char *end = text.len ? memchr(text.ptr, '\n', text.len) : NULL;
@@ -108,7 +108,7 @@ static void note_change(lsp_document *d, size_t from, size_t to, view was, view 
     d->typed_line = lsp_text_line_at(&d->text, d->caret);
 }
 
-/* One of the changes, on the text that those before it left. */
+/* One of the changes, applied to the text after the earlier ones. */
 static int apply(lsp_server *s, lsp_document *d, const json_t *change, uint64_t now)
 {
     const json_t *range = json_object_get(change, "range");
@@ -129,7 +129,7 @@ void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
     lsp_document *d = lsp_document_of(s, params);
     const json_t *changes = json_object_get(params, "contentChanges"), *change;
     size_t i;
-    if (!d) return; /* one that is not followed */
+    if (!d) return; /* a document that is not open here */
     lsp_completion_supersede(s, d);
     lsp_prediction_drop(s, d);
     json_array_foreach(changes, i, change)

@@ -1,14 +1,14 @@
 /* lsp_feedback.c - the fate of shown proposals: accepted, typed by hand, or rejected.
  *
- * Only the text decides, as not every editor reports what was accepted: text that comes at once was
- * accepted, text that comes key by key was typed.  Proposals that were too short on screen to be
- * seen do not count. */
+ * Only the text decides, as not every editor reports acceptance: text that arrives at once was
+ * accepted, text that arrives key by key was typed.  Proposals shown too briefly to be seen do not
+ * count. */
 #include "lsp/lsp_parts.h"
 
 #include <math.h>
 
 enum {
-    AT_ONCE_BYTES = 3, /* more than a key, and than what an editor adds to one */
+    AT_ONCE_BYTES = 3, /* more than a key, and more than an editor adds to one */
     SEEN_MS = 250,
 };
 
@@ -36,7 +36,7 @@ static void end(lsp_server *s, lsp_document *d, const lsp_proposal *p, lsp_outco
 void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, size_t to,
                         uint64_t now)
 {
-    if (d->question.invoked) { /* it was requested: it says nothing of unasked proposals */
+    if (d->question.invoked) { /* the user invoked it: it does not count for unasked proposals */
         d->seen.id = 0;
     } else if (d->seen.id == p->id) {
         if (to > d->seen.to) d->seen.to = to;
@@ -54,7 +54,7 @@ void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now)
 {
     const lsp_proposal *p = d->seen.id ? lsp_proposals_by_id(&d->proposals, d->seen.id) : NULL;
     lsp_fit fit;
-    if (!p || p->text.len < d->seen.to) { /* it is forgotten */
+    if (!p || p->text.len < d->seen.to) { /* it is dropped */
         d->seen.id = 0;
         return;
     }
@@ -64,7 +64,7 @@ void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now)
         d->seen.typed = fit.typed;
         if (fit.typed >= d->seen.to)
             end(s, d, p, d->seen.taken ? LSP_OUTCOME_TAKEN : LSP_OUTCOME_TYPED);
-    } else if (d->seen.taken) { /* some of it */
+    } else if (d->seen.taken) { /* a part of it */
         end(s, d, p, LSP_OUTCOME_TAKEN);
     } else if (now - d->seen.at_ns >= SEEN_MS * LSP_MS) {
         end(s, d, p, LSP_OUTCOME_REFUSED);
@@ -76,7 +76,7 @@ void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now)
 double lsp_feedback_confidence(const lsp_server *s, const lsp_document *d)
 {
     double least = s->settings.confidence;
-    if (least >= 0) return least; /* the user says so */
+    if (least >= 0) return least; /* the editor reports it */
     least = s->model.confidence;
     if (s->settings.feedback && s->host.confidence)
         least = s->host.confidence(s->host.user, s->model_name, d->language_id, least);

@@ -1,5 +1,4 @@
-/* lsp_instruction.c - edits by instruction: the comment that asks, the order, and the change that
- * comes of it. */
+/* lsp_instruction.c - edits by instruction: the comment, the order, and the resulting change. */
 #include "lsp/lsp_parts.h"
 
 #include "protocol/diff.h"

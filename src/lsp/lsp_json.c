@@ -1,4 +1,4 @@
-/* lsp_json.c - what values of the protocol say: documents, positions, ranges, strings. */
+/* lsp_json.c - reads and writes values of the protocol: documents, positions, ranges, strings. */
 #include "lsp/lsp_parts.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ json_t *lsp_json_range(const lsp_server *s, const lsp_document *d, size_t from, 
                      position_json(s, d, to));
 }
 
-/* What is larger than a file can be means its end. */
+/* A number larger than any file means its end. */
 static bool read_unit(const json_t *object, const char *key, uint32_t *out)
 {
     const json_t *value = json_object_get(object, key);

@@ -1,18 +1,18 @@
-/* lsp_next_edit.c - what the user changed last, in the other places that it still has to reach: a
- * rename by the language's scopes, and any other change once it was made twice.
+/* lsp_next_edit.c - repeats the user's last change in other places that need it: a rename by the
+ * language's scopes, and any other change once it was made twice.
  *
- * Silence beats a guess: a name that is bound to nothing here, one that other files know, and a new
- * name that is there already are left alone. */
+ * Silence beats a guess: a name without a definition here, one that other files know, and a new
+ * name that already exists are left alone. */
 #include "lsp/bindings.h"
 #include "lsp/edit_rules.h"
 #include "lsp/lsp_parts.h"
 
 enum {
     SETTLED_MS = 500,
-    NEAR_LINES = 20, /* that a screen shows */
+    NEAR_LINES = 20, /* lines that a screen shows */
 };
 
-/* What may be done, in the text as it is. */
+/* The proposed edits, in the current text. */
 typedef struct {
     uint32_t from, to;
     bool is_short; /* {name} becomes {name: other} */
@@ -24,7 +24,7 @@ typedef struct {
     bytes a, b; /* of the rule, owned */
     next_place list[RULE_PLACES_MAX]; /* [n] in order */
     size_t n;
-    uint32_t n_made; /* edits of the user that did it */
+    uint32_t n_made; /* edits of the user that made the change */
 } other_places;
 
 static view a_of(const other_places *e) { return (view){e->a.ptr ? e->a.ptr : "", e->a.len}; }
@@ -45,12 +45,12 @@ static void add(other_places *e, size_t from, size_t to, bool is_short)
 
 /* ---- the text before the user's renames ---- */
 
-/* A word of the text as it is, that was another one. */
+/* A word of the current text that replaced another one. */
 typedef struct {
-    size_t at, old_at; /* in the text as it is, and in the old one */
+    size_t at, old_at; /* in the current text, and in the old one */
 } made_place;
 
-/* The old text: every word b of edits that renamed a to b is a again.  places: those words. */
+/* The old text: undoes all edits that renamed a to b.  places: those words. */
 static int undo_renames(const lsp_document *d, const other_places *e, bytes *old,
                         made_place *places, size_t *n_places)
 {
@@ -100,7 +100,7 @@ static int undo_renames(const lsp_document *d, const other_places *e, bytes *old
     return status;
 }
 
-/* Where byte `at` of the old text is now; false: it is one of those that were renamed. */
+/* The place of byte `at` of the old text in the current one; false: it is within a renamed word. */
 static bool to_now(const other_places *e, const made_place *made, size_t n, size_t at, size_t *now)
 {
     *now = at;
@@ -113,7 +113,7 @@ static bool to_now(const other_places *e, const made_place *made, size_t n, size
 
 /* ---- a rename ---- */
 
-/* Is the new name in the file's code already? */
+/* Does the new name already exist in the file's code? */
 static bool collides(view old, view b, guard_language language)
 {
     lsp_text t = {.text = {.ptr = (char *)(uintptr_t)old.ptr, .len = old.len}};
@@ -148,7 +148,7 @@ static void find_renames(lsp_server *s, lsp_document *d, other_places *e)
 
 /* ---- the same change again ---- */
 
-/* The context that all edits which did the same have in common; how many there are. */
+/* The common context of all edits that made the same change; returns their number. */
 static uint32_t common_context(const lsp_document *d, const other_places *e, edit_context *out)
 {
     bytes was = {0};
@@ -180,7 +180,7 @@ static void find_alike(lsp_document *d, other_places *e)
     edit_context around = {.n_left = 0};
     bool has_name = false;
     e->n_made = common_context(d, e, &around);
-    if (e->n_made < 2 || !e->a.len) return; /* what only puts in says too little of where */
+    if (e->n_made < 2 || !e->a.len) return; /* a pure insertion says too little about its place */
     code_word words[RULE_WORDS_MAX];
     size_t n = code_words(a_of(e), words, RULE_WORDS_MAX);
     for (size_t i = 0; n != SIZE_MAX && i < n; i++)
@@ -193,7 +193,7 @@ static void find_alike(lsp_document *d, other_places *e)
         if (!is_edited(d, &found[i])) add(e, found[i].from, found[i].to, false);
 }
 
-/* ---- what follows from the last edit ---- */
+/* ---- edits that follow from the last one ---- */
 
 static bool find(lsp_server *s, lsp_document *d, size_t caret, bool is_asked, uint64_t now,
                  other_places *e)

@@ -1,4 +1,4 @@
-/* lsp_parts.h - what the files of the language server share.  Private to lsp/. */
+/* lsp_parts.h - shared by the files of the language server.  Private to lsp/. */
 #ifndef LSP_LSP_PARTS_H
 #define LSP_LSP_PARTS_H
 
@@ -21,27 +21,27 @@ enum {
 
 enum { LSP_ROOTS_MAX = 16 };
 
-/* What the user may set: docs/editors.md. */
+/* The user's settings: docs/editors.md. */
 typedef struct {
     bool enable, next_edit, feedback, status;
-    enum { LSP_AUTO = 0, LSP_ON = 1, LSP_OFF = 2 } retrieval; /* AUTO: as the model says */
+    enum { LSP_AUTO = 0, LSP_ON = 1, LSP_OFF = 2 } retrieval; /* AUTO: as the model asks */
     json_t *languages; /* {id: bool}, or NULL */
     json_t *exclude;   /* globs, or NULL */
     uint32_t lines_max, delay_ms;
-    double confidence; /* below 0: the model's */
+    double confidence; /* below 0: the model's own */
     bool watchdog;     /* findings are reported */
 } lsp_settings;
 
-/* An inline completion that an editor waits for. */
+/* An inline completion for which an editor waits. */
 typedef struct {
     json_t *id; /* NULL: none */
-    size_t at;  /* of the text */
+    size_t at;  /* place in the text */
     uint64_t asked_ns, not_before_ns;
     bool invoked, selected;
     lsp_place place; /* of `at`; a change of the text ends the question */
     size_t from; /* selected: the item's range is [from, at), and it begins with */
     bytes text;
-    bool waited; /* its times are over: text alone answers it now */
+    bool waited; /* its times have passed: only new text answers it */
 } lsp_question;
 
 typedef struct lsp_document {
@@ -52,44 +52,44 @@ typedef struct lsp_document {
     lsp_text text;
     bool has_cr;      /* its lines end with CR LF */
     bool is_file, is_minified;
-    uint32_t n_unmeasured; /* changes since is_minified was looked at */
+    uint32_t n_unmeasured; /* changes since is_minified was computed */
 
     lsp_proposals proposals;
     uint64_t serial;  /* of the running order; 0: none */
     uint32_t running; /* its proposal; 0: a warm-up */
     infill_stop stop;
-    bytes after;      /* text after the running order's place, as it was sent */
+    bytes after;      /* the sent text after the running order's place */
     double logprob;   /* of text that `stop` holds back */
     uint32_t n_lines;
     lsp_question question;
     uint64_t hot_until_ns, warm_at_ns;
-    size_t caret;     /* where it was last, as far as known */
+    size_t caret;     /* its last known place */
 
     struct {
-        uint32_t id;         /* of the proposal that an editor shows; 0: none */
+        uint32_t id;         /* of the proposal that the editor shows; 0: none */
         size_t from, to;     /* bytes of it that were shown */
-        size_t typed, taken; /* bytes of it in the text; of these, those that came at once */
+        size_t typed, taken; /* bytes of it in the text; of these, those that arrived at once */
         uint64_t at_ns;
         double probability;
     } seen;
 
     uint64_t changed_ns;
-    uint32_t typed_line;   /* is unfinished until then: */
+    uint32_t typed_line;   /* unfinished until then: */
     uint64_t typed_until_ns;
     bytes findings;        /* of lsp_judged */
     int64_t judged_version, told_version;
     bool is_judged, is_judging;
     uint64_t judge_at_ns;
-    json_t *pull;          /* id of a textDocument/diagnostic that waits */
+    json_t *pull;          /* id of a waiting textDocument/diagnostic */
     char *previous;        /* and its previousResultId */
 
-    int64_t kept_version;  /* of the text that snippets are taken of; INT64_MIN: none */
+    int64_t kept_version;  /* of the text used for snippets; INT64_MIN: none */
     snippets found;        /* lines of other files, before the prompts of this one */
-    uint32_t found_line;   /* of the place that they were found for */
+    uint32_t found_line;   /* of the place that they were chosen for */
     bool was_found, found_is_old;
 
     edit_history history;
-    bytes original;        /* the text as it was opened; empty where it is too large */
+    bytes original;        /* the text when it was opened; empty if too large */
     struct {
         json_t *id;        /* of the copilotInlineEdit that waits for a model; NULL: none */
         uint64_t serial;
@@ -108,7 +108,7 @@ struct lsp_server {
     lsp_encoding encoding;
     struct {
         bool pulls, refreshes, applies, changes, progress, configuration, registers, versions;
-        bool shows; /* a place of a document, when it is told to */
+        bool shows; /* a place of a document, on request */
     } can;
     lsp_settings settings;
     lsp_model model;
@@ -128,10 +128,10 @@ struct lsp_server {
     struct {
         uint64_t serial, document, apply_id;
         int64_t version;
-        json_t *id;    /* of the executeCommand that waits */
-        size_t from, to; /* of the comment that goes away */
+        json_t *id;    /* of the waiting executeCommand */
+        size_t from, to; /* of the comment to remove */
         bool has_progress;
-        bytes before;  /* the text that was sent */
+        bytes before;  /* the sent text */
     } edit;
 };
 
@@ -148,20 +148,20 @@ void lsp_log(lsp_server *s, const char *format, ...) __attribute__((format(print
 /* ---- lsp_json.c: reading and writing of the protocol's values ---- */
 json_t *lsp_json_range(const lsp_server *s, const lsp_document *d, size_t from, size_t to);
 json_t *lsp_json_text(view text);
-/* Text with the file's line ends, appended. */
+/* Append text with the file's line ends. */
 CERIUM_CHECKED int lsp_put_lines(bytes *out, const lsp_document *d, view text);
-/* Of a document, by edits of its text, which it takes. */
+/* A change of a document by edits of its text, which it takes. */
 json_t *lsp_workspace_edit(const lsp_server *s, const lsp_document *d, json_t *edits);
 bool lsp_read_position(const lsp_server *s, const lsp_document *d, const json_t *from,
                        size_t *out);
 bool lsp_read_range(const lsp_server *s, const lsp_document *d, const json_t *range, size_t *from,
                     size_t *to);
 view lsp_read_string(const json_t *object, const char *key);
-/* A text that was cut: what of a character is left at its end goes, too. */
+/* Remove an unfinished character from the end of a text that was cut. */
 void lsp_whole_characters(char *text);
-/* "file:///a%20b" is /a b; of others what comes after the scheme.  Returns owned, or NULL. */
+/* "file:///a%20b" is /a b; for other schemes the text after the scheme.  Returns owned, or NULL. */
 char *lsp_path_of(view uri, bool *is_file);
-/* Of params.textDocument.uri, or by others of their names; NULL: it is not open. */
+/* The document of params.textDocument.uri, or by key or uri; NULL: it is not open. */
 lsp_document *lsp_document_of(lsp_server *s, const json_t *params);
 lsp_document *lsp_document_by_key(lsp_server *s, uint64_t key);
 lsp_document *lsp_document_by_uri(lsp_server *s, view uri);
@@ -175,38 +175,38 @@ void lsp_documents_close(lsp_server *s);
 /* ---- lsp_snippets.c: lines of other files ---- */
 void lsp_snippets_add_root(lsp_server *s, view uri);
 void lsp_snippets_folders(lsp_server *s, const json_t *params);
-/* What has changed in the folders is to be known. */
+/* Ask the host for the files that changed in the folders. */
 void lsp_snippets_read(lsp_server *s);
 void lsp_snippets_close(lsp_server *s);
-/* The document is closed: its text is known on. */
+/* The document is closed: its text stays known. */
 void lsp_snippets_leave(lsp_server *s, lsp_document *d);
-/* It is changed again, so long after the last change. */
+/* It changed again, so long after the last change. */
 void lsp_snippets_paused(lsp_document *d, uint64_t since_ns);
-/* Of a prompt, for lines of other files; 0: none. */
+/* Bytes of a prompt for lines of other files; 0: none. */
 size_t lsp_snippets_bytes(const lsp_server *s);
-/* d->found for a place that a model sees so much around of. */
+/* Choose d->found for a place; before, after: as much text as the model sees around it. */
 void lsp_snippets_choose(lsp_server *s, lsp_document *d, size_t at, view before, view after);
 
 /* ---- lsp_completion.c ---- */
 void lsp_inline_completion(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
-/* The document changed: bytes [from, to) became n, and the caret is after them.  Then, after all
- * changes of a message: lsp_follow(). */
+/* The document changed: bytes [from, to) became n, and the caret is after them.  After all changes
+ * of a message call lsp_follow(). */
 void lsp_completion_moved(lsp_document *d, size_t from, size_t to, size_t n);
 void lsp_follow(lsp_server *s, lsp_document *d, uint64_t now);
 void lsp_caret_rests(lsp_server *s, lsp_document *d, size_t at, uint64_t now);
-/* The editor has no answer to come: what waits is answered null. */
+/* Answer a waiting question with null. */
 void lsp_completion_supersede(lsp_server *s, lsp_document *d);
 void lsp_completion_drop(lsp_server *s, lsp_document *d);
 bool lsp_completion_cancel(lsp_server *s, const json_t *id);
 uint64_t lsp_completion_due(const lsp_document *d);
 void lsp_completion_tick(lsp_server *s, lsp_document *d, uint64_t now);
 
-/* ---- lsp_feedback.c: what became of what was shown ---- */
-/* Bytes [from, to) of a proposal answer the document's question. */
+/* ---- lsp_feedback.c: the outcomes of shown proposals ---- */
+/* Bytes [from, to) of a proposal were sent as the answer to the document's question. */
 void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, size_t to,
                         uint64_t now);
 void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now);
-/* What is shown unasked has at least. */
+/* The least probability of what is shown unasked. */
 double lsp_feedback_confidence(const lsp_server *s, const lsp_document *d);
 
 /* ---- lsp_diagnostics.c ---- */
@@ -223,7 +223,7 @@ void lsp_code_actions(lsp_server *s, json_t *id, const json_t *params, uint64_t 
 void lsp_execute_command(lsp_server *s, json_t *id, const json_t *params, uint64_t now);
 
 /* ---- lsp_instruction.c: edits by instruction ---- */
-/* The instruction of a comment `cerium: ...` on the line of `at`; *from, *to: of its line. */
+/* The instruction of a comment `cerium: ...` on the line of `at`; *from, *to: the line. */
 bool lsp_instruction_at(const lsp_document *d, size_t at, view *instruction, size_t *from,
                         size_t *to);
 void lsp_edit_begin(lsp_server *s, json_t *id, lsp_document *d, size_t at, view instruction,
@@ -232,14 +232,14 @@ bool lsp_edit_cancel(lsp_server *s, const json_t *id);
 void lsp_edit_applied(lsp_server *s, const json_t *answer);
 
 /* ---- lsp_prediction.c: next edits by a model ---- */
-/* False: no model is asked, and the question is the caller's still. */
+/* False: no model is asked, and the caller must answer the question. */
 bool lsp_predict(lsp_server *s, lsp_document *d, json_t *id, size_t caret);
-/* What waits is answered with nothing. */
+/* Answer a waiting question with no edit. */
 void lsp_prediction_drop(lsp_server *s, lsp_document *d);
 bool lsp_prediction_cancel(lsp_server *s, const json_t *id);
 
 /* ---- lsp_next_edit.c ---- */
-/* An edit of copilotInlineEdit: bytes [from, to) become the text, which is taken, of n bytes. */
+/* An edit for copilotInlineEdit: bytes [from, to) become the text, which is taken, of n bytes. */
 json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, size_t to,
                            json_t *text, size_t n);
 void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t now);

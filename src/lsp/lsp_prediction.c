@@ -1,5 +1,5 @@
-/* lsp_prediction.c - next edits by a model, where nothing follows from the user's last edit: the
- * host is asked, and the nearest edit that comes is the answer. */
+/* lsp_prediction.c - next edits by a model, if no rule follows from the user's last edit: the host
+ * is asked, and the nearest predicted edit is the answer. */
 #include "lsp/lsp_parts.h"
 
 enum { CHANGES = 6 };
@@ -21,7 +21,7 @@ static void close_situation(situation *s)
 
 static view of(const bytes *b) { return (view){b->ptr ? b->ptr : "", b->len}; }
 
-/* Lines that end with CR alone are none to a model: its numbers would be others. */
+/* A model does not see line ends of CR alone: its line numbers would differ. */
 static bool counts_alike(const lsp_document *d, const bytes *lf)
 {
     uint32_t n = 1;

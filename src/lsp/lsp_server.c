@@ -1,4 +1,4 @@
-/* lsp_server.c - the life of a server, and which message goes where. */
+/* lsp_server.c - the life of a server, and the dispatch of messages. */
 #include "lsp/lsp_parts.h"
 
 #include "protocol/protocol.h"
@@ -124,7 +124,7 @@ static void initialized(lsp_server *s)
     ask_settings(s);
 }
 
-/* ---- what is missing, once ---- */
+/* ---- status, and a failure once ---- */
 
 static json_t *status_of(const lsp_server *s)
 {
@@ -149,7 +149,7 @@ static void tell_model(lsp_server *s)
 {
     char line[640];
     bool failed = s->model.state == LSP_MODEL_FAILED;
-    if (!s->is_greeted) return; /* reported then */
+    if (!s->is_greeted) return; /* reported at that time */
     if (failed && !s->told_failure) {
         snprintf(line, sizeof line, "cerium: %s", s->model_why);
         lsp_show(s, 1, line);

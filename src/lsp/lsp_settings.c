@@ -1,4 +1,4 @@
-/* lsp_settings.c - what the user may set, from initializationOptions or workspace/configuration. */
+/* lsp_settings.c - the user's settings, from initializationOptions or workspace/configuration. */
 #include "lsp/lsp_parts.h"
 
 #include <fnmatch.h>

@@ -1,7 +1,7 @@
-/* lsp_snippets.c - lines of other files for the prompt of a completion: which files are known, and
- * when lines are chosen anew.
+/* lsp_snippets.c - lines of other files for the prompt of a completion: maintains the known files,
+ * and decides when to choose lines again.
  *
- * They are first in a prompt, so other lines change it from its beginning: they stay while the user
+ * They come first in a prompt, so new lines change it from its beginning: they stay while the user
  * types. */
 #include "lsp/lsp_parts.h"
 
@@ -12,14 +12,14 @@ enum { STAYS_LINES = 16, STAYS_MS = 2000 };
 void lsp_server_file(lsp_server *s, snippet_file *file)
 {
     bool is_wanted = !lsp_settings_exclude(&s->settings, file->path);
-    for (uint32_t i = 0; i < s->n_documents; i++) /* the editor has it newer */
+    for (uint32_t i = 0; i < s->n_documents; i++) /* the editor has a newer text */
         is_wanted = is_wanted && strcmp(s->documents[i]->path, file->path) != 0;
     if (!is_wanted) snippet_file_close(&file);
     else if (snippet_index_put(&s->files, file, false))
         lsp_log(s, "snippets are taken of %u files: there is no room for more", s->files.n);
 }
 
-/* The text of a document as it is. */
+/* The current text of a document. */
 static void keep_document(lsp_server *s, lsp_document *d, bool is_open)
 {
     snippet_file *f = NULL;
@@ -126,7 +126,7 @@ void lsp_snippets_choose(lsp_server *s, lsp_document *d, size_t at, view before,
     d->found_is_old = false;
     d->found_line = line;
     if (snippets_find(&s->files, &q, &found)) return;
-    for (uint32_t i = 0; i < found.n; i++) /* as people of the project name it */
+    for (uint32_t i = 0; i < found.n; i++) /* the name used in the project */
         for (uint32_t k = 0; k < s->n_roots; k++) {
             const size_t n = root_length(s->roots[k], found.files[i].path);
             found.files[i].path += n;

@@ -107,7 +107,7 @@ int lsp_proposal_add(lsp_proposal *p, view text, double logprob)
     return bytes_append(&p->marks, &mark, sizeof mark);
 }
 
-/* Of the bytes before `at`: of all tokens that have some of them. */
+/* For the bytes before `at`: the sum of all tokens that have some of them. */
 static double logprob_until(const lsp_proposal *p, size_t at)
 {
     const lsp_mark *marks = (const lsp_mark *)(const void *)p->marks.ptr;
@@ -118,6 +118,6 @@ static double logprob_until(const lsp_proposal *p, size_t at)
 
 double lsp_proposal_logprob(const lsp_proposal *p, size_t from, size_t to)
 {
-    /* A token that was typed in part is certain by now: it does not count. */
+    /* A partly typed token is certain by now: it does not count. */
     return to > from ? logprob_until(p, to) - logprob_until(p, from) : 0;
 }

@@ -25,7 +25,7 @@ static void on_later(uv_timer_t *timer)
     l->events.timed(l->user);
 }
 
-/* uv_run() polls without sleeping as long as an idle handle is active; there is nothing to do. */
+/* uv_run() polls without sleeping as long as an idle handle is active; it does nothing. */
 static void on_idle(uv_idle_t *idle)
 {
     (void)idle;
@@ -47,8 +47,8 @@ void net_loop_forget(net_loop *l, stream *s)
     if (l->last == s) l->last = before;
 }
 
-/* Call each stream that was ready when this turn began, once; one that becomes ready again waits
- * for the next turn. */
+/* Call each stream that was ready when this turn began, once; a stream that becomes ready again
+ * waits for the next turn. */
 static void on_check(uv_check_t *check)
 {
     net_loop *l = check->data;
@@ -96,7 +96,7 @@ int net_loop_open(net_loop *l, const net_loop_events *events, void *user, cerium
         return error_set(err, CERIUM_ERR_IO, "the event loop cannot be woken: %s",
                          uv_strerror(code));
     }
-    /* These take nothing from the system and cannot fail. */
+    /* These take no system resources and cannot fail. */
     uv_timer_init(&l->uv, &l->tick);
     uv_timer_init(&l->uv, &l->later);
     uv_check_init(&l->uv, &l->check);

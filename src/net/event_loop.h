@@ -17,7 +17,7 @@
 
 struct stream;
 
-/* Turns by how long they took.  One that takes longer than a connection's round trip is felt by all
+/* A histogram of the durations of turns.  A turn longer than a connection's round trip delays all
  * of them. */
 enum { NET_TURN_BUCKETS = 4 };
 extern const double net_turn_bounds[NET_TURN_BUCKETS]; /* seconds */
@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     void (*woken)(void *user);  /* after net_loop_wake(), however often it was called */
     void (*ticked)(void *user); /* once a second */
-    void (*timed)(void *user);  /* net_loop_later() is over */
+    void (*timed)(void *user);  /* the time of net_loop_later() has come */
 } net_loop_events;
 
 typedef struct net_loop {
@@ -44,16 +44,16 @@ typedef struct net_loop {
     net_loop_events events;
     void *user;
     net_turns turns;
-    uint64_t began_ns, idle_ns; /* the turn that runs; all that was slept before it */
+    uint64_t began_ns, idle_ns; /* the current turn; sleep before it */
     bool is_open;
 } net_loop;
 
 CERIUM_CHECKED int net_loop_open(net_loop *l, const net_loop_events *events, void *user,
                                  cerium_error *err);
-/* All streams and listeners are closed; runs what they still have to say. */
+/* All streams and listeners are closed; runs their last callbacks. */
 void net_loop_close(net_loop *l);
 
-/* Wait until there is something to do, and do it. */
+/* Wait for an event, and handle it. */
 void net_loop_turn(net_loop *l);
 /* From any thread and from signal handlers. */
 void net_loop_wake(net_loop *l);

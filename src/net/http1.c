@@ -8,7 +8,7 @@
 
 enum {
     FIELDS_MAX = 256,
-    /* Sizes of chunks, their extensions and trailers, beyond a body's own bytes. */
+    /* Sizes of chunks, their extensions and trailers, in addition to a body's own bytes. */
     OVERHEAD_BYTES_MAX = 16384,
     OVERHEAD_PER_BYTE = 8,
 };
@@ -26,13 +26,13 @@ struct http_reader {
     llhttp_t parser;
     reader_state state;
     bytes text;    /* target, then name and value of each field, each with a NUL */
-    size_t fields; /* where the first field is in text */
+    size_t fields; /* offset of the first field in text */
     uint32_t n_fields;
-    bool has_head;     /* it is whole */
+    bool has_head;     /* the head is complete */
     size_t head_bytes; /* of the head, as received */
     char last;         /* byte of it, or of the trailers */
-    size_t name_bytes; /* of the trailer that is read */
-    uint64_t overhead; /* bytes of the body that are not its own */
+    size_t name_bytes; /* of the current trailer */
+    uint64_t overhead; /* bytes of the body's framing */
     uint64_t body_bytes;
     bytes *body;        /* while feeding */
     char *path, *query; /* in text */
@@ -128,12 +128,12 @@ static int on_head(llhttp_t *p)
     http_reader *r = of(p);
     r->state = HEAD_IS_WHOLE;
     r->has_head = true;
-    /* No other protocol is spoken: what asks for one is answered in this one (RFC 9110, 7.8). */
+    /* No other protocol is supported: a request for one is answered in this one (RFC 9110, 7.8). */
     if (!http_reader_wants_websocket(r)) p->upgrade = 0;
     return HPE_PAUSED;
 }
 
-/* A chunk's length is known before its bytes come: what cannot fit is refused at once. */
+/* A chunk's length is known before its bytes: one that cannot fit is refused at once. */
 static int on_chunk(llhttp_t *p)
 {
     http_reader *r = of(p);
@@ -236,7 +236,7 @@ uint32_t http_reader_fields(const http_reader *r, const char *name)
     return n;
 }
 
-/* uri-host [":" port] of RFC 3986, as far as characters go; a port is one of TCP's. */
+/* uri-host [":" port] of RFC 3986, checked by characters only; the port is one of TCP's. */
 static bool is_host(const char *text)
 {
     static const char reg_name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -265,7 +265,7 @@ static int read_host(http_reader *r)
     return 0;
 }
 
-/* http://host/path: its host is the one that counts (RFC 9112, 3.2.2). */
+/* http://host/path: its host has priority (RFC 9112, 3.2.2). */
 static int read_absolute(http_reader *r)
 {
     char *host = strstr(r->path, "://") + 3;
@@ -308,7 +308,7 @@ static bool has_chunks(const http_reader *r)
     return (r->parser.flags & F_CHUNKED) != 0;
 }
 
-/* What the parser lets pass. */
+/* Errors that the parser does not find. */
 static int check_head(http_reader *r)
 {
     const char *coding = http_reader_field(r, "transfer-encoding");
@@ -338,7 +338,7 @@ static int look_for_folds(http_reader *r, view head)
     return 0;
 }
 
-/* What the parser's own errors are to a client. */
+/* The status and reason for the parser's own errors. */
 static void blame(http_reader *r, llhttp_errno_t code)
 {
     switch (code) {
@@ -400,7 +400,7 @@ static http_progress feed_body(http_reader *r, view in, size_t *used)
     }
     bool in_trailers = r->state == IN_TRAILERS;
     llhttp_errno_t code;
-    do { /* twice where trailers begin: they are looked at, too */
+    do { /* called twice if trailers begin: they are checked, too */
         view rest = {in.ptr + *used, in.len - *used};
         code = llhttp_execute(&r->parser, rest.ptr, rest.len);
         size_t n = code == HPE_OK ? rest.len
@@ -436,7 +436,7 @@ http_progress http_reader_feed(http_reader *r, view in, bytes *body, size_t *use
     return progress;
 }
 
-/* ---- what was read ---- */
+/* ---- the parsed request ---- */
 
 int http_reader_status(const http_reader *r)
 {
@@ -519,7 +519,7 @@ const char *http_reader_host(const http_reader *r)
     return r->host;
 }
 
-/* ---- what is in a target ---- */
+/* ---- parts of a target ---- */
 
 static int hex_digit(char c)
 {

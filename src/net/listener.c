@@ -10,7 +10,7 @@
 
 enum {
     BACKLOG = 4096,
-    ACCEPTS_MAX = 64, /* in one turn */
+    ACCEPTS_MAX = 64, /* connections in one turn */
     HOST_BYTES = 256,
 };
 
@@ -32,7 +32,7 @@ static void rest(listener *l)
     uv_poll_stop(&l->poll);
 }
 
-/* False when there is no connection, or it cannot be accepted now. */
+/* False when no connection is waiting, or it cannot be accepted now. */
 static bool accept_one(listener *l)
 {
     struct sockaddr_storage address;
@@ -84,7 +84,7 @@ static int bind_to(const struct addrinfo *at, uint32_t port)
     return -1;
 }
 
-/* A port above this one that is free now; 0: none is near. */
+/* A nearby free port above this one; 0: none. */
 static uint32_t free_port(const struct addrinfo *at, uint32_t port)
 {
     for (uint32_t next = port + 1; next <= 65535 && next <= port + 100; next++) {
@@ -164,11 +164,12 @@ int listeners_open(listeners *ls, net_loop *l, const char *option, const char *h
     RETURN_IF(find_host(host, &list, err));
     for (const struct addrinfo *at = list; at && ls->n < LISTENERS_MAX && !status;
          at = at->ai_next) {
-        /* The first one may choose the port; the others take the same. */
+        /* The first socket may choose the port; the others use the same. */
         int fd = bind_to(at, ls->port ? ls->port : port);
         if (fd < 0) {
             code = errno;
-            /* Half of a name would answer who asks by the other half's address. */
+            /* If only some addresses of a name were bound, another process could answer at the
+             * others. */
             if (code == EADDRINUSE && port) status = refuse(option, host, port, at, code, err);
             continue;
         }

@@ -9,8 +9,8 @@
 enum {
     VECTORS_MAX = 32,
     PIECE_BYTES = 4096 - 64,   /* small writes share a piece */
-    FLUSH_BYTES_MAX = 1 << 20, /* in one turn, however fast the reader is */
-    LINGER_NS = 2000000000,    /* for the peer to read our last bytes */
+    FLUSH_BYTES_MAX = 1 << 20, /* bytes in one turn, however fast the reader is */
+    LINGER_NS = 2000000000,    /* time for the peer to read our last bytes */
 };
 
 struct stream_piece {
@@ -26,7 +26,7 @@ static void make_ready(stream *s)
     net_loop_ready(s->loop, s);
 }
 
-/* ---- what the poll waits for ---- */
+/* ---- events to poll ---- */
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
@@ -37,8 +37,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     make_ready(s);
 }
 
-/* A pure function of the stream's state, called whenever that may have changed, so the events can
- * never be out of date. Resets are always watched. */
+/* A pure function of the stream's state, called whenever the state may have changed, so the events
+ * are always current. Resets are always watched. */
 static void watch(stream *s)
 {
     bool room = s->in.len - s->in_used < STREAM_IN_BYTES_MAX;
@@ -146,7 +146,7 @@ static int queue_put(stream_queue *q, view head, view body)
     return CERIUM_OK;
 }
 
-/* One write of what waits. */
+/* One write of queued output. */
 static ssize_t send_some(stream *s)
 {
     struct iovec parts[VECTORS_MAX];
@@ -250,8 +250,8 @@ static void finish(stream *s)
     s->events->closed(s->user);
 }
 
-/* All output is with the kernel.  Were the socket closed while input is unread, the kernel would
- * send a reset, which can destroy our last bytes at the peer. */
+/* The kernel has all output.  If the socket were closed with unread input, the kernel would send a
+ * reset, which can destroy our last bytes at the peer. */
 static void linger(stream *s)
 {
     if (s->tls) tls_end(s->tls);
@@ -286,8 +286,8 @@ bool stream_tick(stream *s, uint64_t now_ns, uint64_t stall_ns)
 
 /* ---- a turn ---- */
 
-/* Pass the input to the owner. True when it wants to be called again and input is left. An owner
- * that waits for more after the peer's last byte gets the end instead. */
+/* Pass the input to the owner.  True when the owner wants to be called again and input is left.  An
+ * owner that waits for more after the peer's last byte gets the end instead. */
 static bool give_input(stream *s)
 {
     bool again = false;
@@ -355,6 +355,6 @@ int stream_open(stream *s, net_loop *l, int fd, tls_context *context, const stre
         return CERIUM_ERR_IO;
     }
     s->poll.data = s;
-    make_ready(s); /* what came with the connection is read at once */
+    make_ready(s); /* input that came with the connection is read at once */
     return CERIUM_OK;
 }

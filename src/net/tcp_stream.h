@@ -22,15 +22,15 @@ typedef struct {
     bool (*input)(void *user);
     /* The peer sends no more, and its input is consumed or incomplete. Called once. */
     void (*ended)(void *user);
-    /* The socket took some of what waited. */
+    /* The socket took some of the queued output. */
     void (*sent)(void *user);
-    /* It is over: nothing more is read or sent. Called once. */
+    /* The stream is over: nothing more is read or sent.  Called once. */
     void (*closed)(void *user);
     /* The last call: the owner may free what holds the stream. */
     void (*released)(void *user);
 } stream_events;
 
-/* What waits for a socket, in pieces. */
+/* Queued output, in pieces. */
 typedef struct stream_piece stream_piece;
 typedef struct {
     stream_piece *first, *last;
@@ -48,22 +48,23 @@ struct stream {
     void (*run)(stream *s); /* the loop's: one turn of a ready stream */
     bool is_ready;
     bytes in;
-    size_t in_used; /* in front of in, used up */
+    size_t in_used; /* in front of in, already used */
     bool more;      /* reading stopped only because the buffer was full */
     stream_queue out, held;
     bool holds;            /* output goes to held */
     bool paused;           /* input is not called */
     bool at_end, end_reported; /* the peer sends no more */
-    bool is_full;          /* the socket took nothing; until it is writable again */
-    bool took;             /* it took some of what waited: the owner hears of it in the next turn */
+    bool is_full;          /* the socket is full; until it is writable again */
+    bool took;             /* it took some of the queue: the owner is notified in the next turn */
     bool broken;           /* nothing can be sent or read any more */
     bool closing;          /* when out is empty */
-    bool lingers;          /* closed for writing; reads on, so that the peer reads our last bytes */
+    bool lingers;          /* closed for writing; still reads, so that the peer gets our last
+                            * bytes */
     bool is_closed;
     uint64_t lingers_ns;  /* since */
-    uint64_t waits_ns;    /* since when out waits without progress; 0 = it does not */
-    size_t progress;      /* bytes that were taken since */
-    uint64_t *sent_total; /* where sent bytes are counted */
+    uint64_t waits_ns;    /* since when out has made no progress; 0 = out is empty */
+    size_t progress;      /* bytes taken since then */
+    uint64_t *sent_total; /* counter of sent bytes */
 };
 
 /* Take an accepted socket: owned, also on error.  context: NULL = plain.  The stream's memory is
@@ -71,10 +72,10 @@ struct stream {
 CERIUM_CHECKED int stream_open(stream *s, net_loop *l, int fd, tls_context *context,
                                const stream_events *events, void *user);
 
-/* What came and is not used up; valid until the next call of a stream function. */
+/* Received and unused bytes; valid until the next call of a stream function. */
 view stream_input(const stream *s);
 void stream_use(stream *s, size_t n);
-/* No input() until stream_resume(), which calls it in the next turn if there is something. */
+/* Call no input() until stream_resume(), which calls it in the next turn if input is left. */
 void stream_pause(stream *s);
 void stream_resume(stream *s);
 
@@ -82,7 +83,7 @@ void stream_resume(stream *s);
  * of it is sent.  Without effect, and CERIUM_OK, on a stream that is over. */
 CERIUM_CHECKED int stream_put(stream *s, view head, view body);
 void stream_flush(stream *s);
-/* Bytes that wait, held ones too. */
+/* Bytes that are queued, including held ones. */
 static inline size_t stream_waiting(const stream *s)
 {
     return s->out.bytes + s->held.bytes;
@@ -92,13 +93,13 @@ static inline size_t stream_waiting(const stream *s)
 void stream_hold(stream *s);
 void stream_let_go(stream *s);
 
-/* Close when all output is with the peer: both sides read to the end (RFC 9112, 9.6). */
+/* Close when the peer has all output: both sides read to the end (RFC 9112, 9.6). */
 void stream_close(stream *s);
-/* Close now; what waits is lost. */
+/* Close now; queued output is lost. */
 void stream_break(stream *s);
 
 /* Once a second: ends a linger, and breaks a stream whose peer took less than STREAM_PROGRESS_BYTES
- * of what waits in stall_ns.  True when it did. */
+ * of the queue in stall_ns.  True when it broke it. */
 bool stream_tick(stream *s, uint64_t now_ns, uint64_t stall_ns);
 
 #endif

@@ -51,9 +51,9 @@ int tls_context_open(tls_context **out, const char *cert, const char *key, ceriu
         return status;
     }
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-    /* Renegotiation is work that a client can ask for at no cost. */
+    /* A client can request renegotiation at no cost to itself. */
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    /* A piece is written as far as the socket takes it, and may have moved when the rest is. */
+    /* A piece is written as far as the socket takes it, and may have moved before the rest is. */
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                   SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
@@ -89,7 +89,7 @@ void tls_close(tls **t)
     *t = NULL;
 }
 
-/* What a call that did nothing means. */
+/* The errno of a call that did nothing. */
 static ssize_t failed(tls *t, int result)
 {
     int why = SSL_get_error(t->ssl, result);

@@ -11,11 +11,11 @@
 
 enum {
     READ_BYTES =
-        1024, /* that wslay reads at once; they are not counted against messages_max */
-    GATHER_BYTES = 65536, /* reported to the owner at once */
+        1024, /* that wslay reads at once; not counted against messages_max */
+    GATHER_BYTES = 65536, /* bytes reported to the owner at once */
 };
 
-/* Where the bytes that wslay has end. */
+/* The end of the bytes that wslay has. */
 typedef struct {
     uint8_t head[10]; /* of the frame, without its mask */
     uint32_t n_head;
@@ -27,15 +27,15 @@ struct websocket {
     wslay_event_context_ptr context;
     const websocket_events *events;
     void *user;
-    bytes message;  /* so far */
-    size_t n_reported;    /* of it reported to the owner */
-    uint8_t opcode; /* of the frame that is being read */
+    bytes message;  /* received so far */
+    size_t n_reported;    /* of these, reported to the owner */
+    uint8_t opcode; /* of the current frame */
     frame_place at;
-    websocket_code ahead; /* why the frame whose head wslay has last is refused; 0 = it is not */
+    websocket_code ahead; /* reason to refuse the frame whose head wslay has last; 0 = none */
     view in;              /* while feeding */
-    uint32_t left; /* messages that may still be taken */
+    uint32_t left; /* messages that may still be read */
     bool is_over;
-    websocket_code code; /* why we end it, from within an event; 0 = we do not */
+    websocket_code code; /* our reason to end it, set within an event; 0 = none */
     const char *why;
 };
 
@@ -47,8 +47,8 @@ static uint32_t head_bytes(const frame_place *at)
     return n == 127 ? 10 : n == 126 ? 4 : 2;
 }
 
-/* The head is whole: why the frame is refused, or 0.  What RFC 6455 forbids of heads themselves,
- * wslay finds. */
+/* The head is complete: the reason to refuse the frame, or 0.  wslay finds heads that RFC 6455
+ * itself forbids. */
 static websocket_code judge_head(frame_place *at, size_t bytes_max)
 {
     uint8_t opcode = at->head[0] & 15;
@@ -66,8 +66,8 @@ static websocket_code judge_head(frame_place *at, size_t bytes_max)
     return len > bytes_max || at->message_bytes > bytes_max ? WEBSOCKET_TOO_BIG : 0;
 }
 
-/* How many of the first n bytes of input wslay may have: all, or as far as the head of a frame that
- * is refused, so that what came before it is taken. */
+/* How many of the first n bytes of input wslay may have: all, or up to the head of a refused frame,
+ * so that earlier frames are processed. */
 static size_t read_heads(websocket *w, size_t n)
 {
     frame_place *at = &w->at;
@@ -93,7 +93,7 @@ static void refuse(websocket *w, websocket_code code, const char *why)
     w->why = why;
 }
 
-/* wslay has taken all before it. */
+/* wslay has processed all before it. */
 static void refuse_ahead(websocket *w)
 {
     refuse(w, w->ahead,
@@ -281,7 +281,7 @@ bool websocket_accept(const char *key, char out[WEBSOCKET_ACCEPT_BYTES])
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     unsigned char raw[24], digest[SHA_DIGEST_LENGTH];
     char text[24 + sizeof guid];
-    /* 16 bytes in base64 are 24 characters, the last two of which fill up. */
+    /* 16 bytes in base64 are 24 characters, the last two of which are padding. */
     if (strlen(key) != 24 || strcmp(key + 22, "==") != 0) return false;
     if (EVP_DecodeBlock(raw, (const unsigned char *)key, 24) != 18) return false;
     int n = snprintf(text, sizeof text, "%s%s", key, guid);

@@ -1,5 +1,5 @@
 /* websocket.h - WebSocket (RFC 6455), the server's side: the handshake's key, messages in, messages
- * out (wslay).  No socket: bytes come by websocket_feed() and go by events->send. */
+ * out (wslay).  No socket: bytes arrive by websocket_feed() and leave by events->send. */
 #ifndef NET_WEBSOCKET_H
 #define NET_WEBSOCKET_H
 
@@ -17,7 +17,7 @@ typedef enum {
 } websocket_code;
 
 typedef struct {
-    /* A whole text message, which the owner may take: it is empty then.  Else it is freed. */
+    /* A whole text message; the owner may take it, leaving it empty.  Otherwise it is freed. */
     void (*message)(void *user, bytes *text);
     /* The buffered size of a message changed by n bytes since the last call: false rejects it. */
     bool (*gathers)(void *user, ptrdiff_t more);
@@ -29,12 +29,12 @@ typedef struct {
 websocket *websocket_open(size_t bytes_max, const websocket_events *events, void *user);
 void websocket_close(websocket **w);
 
-/* Read frames until `in` is used up, or messages_max messages or pings were taken; *used bytes
- * were. False: nothing more is read; the closing frame was sent.  Must not be called from an event.
+/* Read frames until `in` is used up, or messages_max messages or pings were read; *used: bytes
+ * used. False: nothing more is read; the closing frame was sent.  Must not be called from an event.
  */
 CERIUM_CHECKED bool websocket_feed(websocket *w, view in, uint32_t messages_max, size_t *used);
 
-/* A text message; CERIUM_ERR_MEMORY. */
+/* Send a text message; CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int websocket_send(websocket *w, view text);
 CERIUM_CHECKED int websocket_ping(websocket *w);
 /* Send the close frame, once: nothing is sent or read after it. */

@@ -1,5 +1,4 @@
-/* zmtp.h - ZMTP 3.0 as bytes: what ZeroMQ's sockets say to each other over TCP
- * (rfc.zeromq.org/spec/23).
+/* zmtp.h - ZMTP 3.0 as bytes: the protocol of ZeroMQ's sockets over TCP (rfc.zeromq.org/spec/23).
  *
  * Each side sends a greeting of 64 bytes, then one command READY that names its kind of socket,
  * then frames.  A message is one frame or several.  Security: NULL, none. */
@@ -27,7 +26,7 @@ zmtp_result zmtp_read_greeting(view in);
 zmtp_result zmtp_read_frame(view in, size_t max, zmtp_frame *out);
 /* The rest of a command with this name. */
 bool zmtp_is_command(const zmtp_frame *f, const char *name, view *rest);
-/* Of the properties of READY; names in any case.  Without one, or where they are broken: empty. */
+/* A property of READY; names in any case.  Empty if missing or broken. */
 view zmtp_property(view properties, const char *name);
 
 /* Append. CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */

@@ -1,4 +1,5 @@
-/* accounts.h - what `cerium keys` and `cerium usage` share: which store, and dates. */
+/* accounts.h - shared by `cerium keys` and `cerium usage`: opens the store, reads and writes
+ * dates. */
 #ifndef PROGRAMS_ACCOUNTS_H
 #define PROGRAMS_ACCOUNTS_H
 
@@ -9,11 +10,11 @@
 /* Read a configuration file (server/policy.h).  *out owned: memory_free(). */
 int accounts_policy(policy **out, const char *path, cerium_error *err);
 
-/* Open the store that is named, else the one of the policy (NULL = none), else CERIUM_STORE.
- * makes: it need not be there yet. */
+/* Open the named store, else the one of the policy (NULL = none), else CERIUM_STORE. makes: create
+ * it if it does not exist. */
 int accounts_store(store **out, const char *path, const policy *p, bool makes, cerium_error *err);
 
-/* Convert between days since 1970 and "2026-11-21"; false when it is not a date. */
+/* Convert between days since 1970 and "2026-11-21"; false for an invalid date. */
 const char *accounts_date(char out[16], int64_t day);
 bool accounts_day(const char *text, int64_t *day);
 

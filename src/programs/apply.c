@@ -19,7 +19,7 @@ static int read_text(int fd, size_t n, bytes *out)
 {
     out->max = EDIT_FILE_BYTES_MAX + 1;
     if (bytes_reserve(out, n + 1)) return ENOMEM;
-    out->len = file_read_at(fd, out->ptr, n + 1, 0); /* one more, had it grown */
+    out->len = file_read_at(fd, out->ptr, n + 1, 0); /* one byte more, to detect that it grew */
     return 0;
 }
 
@@ -67,7 +67,7 @@ static bool is_same(const apply_file *file)
     return same;
 }
 
-/* The new file, whole and on the disk. NULL, or what went wrong. */
+/* Write the new file as a whole, and sync it to the disk.  NULL, or the error. */
 static const char *write_new(const apply_file *file, int fd, view text)
 {
     bool is_ours = file->st.st_uid == geteuid() && file->st.st_gid == getegid();
@@ -85,7 +85,7 @@ static void folder_of(const apply_file *file, char out[PATH_MAX])
     *(strrchr(out, '/') + 1) = 0;
 }
 
-/* A rename lasts when its folder was written. */
+/* A rename is durable only once its folder is synced. */
 static void sync_folder(const apply_file *file)
 {
     char folder[PATH_MAX];

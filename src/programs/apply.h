@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 typedef struct {
-    char *path;  /* where it really is: links are followed; owned */
+    char *path;  /* the real path: links are followed; owned */
     struct stat st;
     bytes text;  /* owned */
 } apply_file;

@@ -18,9 +18,9 @@ typedef struct {
     uint64_t sum;              /* keeps the loads alive */
 } reader;
 
-/* The inner loop: reads n 64-bit words (a multiple of 64, 32-byte aligned) as wide as the
- * processor can, a quarter of them in each of four streams: more than in one are what its
- * prefetchers need (kernels/tiles.h).  The result only keeps the loads alive. */
+/* The inner loop: reads n 64-bit words (a multiple of 64, 32-byte aligned) as wide as the processor
+ * can, a quarter of them in each of four streams, because its prefetchers need more than one
+ * (kernels/tiles.h).  The result only keeps the loads alive. */
 static uint64_t bandwidth_sum(const uint64_t *words, size_t n)
 {
 #if defined(__x86_64__)

@@ -32,11 +32,11 @@ typedef struct {
 
     double load_s, first_token_s;
     size_t l2_bytes, l3_bytes;
-    double read_l2[2], read_l3[2], read_dram[2]; /* bytes/s: one thread, all */
-    double read_model, read_depth;               /* of what a token reads, all threads */
-    uint64_t token_bytes, token_depth_bytes;     /* weights that one read */
+    double read_l2[2], read_l3[2], read_dram[2]; /* bytes/s: of one thread, of all */
+    double read_model, read_depth;               /* of a token's working set, all threads */
+    uint64_t token_bytes, token_depth_bytes;     /* weights that a token read */
     double prefill_speed, decode_speed, depth_speed;         /* tokens/s */
-    double parallel_speed;                                   /* of all together */
+    double parallel_speed;                                   /* tokens/s of all sessions together */
     double gap_p50_s, gap_p99_s;
 } bench;
 
@@ -147,8 +147,8 @@ static uint64_t head_bytes(const bench *b)
     return stats.head_bytes;
 }
 
-/* Decode n tokens after the first `before` of the timeline; the first step's logits are there.
- *   head: receives the bytes of the head that a token took beyond those of every step */
+/* Decode n tokens after the first `before` of the timeline; the first step's logits are available.
+ *   head: receives the bytes of the head that a token read beyond those of every step */
 static int decode_run(bench *b, uint32_t before, uint32_t n, bool keep_gaps, double *speed,
                       double *head, cerium_error *err)
 {
@@ -169,8 +169,8 @@ static int decode_run(bench *b, uint32_t before, uint32_t n, bool keep_gaps, dou
     return CERIUM_OK;
 }
 
-/* The median of runs that decode n tokens after the first `before`, and the weights that one read:
- * how much of a head that is searched depends on the model and on what it says. */
+/* The median of runs that decode n tokens after the first `before`, and the weights that one token
+ * read: how much of a head is searched depends on the model and on its tokens. */
 static int decode_runs(bench *b, uint32_t before, uint32_t n, bool keep_gaps, double *speed,
                        uint64_t *token_bytes, cerium_error *err)
 {
@@ -190,15 +190,15 @@ static int measure_decode(bench *b, cerium_error *err)
     median(b->gaps, b->n_gaps); /* sorts */
     b->gap_p50_s = percentile(b->gaps, b->n_gaps, 0.5);
     b->gap_p99_s = percentile(b->gaps, b->n_gaps, 0.99);
-    /* The bandwidth that counts is that of the model's own working set, measured beside it. */
+    /* The relevant bandwidth is that of the model's own working set, measured beside it. */
     b->read_model = bandwidth_read(b->token_bytes, b->info.threads, b->runs);
     return CERIUM_OK;
 }
 
 static uint32_t depth_tokens(const bench *b) { return b->decode < 32 ? b->decode : 32; }
 
-/* What a token at the depth reads, in the middle of those that are decoded there.  Layers with a
- * window read less of the KV than would show here. */
+/* The bytes that the middle one of the tokens decoded at the depth reads.  Layers with a window
+ * read less KV than this counts. */
 static uint64_t depth_bytes(const bench *b)
 {
     return b->token_depth_bytes + b->info.kv_token_bytes * (b->depth + depth_tokens(b) / 2);
@@ -226,7 +226,7 @@ static int measure_parallel(bench *b, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Opening a second time, with the file in the page cache, to the first token of ten. */
+/* Opening again, with the file in the page cache, up to the first of ten tokens. */
 static int open_and_warm(bench *b, cerium_error *err)
 {
     static const cerium_session_config plain = {.no_speculation = true};
@@ -354,7 +354,7 @@ static int print_json(const bench *b, cerium_error *err)
     return output_json(all, JSON_INDENT(2), err);
 }
 
-/* Edits instead of all else. */
+/* Only edits are measured. */
 static int replay(bench *b)
 {
     cerium_error err;
@@ -364,7 +364,7 @@ static int replay(bench *b)
     return status ? failed(&err) : 0;
 }
 
-/* Another program has the models. */
+/* Another program opens the models. */
 static int be_honest(bench *b)
 {
     cerium_error err;

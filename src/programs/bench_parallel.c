@@ -15,7 +15,7 @@ static int start(cerium_session *session, uint32_t number, uint32_t n_tokens, ce
     return cerium_session_start(session, &request, err);
 }
 
-/* Looks seldom: a thread that is woken for each token takes time from those that make them. */
+/* Polls seldom: a thread that wakes for each token takes time from the compute threads. */
 static int finish(cerium_session *session, cerium_error *err)
 {
     static const struct timespec pause = {.tv_nsec = LOOK_NS};

@@ -45,7 +45,7 @@ static void print_paragraphs(FILE *to, const char *text)
     }
 }
 
-/* Each line of the list, after a word that is of the first alone. */
+/* Each line of the list, after a word that only the first line has. */
 static void print_lines(FILE *to, const char *word, const char *name, const char *lines)
 {
     for (int i = 0; *lines; i++) {
@@ -68,7 +68,7 @@ static const char *value_of(const option_spec *o, char out[FORM_MAX])
     return out;
 }
 
-/* Is another option of this name taken instead? */
+/* Does another option of this name replace it? */
 static bool is_replaced(const option_spec *const *all, size_t at)
 {
     for (size_t i = 0; i < at; i++)
@@ -88,7 +88,7 @@ static void print_option(FILE *to, const command_table *c, const option_spec *o)
     wrap(to, help, strlen(help), HELP_COLUMN, HELP_COLUMN);
 }
 
-/* Options with a letter come first: they are the ones that people type. */
+/* Options with a letter come first: people type those. */
 void command_print_help(const command_table *c, FILE *to)
 {
     const option_spec *all[COMMAND_OPTIONS_MAX];
@@ -121,7 +121,7 @@ static void mdoc_bytes(FILE *to, const char *text, size_t len, bool starts_line)
     }
 }
 
-/* Lines of at most 80 bytes, and a new one for each sentence, as mdoc wants it. */
+/* Lines of at most 80 bytes, and a new one for each sentence, as mdoc requires. */
 static void mdoc_sentences(FILE *to, const char *text, size_t len)
 {
     size_t used = 0;

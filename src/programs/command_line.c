@@ -21,7 +21,7 @@ int usage_error(const char *program, const char *format, ...)
 
 /* ---- values ---- */
 
-static char wanted[240]; /* what option_wants() said last; "" for nothing */
+static char wanted[240]; /* the last text of option_wants(); "" for none */
 
 bool option_wants(const char *format, ...)
 {
@@ -52,7 +52,7 @@ bool option_word(const char *value, const char *words, uint32_t *at)
 
 const char *option_types(void)
 {
-    static char names[200]; /* of types that can be written */
+    static char names[200]; /* of the types that can be written */
     size_t n = 0;
     for (uint32_t type = 0; type < BLOCK_TYPE_END && n < sizeof names; type++)
         if (block_name(type) && block_is_written((block_type)type))
@@ -156,7 +156,7 @@ static bool takes_value(const option_spec *o)
     return o->kind != OPTION_FLAG && (o->kind != OPTION_CALL || o->value);
 }
 
-/* What is wrong with an option that getopt_long() does not know. */
+/* The error for an option that getopt_long() does not know. */
 static int unknown_option(const command_table *c, const char *program, const char *typed)
 {
     const char *equals = strchr(typed, '=');
@@ -179,7 +179,7 @@ static int bad_value(const char *program, const char *value, const char *dashes,
                        wanted);
 }
 
-enum { VAL_LONG = 1000 }; /* and the index of the option: above every letter */
+enum { VAL_LONG = 1000 }; /* also the index of the option: above every letter */
 
 static void fill_getopt(const option_spec *const *all, size_t n, struct option *longs,
                         char *letters)
@@ -211,7 +211,7 @@ static bool is_given(const option_spec *const *all, size_t n, const bool *given,
     return false;
 }
 
-/* What would do nothing is refused. */
+/* An option without effect is refused. */
 static int check_needs(const char *program, const option_spec *const *all, size_t n,
                        const bool *given)
 {
@@ -238,8 +238,8 @@ int command_parse(const command_table *c, void *program, int argc, char **argv)
         }
         if (val == ':') return usage_error(argv[0], "%s needs a value", argv[optind - 1]);
         if (val == '?') {
-            /* Of a letter among others getopt_long() has not left the word: -x of -xyz.  'h' is
-             * --help with a value. */
+            /* For a letter among others getopt_long() has not moved past the word: -x of -xyz.  'h'
+             * is --help with a value. */
             char letter[] = {'-', (char)optopt, 0};
             bool is_letter = optopt > ' ' && optopt < 127 && optopt != 'h';
             return unknown_option(c, argv[0], is_letter ? letter : argv[optind - 1]);

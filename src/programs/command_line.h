@@ -1,5 +1,5 @@
-/* command_line.h - what a command takes, as a table: from it come the parser, --help, the keys of
- * a configuration file and the man page. */
+/* command_line.h - the options of a command, as a table.  The parser, --help, the keys of a
+ * configuration file and the man page are made from it. */
 #ifndef PROGRAMS_COMMAND_LINE_H
 #define PROGRAMS_COMMAND_LINE_H
 
@@ -12,7 +12,7 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 typedef enum {
-    OPTION_SHARED = 0, /* an option of the groups: only its help is of this command */
+    OPTION_SHARED = 0, /* an option of the groups; the command has only its own help for it */
     OPTION_FLAG = 1,   /* bool */
     OPTION_TEXT = 2,   /* const char *, not empty; borrowed from argv */
     OPTION_ANY = 3,    /* const char *, may be empty */
@@ -26,24 +26,24 @@ typedef enum {
     OPTION_CALL = 11,  /* call() reads the value */
 } option_kind;
 
-/* One option.  Offsets are into the struct of the command (see command_parse). */
+/* One option.  Offsets are into the command's struct (see command_parse). */
 typedef struct {
-    const char *name;  /* long, without its dashes */
-    const char *value; /* what --help calls the value; NULL for a flag, or to list `words` */
+    const char *name;  /* long name, without its dashes */
+    const char *value; /* the value's name in --help; NULL for a flag, or to list `words` */
     const char *help;  /* plain sentences; wrapped where they are printed */
     option_kind kind;
     char letter;       /* short form; 0: none */
-    size_t offset;     /* of the member that is set */
-    size_t given;      /* of a bool that is set with it; 0: none */
+    size_t offset;     /* of the member to set */
+    size_t given;      /* of a bool that is set, too; 0: none */
     double low, high;
     const char *words; /* "a, b, c" */
     /* Reads a value, NULL for one that takes none.  False for a bad one: see option_wants(). */
     bool (*call)(void *command, const char *value);
-    unsigned groups;   /* of shared options: who takes it */
-    const char *needs; /* another option, without which this one does nothing; or NULL */
+    unsigned groups;   /* for shared options: the groups that take it */
+    const char *needs; /* another option that this one needs to have an effect; or NULL */
 } option_spec;
 
-/* offsetof() that does not compile where the member has another type. */
+/* offsetof() that compiles only if the member has the type. */
 #define OPTION_MEMBER(struct_type, member, member_type) \
     (offsetof(struct_type, member) + \
      0 * sizeof(_Generic(&((struct_type *)0)->member, member_type *: 1)))
@@ -71,7 +71,7 @@ typedef struct {
 #define TAKES_TYPE(struct_type, member) \
     .kind = OPTION_TYPE, .offset = OPTION_MEMBER(struct_type, member, block_type)
 #define TAKES_CALL(function) .kind = OPTION_CALL, .call = (function)
-/* Beside a kind: a bool that says that it was given. */
+/* Beside a kind: a bool that is true if the option was given. */
 #define GIVEN(struct_type, member) .given = OPTION_MEMBER(struct_type, member, bool)
 
 /* A command.  Texts are paragraphs with an empty line between them; lines that begin with a blank
@@ -83,14 +83,14 @@ typedef struct {
     unsigned groups;      /* of shared options: programs/options.h */
     const option_spec *own;
     size_t n_own;
-    const option_spec *also; /* more of its own, which other commands have, too; or NULL */
+    const option_spec *also; /* more options, shared with other commands; or NULL */
     size_t n_also;
     const char *notes;    /* after the options; or NULL */
     const char *examples; /* one command a line */
 } command_table;
 
-/* Read argv into the struct `program`, which begins with an `options`.  --help prints and exits.
- * Returns 0, or EXIT_USAGE after one line on standard error; optind is at the operands. */
+/* Read argv into the struct `program`, whose first member is an `options`.  --help prints and
+ * exits.  Returns 0, or EXIT_USAGE after one line on standard error; optind is at the operands. */
 int command_parse(const command_table *c, void *program, int argc, char **argv);
 
 /* The same for one option by its long name, as a file gives it; a flag is "yes" or "no".  The value
@@ -99,13 +99,13 @@ typedef enum { OPTION_SET = 0, OPTION_UNKNOWN = 1, OPTION_BAD = 2 } option_resul
 option_result command_set(const command_table *c, void *program, const char *name,
                           const char *value);
 
-/* The option that was probably meant by an unknown name; NULL when none is near. */
+/* The option probably meant by an unknown name; NULL when none is close. */
 const char *command_near_option(const command_table *c, const char *name);
 
 /* The options that commands share, [n]; borrowed.  Called once, before any other function here. */
 void command_share(const option_spec *options, size_t n);
 
-/* By its long name; a command's own option takes the place of a shared one.  NULL: unknown. */
+/* Find an option by its long name; a command's own option replaces a shared one.  NULL: unknown. */
 const option_spec *command_option(const command_table *c, const char *name);
 
 /* The options of a command in the order of --help: of its own tables, then of its groups.
@@ -113,7 +113,7 @@ const option_spec *command_option(const command_table *c, const char *name);
 enum { COMMAND_OPTIONS_MAX = 96 };
 size_t command_options(const command_table *c, const option_spec *out[COMMAND_OPTIONS_MAX]);
 
-/* Where a command and its shared options have different help, that of the command. */
+/* The help of an option; the command's own text replaces the shared one. */
 const char *command_help_of(const command_table *c, const option_spec *option);
 
 /* --help, 80 columns wide. */
@@ -127,12 +127,12 @@ int usage_error(const char *program, const char *format, ...) __attribute__((for
 
 /* ---- values ---- */
 
-/* What a value should have been, as in "1 to 256": printed with the bad value.  Returns false, as
- * the functions below do, which call it themselves. */
+/* Set the description of a valid value, such as "1 to 256", which is printed with the bad one.
+ * Returns false.  The functions below call it when they return false. */
 bool option_wants(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What the last call said, since the last option was read; "" for nothing. */
+/* The text of the last call since the last option was read; "" for none. */
 const char *option_wanted(void);
-/* Is it one of the words, of which there are "a, b, c"?  *at: which. */
+/* Is it one of `words`, a list as "a, b, c"?  *at: which. */
 bool option_word(const char *value, const char *words, uint32_t *at);
 /* Bytes: a number, or one with K, M, G or T (powers of 1024), from 1 on. */
 bool option_u32(const char *value, uint32_t low, uint32_t high, uint32_t *out);

@@ -11,7 +11,7 @@
 #include "protocol/infill_stop.h"
 
 enum { FILE_BYTES_MAX = 64 << 20, CONTEXT_FILES_MAX = 32, SHOW_LINES = 4 };
-enum { BEFORE_BYTES = 64 << 10 }; /* of the file, that the watchdog looks at */
+enum { BEFORE_BYTES = 64 << 10 }; /* of the file, for the watchdog */
 
 typedef struct {
     options o;
@@ -19,9 +19,9 @@ typedef struct {
     bool show, quiet;
     bool whole_tokens;     /* the model continues after the last token before the hole */
     bool measured;         /* --min-confidence was given: */
-    double confidence_min; /* what is shown at least has */
-    double logprob;        /* of the tokens so far, in all */
-    double pointer;        /* below 0: as the model file says */
+    double confidence_min; /* least probability of what is shown */
+    double logprob;        /* of all tokens so far */
+    double pointer;        /* below 0: as the model file asks */
     const char *repo;
     const char *context_paths[CONTEXT_FILES_MAX];
     bytes context_texts[CONTEXT_FILES_MAX];
@@ -30,10 +30,10 @@ typedef struct {
     uint32_t line, column; /* column 0: the end of the line */
     bytes text;
     size_t at; /* byte of text where the hole is */
-    size_t n_heal; /* of the bytes before it that the completion's tokens spell again */
+    size_t n_heal; /* bytes before it that the completion's tokens spell again */
     infill_stop stop;
     bytes out; /* the completion */
-    size_t n_fed; /* bytes of the model's */
+    size_t n_fed; /* bytes that the model wrote */
     uint32_t n_lines;
     watchdog watchdog;
 } completion;
@@ -196,7 +196,8 @@ static int keep_text(void *user, view text, cerium_error *err)
     return c->stop.end ? GENERATE_ENOUGH : CERIUM_OK;
 }
 
-/* A line that went round is half a line: nobody wants it in a file, nor the break before it. */
+/* A line that wrapped around is half a line: it must not go into a file, nor the break before
+ * it. */
 static void give_up_broken(completion *c)
 {
     const size_t broken = infill_stop_broken(&c->stop);
@@ -210,7 +211,7 @@ static void keep_logprob(void *user, const cerium_watch_token *token)
     c->logprob += (double)token->logprob;
 }
 
-/* What `cerium eval` calls the confidence on a line: the probability of all of its tokens. */
+/* The confidence of a line, as in `cerium eval`: the probability of all of its tokens. */
 static double confidence(const completion *c) { return exp(c->logprob); }
 
 static bool is_held_back(const completion *c)
@@ -222,7 +223,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
                 const int32_t *tokens, size_t n, generation *g, cerium_error *err)
 {
     size_t before = c->at < BEFORE_BYTES ? c->at : BEFORE_BYTES;
-    if (c->measured) { /* no token after the end counts: drafts bring several at a time */
+    if (c->measured) { /* no token after the end counts: drafts bring several at once */
         c->o.sampling.logprobs = true;
         c->o.sampling.step_tokens_max = 1;
     }
@@ -241,7 +242,7 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
     return generate(session, engine, &order, g, err);
 }
 
-/* Why no text came. */
+/* The reason for an empty completion. */
 static const char *nothing(const completion *c)
 {
     const char *end = c->stop.end ? infill_stop_end_name(c->stop.end) : "";
@@ -271,7 +272,7 @@ static int print_json(const completion *c, const generation *g, cerium_error *er
     return output_json(all, JSON_INDENT(2), err);
 }
 
-/* Any bytes: a file's may have a NUL. */
+/* The bytes are arbitrary: a file may have a NUL. */
 static void print_text(const completion *c)
 {
     write_view((view){c->out.ptr, c->out.len}, stdout);

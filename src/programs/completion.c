@@ -1,7 +1,7 @@
 /* completion.c - scripts for shells.
  *
- * What an option's value may be is read from its table: the words of a list, files, folders; what
- * is neither is left to who types. */
+ * The possible values of an option come from its table: the words of a list, files, folders; other
+ * values are not completed. */
 #include "programs/completion.h"
 
 #include "base/memory.h"
@@ -35,7 +35,7 @@ static value_kind value_of(const option_spec *o, char words[WORDS_BYTES])
     return *value ? VALUE_OTHER : VALUE_NONE;
 }
 
-/* The first sentence of a help text, without what shells would read as theirs. */
+/* The first sentence of a help text, without characters special to shells. */
 static const char *sentence_of(const char *help, char out[TEXT_BYTES])
 {
     size_t n = 0;
@@ -198,7 +198,7 @@ static void print_zsh(const completion_command *commands, size_t n)
 
 /* ---- fish ---- */
 
-/* When the command is typed already: of "wafer plan", both words. */
+/* The words after a complete command: of "wafer plan", both words. */
 static void fish_when(const char *name)
 {
     const char *blank = strchr(name, ' ');

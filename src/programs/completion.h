@@ -1,5 +1,5 @@
-/* completion.h - what a shell completes after `cerium`: scripts for bash, zsh and fish, made of the
- * tables that --help and the man page are made of. */
+/* completion.h - completion scripts of `cerium` for bash, zsh and fish, made from the same tables
+ * as --help and the man page. */
 #ifndef PROGRAMS_COMPLETION_H
 #define PROGRAMS_COMPLETION_H
 
@@ -12,7 +12,7 @@ typedef struct {
     const command_table *table;
 } completion_command;
 
-/* To standard output: a script for that shell.  False for a shell that is not known. */
+/* Print the script for a shell to standard output.  False for an unknown shell. */
 bool completion_print(const char *shell, const completion_command *commands, size_t n);
 
 #endif

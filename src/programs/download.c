@@ -1,4 +1,4 @@
-/* download.c - libcurl, with ranges, checks and tries. */
+/* download.c - downloads with libcurl, with ranges, checks and retries. */
 #include "programs/download.h"
 
 #include <curl/curl.h>
@@ -13,8 +13,8 @@
 #include "base/memory.h"
 
 enum {
-    TRIES = 6,             /* in a row that bring nothing */
-    PAUSE_MS = 200,        /* before the second; twice as long before each further one */
+    TRIES = 6,             /* tries in a row that bring no data */
+    PAUSE_MS = 200,        /* before the second try; doubled before each further one */
     REDIRECTS_MAX = 10,
     CONNECT_SECONDS = 20,
     TAG_BYTES = 256,
@@ -29,16 +29,16 @@ typedef struct {
     CURL *easy;
     int fd;
     char part[PATH_BYTES], tag_path[PATH_BYTES];
-    char tag[TAG_BYTES];      /* strong ETag of what .part holds the beginning of; "" unknown */
+    char tag[TAG_BYTES];      /* strong ETag of the source of .part; "" unknown */
     char linked[TAG_BYTES];   /* SHA-256 that Hugging Face reports */
     uint64_t have;            /* bytes in .part */
-    /* of the answer that is being read */
+    /* of the current answer */
     uint64_t headers_bytes;
     long code;
     uint64_t length, range_begin, total; /* total 0: not known */
     bool has_length, has_range, placed;
     char etag[TAG_BYTES];
-    const char *wrong;        /* why we broke it off; for good if is_final */
+    const char *wrong;        /* why we aborted it; for good if is_final */
     bool is_final;
     int disk_error;
     char why[CURL_ERROR_SIZE];
@@ -103,7 +103,7 @@ static size_t on_header(char *text, size_t size, size_t n, void *user)
 
 /* ---- the body ---- */
 
-/* Only a strong ETag says that bytes are the same. */
+/* Only a strong ETag guarantees equal bytes. */
 static void keep_tag(puller *p)
 {
     snprintf(p->tag, sizeof p->tag, "%s", p->etag[0] == '"' ? p->etag : "");
@@ -112,7 +112,7 @@ static void keep_tag(puller *p)
     if (fd >= 0) close(fd);
 }
 
-/* Where the first byte of this answer belongs. */
+/* The file position of the first byte of this answer. */
 static bool place(puller *p)
 {
     p->placed = true;
@@ -148,7 +148,7 @@ static size_t on_body(char *bytes_in, size_t size, size_t n, void *user)
     return len;
 }
 
-/* libcurl asks about once a second, also when nothing comes. */
+/* libcurl calls about once a second, even without data. */
 static int on_moment(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     const puller *p = user;
@@ -171,7 +171,7 @@ static int set_up(puller *p, struct curl_slist **headers)
         *headers = curl_slist_append(*headers, line);
     }
     if (d->token) {
-        /* libcurl leaves it out when a redirect leads to another host. */
+        /* libcurl omits it when a redirect leads to another host. */
         snprintf(line, sizeof line, "Authorization: Bearer %s", d->token);
         *headers = curl_slist_append(*headers, line);
     }
@@ -199,7 +199,7 @@ static int set_up(puller *p, struct curl_slist **headers)
     return CERIUM_OK;
 }
 
-/* What another try cannot change. */
+/* Errors that a retry cannot fix. */
 static const char *final_answer(long code)
 {
     switch (code) {
@@ -239,7 +239,7 @@ static bool try_once(puller *p)
         return false;
     }
     if (!p->placed && !place(p)) return false; /* an empty body */
-    if (p->code == 416) { /* our partial file is not the beginning of the current file */
+    if (p->code == 416) { /* our partial file does not match the beginning of the current file */
         p->have = 0;
         p->tag[0] = 0;
     }
@@ -262,7 +262,7 @@ static bool try_often(puller *p)
     return false;
 }
 
-/* ---- what came ---- */
+/* ---- the result ---- */
 
 static bool hash_file(int fd, char out[SHA_DIGITS + 1])
 {

@@ -5,12 +5,13 @@
 #include "base/base.h"
 
 typedef struct {
-    const char *url, *path; /* path appears when the file is whole and right */
-    const char *sha256;     /* 64 hexadecimal digits; NULL: the one that the server tells, if any */
-    const char *token;      /* sent to the url's own host alone; or NULL */
-    uint32_t stall_seconds; /* without a byte, after which a try has failed */
+    const char *url, *path; /* path appears only once the file is complete and verified */
+    const char *sha256;     /* 64 hexadecimal digits; NULL: the one that the server reports, if
+                             * any */
+    const char *token;      /* sent only to the url's own host; or NULL */
+    uint32_t stall_seconds; /* without a byte, after which a try fails */
     void (*progress)(void *user, uint64_t done, uint64_t total); /* total 0: not known; or NULL */
-    bool (*canceled)(void *user); /* asked now and then; true ends it, or NULL */
+    bool (*canceled)(void *user); /* polled; true cancels; or NULL */
     void *user;
 } download;
 
@@ -24,7 +25,7 @@ enum { DOWNLOAD_SHA_DIGITS = 64 };
 /* The SHA-256 of a file.  CERIUM_ERR_IO. */
 CERIUM_CHECKED int download_hash(const char *path, char out[DOWNLOAD_SHA_DIGITS + 1],
                                  cerium_error *err);
-/* Has a whole file that SHA-256?  CERIUM_ERR_FORMAT: another; CERIUM_ERR_IO. */
+/* Does a complete file have that SHA-256?  CERIUM_ERR_FORMAT: it differs; CERIUM_ERR_IO. */
 CERIUM_CHECKED int download_check(const char *path, const char *sha256, cerium_error *err);
 
 #endif

@@ -25,15 +25,15 @@ typedef struct {
     uint32_t hunks_max, lines_max;
     watchdog watchdog;
     const char *path, *replay;
-    apply_file file;      /* what is edited */
+    apply_file file;      /* the file to edit */
     bytes instruction;
     bool has_cr;          /* all lines end with CR LF; the model sees LF */
     bool has_mark;        /* it begins with a byte order mark, which the model does not see */
     bytes text;           /* the file as the model sees it */
-    bytes answer, edited; /* edited: as text is */
+    bytes answer, edited; /* edited: in the form of text */
     bytes out;            /* the edited text, in the file's encoding */
     generation g;
-    bool was_cut;         /* the answer ended for want of tokens */
+    bool was_cut;         /* the answer reached its token limit */
 } edit;
 
 /* clang-format off */
@@ -345,7 +345,7 @@ static int print_json(const edit *e, const diff *d, cerium_error *err)
     return output_json(all, JSON_INDENT(2), err);
 }
 
-/* The lines that the edit adds are judged, with those around them; others are not its concern. */
+/* The watchdog judges only the added lines, with the lines around them. */
 static int check_weak(edit *e, const diff *d, cerium_error *err)
 {
     char *text = NULL;
@@ -375,7 +375,7 @@ static int check(edit *e, cerium_error *err)
     return status;
 }
 
-/* The difference of the files as they are, marks and CR in it, so that patch takes it. */
+/* The diff of the original bytes, with marks and CR, so that patch accepts it. */
 static int show_and_apply(edit *e, cerium_error *err)
 {
     diff d;

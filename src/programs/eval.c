@@ -16,7 +16,7 @@ typedef struct {
     bool within;
     double precision;
     eval_set set;
-    eval_run results[2]; /* of the model, and of that which it is compared with */
+    eval_run results[2]; /* of the model, and of the one it is compared with */
     bool compares;
     bool *names_others;  /* [tasks] where snippets are measured: see eval_names_others() */
     double *num, *den;   /* [documents] */
@@ -109,7 +109,7 @@ static const eval_document *document_of(const evaluation *e, size_t task)
     return &e->set.documents[e->set.tasks[task].document];
 }
 
-/* Behind the numbers of languages: all of them, and holes by what snippets can do for them. */
+/* Groups after the languages: all of them, and holes by what snippets can do for them. */
 enum { ALL = 0, OTHERS_NAMES = 1, OWN_NAMES = 2, PARTS = 3 };
 
 static bool is_of(const evaluation *e, uint32_t language, size_t task)
@@ -119,7 +119,7 @@ static bool is_of(const evaluation *e, uint32_t language, size_t task)
     return part == ALL || e->names_others[task] == (part == OTHERS_NAMES);
 }
 
-/* language: or n_languages + ALL, ...  With a second run, the first less the second. */
+/* language: or n_languages + ALL, ...  With a second run: the first minus the second. */
 static eval_figure figure(evaluation *e, measure m, eval_form form, uint32_t language,
                           const eval_run *a, const eval_run *b)
 {
@@ -139,7 +139,7 @@ static eval_figure figure(evaluation *e, measure m, eval_form form, uint32_t lan
         e->den[set->tasks[i].document]++;
     }
     size_t n = 0;
-    for (size_t i = 0; i < set->n; i++) { /* documents with something of it */
+    for (size_t i = 0; i < set->n; i++) { /* documents that have bytes of it */
         if (!(e->den[i] > 0)) continue;
         e->num[n] = e->num[i];
         e->den[n++] = e->den[i];
@@ -308,7 +308,8 @@ static void print_text(const evaluation *e, json_t *report)
         print_row(e, name, json_object_get(part, "difference"), lines_of(part));
 }
 
-/* What is no UTF-8 was cut within a character, or written by a model that knows none: its ASCII. */
+/* Text that is not UTF-8 was cut within a character, or written by a model without it: keep its
+ * ASCII. */
 static json_t *text_json(const char *text, size_t len)
 {
     char ascii[EVAL_ANSWER_BYTES];
@@ -375,7 +376,7 @@ static int run_model(evaluation *e, const char *model, bool retrieves, eval_run 
     return status;
 }
 
-/* Snippets stand before holes alone: nothing else is measured then. */
+/* Snippets only come before holes: nothing else is measured then. */
 static int sort_holes(evaluation *e, cerium_error *err)
 {
     e->run.only_holes = true;

@@ -1,4 +1,4 @@
-/* eval_retrieve.c - an index for each package of a set, and what it finds for a hole. */
+/* eval_retrieve.c - an index for each package of a set, and its results for a hole. */
 #include "programs/eval_retrieve.h"
 
 #include "base/hash.h"
@@ -42,7 +42,7 @@ static bool is_of(const eval_document *d, const char *package)
     return !d->is_hole && !strcmp(d->package, package);
 }
 
-/* All files of the package that there is room for. */
+/* All files of the package that fit. */
 static int fill(snippet_index *x, const eval_set *set, const char *package)
 {
     for (size_t i = 0; i < set->n; i++) {
@@ -80,13 +80,13 @@ static int index_of(eval_retriever *r, const char *package, const snippet_index 
     return fill(&p->index, r->set, package);
 }
 
-/* SNIPPETS_MAX runs of lines of any files of the package but the task's. */
+/* SNIPPETS_MAX runs of lines from any files of the package except the task's. */
 static int take_random(const snippet_index *x, const char *own, uint64_t seed, size_t bytes_max,
                        snippets *out)
 {
     const size_t most = bytes_max / SNIPPETS_MAX;
     *out = (snippets){.text = {.max = bytes_max + SNIPPETS_MAX}};
-    RETURN_IF(bytes_reserve(&out->text, bytes_max)); /* so that it stays where it is */
+    RETURN_IF(bytes_reserve(&out->text, bytes_max)); /* so that its address stays */
     for (uint32_t try = 0; try < 16 * SNIPPETS_MAX && out->n < SNIPPETS_MAX; try++) {
         const uint64_t draw = hash_u64(try, seed);
         if (!x->n) break;
@@ -159,7 +159,7 @@ bool eval_names_others(const eval_set *set, const eval_task *t)
 {
     const eval_document *d = &set->documents[t->document];
     size_t begin = t->begin, at = 0;
-    while (begin > 0 && word_has(d->text[begin - 1])) begin--; /* the word that is begun */
+    while (begin > 0 && word_has(d->text[begin - 1])) begin--; /* the begun word */
     const view answer = {d->text + begin, t->end - begin}, before = {d->text, begin};
     const view after = {d->text + t->end, d->len - t->end};
     for (view word; word_next(answer, &at, &word);)

@@ -6,10 +6,10 @@
 #include "snippets/snippet_index.h"
 
 typedef enum {
-    RETRIEVE_FOUND = 0,  /* definitions and like lines, as editors get them */
-    RETRIEVE_ALIKE = 1,  /* like lines alone */
-    RETRIEVE_RANDOM = 2, /* lines of any place: what is no more than text in front gives */
-    RETRIEVE_ORACLE = 3, /* found by somebody who knows the missing text: the most there is */
+    RETRIEVE_FOUND = 0,  /* definitions and similar lines, as editors get them */
+    RETRIEVE_ALIKE = 1,  /* similar lines alone */
+    RETRIEVE_RANDOM = 2, /* lines of any place: the gain of any text in front */
+    RETRIEVE_ORACLE = 3, /* found with knowledge of the missing text: the upper bound */
     RETRIEVE_KINDS = 4,
 } eval_retrieval;
 
@@ -21,7 +21,7 @@ void eval_retriever_close(eval_retriever **r);
 CERIUM_CHECKED int eval_retrieve(eval_retriever *r, const eval_task *t, view before, view after,
                                  eval_retrieval kind, size_t bytes_max, uint64_t seed,
                                  snippets *out);
-/* Does the missing text name something that the rest of its file lacks, and others of its package
+/* Does the missing text have a name that the rest of its file lacks and other files of its package
  * have?  No other hole can gain names. */
 bool eval_names_others(const eval_set *set, const eval_task *t);
 

@@ -38,8 +38,8 @@ static size_t token_bytes(const runner *r, int32_t token)
     return len;
 }
 
-/* As cerium perplexity: windows that advance by half, so that what is scored has half a window
- * before it. */
+/* As cerium perplexity: windows that advance by half, so that scored tokens have half a window
+ * before them. */
 static int score_document(runner *r, size_t number)
 {
     const eval_document *d = &r->set->documents[number];
@@ -60,7 +60,7 @@ static int score_document(runner *r, size_t number)
     return status;
 }
 
-/* Every k-th document in turn, so that no package that comes first takes all of the bytes. */
+/* Every k-th document in turn, so that no early package uses all of the bytes. */
 static int score_documents(runner *r)
 {
     uint64_t used[EVAL_LANGUAGES_MAX] = {0};
@@ -79,7 +79,7 @@ static int score_documents(runner *r)
 
 /* ---- lines ---- */
 
-/* What comes before at, in whole lines where it is cut. */
+/* The text before at, cut at a line's beginning. */
 static view before(const eval_document *d, size_t at, size_t max)
 {
     size_t begin = at > max ? at - max : 0;
@@ -107,7 +107,7 @@ static cerium_context_file neighbour(const runner *r, size_t document, size_t ma
     return (cerium_context_file){d->path, d->text, d->len < max ? d->len : max};
 }
 
-/* Snippets for a hole, by what of its file the model may see. */
+/* Snippets for a hole, by what the model may see of its file. */
 static int find_snippets(runner *r, const eval_task *t, size_t size, snippets *out)
 {
     const eval_document *d = &r->set->documents[t->document];
@@ -117,7 +117,7 @@ static int find_snippets(runner *r, const eval_task *t, size_t size, snippets *o
                          (size_t)r->o->retrieve_bytes, r->o->seed, out);
 }
 
-/* As many of them as take no more than half of the bytes; those that go are the worst. */
+/* The snippets that fit into half of the bytes; the worst are dropped. */
 static void add_snippets(cerium_infill *in, const snippets *found, size_t size)
 {
     uint32_t first = found->n;
@@ -127,8 +127,8 @@ static void add_snippets(cerium_infill *in, const snippets *found, size_t size)
     in->n_files = found->n - first;
 }
 
-/* Owned tokens that ask for the task, at most max; less of the text until they fit.  What is
- * before may end within a token: *heal_prefix, as in `cerium run` and `complete`. */
+/* The prompt of the task as owned tokens, at most max; the text is shortened until they fit.  The
+ * text before the hole may end within a token: *heal_prefix, as in `cerium run` and `complete`. */
 static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max,
                        const snippets *found, int32_t **tokens, size_t *n, view *heal_prefix)
 {
@@ -166,7 +166,7 @@ static int make_prompt(runner *r, const eval_task *t, eval_form form, size_t max
     }
 }
 
-/* Greedy, to the end of the first line that has something on it. */
+/* Greedy, to the end of the first line that is not blank. */
 static int write_line(runner *r, const int32_t *tokens, size_t n, view heal_prefix,
                       eval_result *out)
 {
@@ -241,7 +241,7 @@ static int run_tasks(runner *r)
 
 /* ---- likeliest tokens ---- */
 
-/* A window in each document in turn, from its beginning, and a token of it after the other. */
+/* One window at the beginning of each document in turn, one token after the other. */
 static int note_document(runner *r, const eval_document *d, size_t n_max)
 {
     int32_t *tokens = NULL;

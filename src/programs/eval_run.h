@@ -10,7 +10,7 @@ typedef enum { EVAL_PREFIX = 0, EVAL_MIDDLE = 1, EVAL_FORMS = 2 } eval_form;
 enum { EVAL_ANSWER_BYTES = 512 };
 
 typedef struct {
-    char text[EVAL_ANSWER_BYTES]; /* [len] the first line with something on it */
+    char text[EVAL_ANSWER_BYTES]; /* [len] the first line that is not blank */
     uint32_t len;
     float confidence;             /* probability of all its tokens */
     float similarity;
@@ -26,17 +26,17 @@ typedef struct {
 } eval_run;
 
 typedef struct {
-    uint32_t window;      /* tokens that the model sees at most */
-    uint32_t line_tokens; /* of an answer at most */
+    uint32_t window;      /* the most tokens that the model sees */
+    uint32_t line_tokens; /* the most of an answer */
     uint32_t n_likeliest; /* places at which the most likely token is noted */
     uint64_t bytes;       /* of each language whose bits are counted */
     uint64_t neighbour_bytes; /* of another file of the package, before holes */
     uint64_t retrieve_bytes;  /* of snippets of the package, before holes */
-    eval_retrieval retrieval; /* which ones */
-    bool only_holes;          /* nothing but holes is asked for */
+    eval_retrieval retrieval; /* which snippets */
+    bool only_holes;          /* only holes are evaluated */
     uint64_t seed;
-    double pointer;       /* in lines, see cerium_sampling; below 0: as the model file says */
-    bool unhealed; /* what comes before ends where it ends, not where a token does */
+    double pointer;       /* in lines, see cerium_sampling; below 0: as the model file asks */
+    bool unhealed; /* the prompt is not cut back to the end of a token */
 } eval_options;
 
 /* The session scores SCORE tokens in a pass: open it with eval_session_config(). */

@@ -14,7 +14,7 @@ enum {
     FILE_BYTES_MAX = 4 << 20,
     DOCUMENTS_MAX = 1 << 20,
     DEPTH_MAX = 32,
-    LINE_LEAST = 4,     /* bytes of a line that is asked for */
+    LINE_LEAST = 4,     /* bytes of a hole's line */
     LINE_MOST = 200,
     LINES_BEFORE = 3,   /* of a document before it */
     TRIES_PER_LINE = 50,
@@ -175,7 +175,7 @@ static int read_folder(eval_set *set, const char *folder, int depth, cerium_erro
 static int read_entry(eval_set *set, const char *path, int depth, cerium_error *err)
 {
     struct stat st;
-    if (lstat(path, &st)) return CERIUM_OK; /* gone meanwhile */
+    if (lstat(path, &st)) return CERIUM_OK; /* deleted meanwhile */
     if (S_ISDIR(st.st_mode)) return read_folder(set, path, depth + 1, err);
     if (!S_ISREG(st.st_mode) || !language_of(path) || st.st_size > FILE_BYTES_MAX)
         return CERIUM_OK;
@@ -252,7 +252,7 @@ static uint64_t draw(uint64_t *state)
     return x ^ x >> 31;
 }
 
-/* A line with code in it: no comment, nothing short, with some lines before it. */
+/* A line with code in it: not a comment, not short, with some lines before it. */
 static bool is_worth(const eval_document *d, size_t begin, size_t end)
 {
     size_t lines = 0, first = begin;
@@ -272,7 +272,7 @@ static size_t line_begin(const eval_document *d, size_t number)
     return at;
 }
 
-/* Of a document all lines are as likely, long ones no more than others. */
+/* Within a document all lines are equally likely, long ones not more than others. */
 static bool draw_line(const eval_set *set, uint32_t language, bool within, uint64_t *state,
                       eval_task *out)
 {

@@ -1,4 +1,4 @@
-/* eval_set.h - what a model is evaluated on: documents, and lines taken out of them. */
+/* eval_set.h - the material of an evaluation: documents, and lines removed from them. */
 #ifndef PROGRAMS_EVAL_SET_H
 #define PROGRAMS_EVAL_SET_H
 
@@ -7,8 +7,8 @@
 enum { EVAL_LANGUAGES_MAX = 32, EVAL_NAME_BYTES = 24 };
 
 typedef struct {
-    char *path; /* owned; a task's id where it is a hole */
-    char *package; /* owned; its path's folder where none is named */
+    char *path; /* owned; the id of a task if it is a hole */
+    char *package; /* owned; the folder of its path unless named */
     char *text; /* owned, [len] */
     size_t len;
     uint32_t language;
@@ -33,10 +33,10 @@ typedef struct {
 
 /* Read JSON Lines of {"path", "text"}, with "package" or without, or of {"prompt", "suffix",
  * "canonical_solution", "task_id"}, or all source files of a folder, by name.  CERIUM_ERR_FORMAT
- * says which line. */
+ * names the line. */
 CERIUM_CHECKED int eval_set_open(eval_set *set, const char *path, cerium_error *err);
-/* At most n_lines lines of each language, drawn by seed, or their ends from a place within them;
- * holes are tasks in any case. */
+/* Draw at most n_lines lines of each language by seed, or their ends from a place within them;
+ * holes are always tasks. */
 CERIUM_CHECKED int eval_set_draw(eval_set *set, uint32_t n_lines, bool within, uint64_t seed,
                                  cerium_error *err);
 /* The nearest other document of its package, or NULL. */

@@ -81,7 +81,7 @@ eval_cut eval_find_cut(eval_answer *answers, size_t n, double precision)
     qsort(answers, n, sizeof *answers, surest_first);
     for (size_t i = 0; i < n; i++) {
         right += answers[i].right;
-        /* A threshold cannot part answers that are equally sure. */
+        /* A threshold cannot separate equally sure answers. */
         if (i + 1 < n && !(answers[i + 1].confidence < answers[i].confidence)) continue;
         double got = (double)right / (double)(i + 1);
         if (i + 1 >= EVAL_CUT_LEAST && got >= precision)

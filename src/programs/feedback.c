@@ -13,13 +13,13 @@
 
 enum { KEPT_EVERY_S = 60, FILE_BYTES_MAX = 1 << 20, VERSION = 1 };
 
-/* So much of p is taken for as much as the model's own confidence says before much is known: as if
- * completions of that sum of probabilities had been seen. */
+/* Weight of the prior that the model's own confidence is right: as if completions with this sum of
+ * probabilities had been seen. */
 #define PRIOR 30.0
-/* How far the least probability may go from the model's own. */
+/* How far the least probability may move from the model's own. */
 #define TIMES_MIN 0.5
 #define TIMES_MAX 2.5
-/* Above it nothing is certain enough. */
+/* Above this nothing is certain enough. */
 #define CONFIDENCE_MAX 0.95
 
 /* ---- rows ---- */
@@ -37,7 +37,7 @@ static const feedback_row *find_row(const feedback_row *rows, uint32_t n, const 
     return NULL;
 }
 
-/* A new one where there is none; NULL: there is no room. */
+/* A new row if there is none; NULL: the table is full. */
 static feedback_row *row_of(feedback_row *rows, uint32_t *n, const char *model,
                             const char *language)
 {
@@ -133,7 +133,7 @@ static json_t *rows_json(const feedback *f)
 static bool find_path(feedback *f)
 {
     static const char name[] = "/completions.json";
-    const size_t room = sizeof f->path - sizeof name - 8; /* and for an ending */
+    const size_t room = sizeof f->path - sizeof name - 8; /* room for an ending, too */
     if (!file_state_folder(f->path, room)) {
         f->path[0] = 0;
         return false;
@@ -142,7 +142,7 @@ static bool find_path(feedback *f)
     return true;
 }
 
-/* No file is an empty one. */
+/* A missing file counts as empty. */
 static int load(feedback *f, cerium_error *err)
 {
     bytes text = {.max = FILE_BYTES_MAX};
@@ -159,12 +159,12 @@ static int load(feedback *f, cerium_error *err)
 int feedback_open(feedback *f, cerium_error *err)
 {
     *f = (feedback){.kept_ns = clock_ns()};
-    int status = find_path(f) ? load(f, err) : CERIUM_OK; /* nowhere to keep it */
+    int status = find_path(f) ? load(f, err) : CERIUM_OK; /* no place to store it */
     f->is_off = status || !f->path[0];
     return status;
 }
 
-/* Whole or not at all. */
+/* The file is replaced as a whole or not at all. */
 static int write_rows(const feedback *f)
 {
     char path[sizeof f->path];
@@ -193,7 +193,7 @@ int feedback_keep(feedback *f, cerium_error *err)
         if (fd >= 0) close(fd);
         return status;
     }
-    int status = load(f, err); /* as others left it */
+    int status = load(f, err); /* with the changes of other processes */
     for (uint32_t i = 0; i < f->n_since && !status; i++) {
         feedback_row *r = row_of(f->rows, &f->n_rows, f->since[i].model, f->since[i].language);
         if (r) add_row(r, &f->since[i]);
@@ -230,7 +230,7 @@ void feedback_add(feedback *f, const lsp_outcome *o)
 double feedback_confidence_of(const feedback_row *r, double standard)
 {
     if (!(standard > 0)) return standard;
-    /* Where as much is taken as is promised, the model's own stays. */
+    /* If as many are taken as promised, the model's own threshold stays. */
     double times = (r->promised + PRIOR) / ((double)(r->taken + r->typed) + PRIOR);
     if (times < TIMES_MIN) times = TIMES_MIN;
     if (times > TIMES_MAX) times = TIMES_MAX;

@@ -9,7 +9,7 @@
 static cerium_session *_Atomic interrupted_session;
 static thread_bell *_Atomic interrupted_bell;
 static _Atomic bool interrupted;
-static struct sigaction before; /* who had Ctrl-C */
+static struct sigaction before; /* the previous handler of SIGINT */
 
 static void on_interrupt(int number)
 {
@@ -44,12 +44,12 @@ void interrupt_restore(void)
 
 enum { TOP_MAX = 128 };
 
-/* One answer under way. */
+/* A running answer. */
 typedef struct {
     cerium_session *session;
     const generation_order *order;
     generation *g;
-    watch_drive drive;     /* its watch NULL: nothing watches */
+    watch_drive drive;     /* its watch is NULL if nothing watches */
     cerium_logprob top[TOP_MAX];
     uint64_t start, first;
     bool enough;
@@ -81,7 +81,7 @@ static int unwatched(answer *a, const cerium_step *step, uint32_t n_top, cerium_
     return write_text(a, (view){step->text, step->text_len}, err);
 }
 
-/* What the watch lets out. */
+/* Text that the watch releases. */
 static int take(answer *a, const watch_result *out, cerium_error *err)
 {
     size_t n;
@@ -209,7 +209,7 @@ const char *stop_name(cerium_stop stop)
 
 void print_generation(const generation *g, FILE *to)
 {
-    fflush(stdout); /* the answer comes first where both go to one place */
+    fflush(stdout); /* the answer comes first if both go to the same file */
     fprintf(to, "prompt %u tokens in %.1f ms", g->prompt_tokens, (double)g->prompt_ns / 1e6);
     if (g->reused_tokens) fprintf(to, " (%u reused)", g->reused_tokens);
     if (g->new_tokens)

@@ -47,7 +47,7 @@ static size_t on_body(char *text, size_t size, size_t n, void *user)
     return bytes_append(user, text, size * n) ? 0 : size * n;
 }
 
-/* The word of the answer: "ok", "busy", "shutting down"; or the status line's number. */
+/* The word in the answer: "ok", "busy", "shutting down"; or the number of the status line. */
 static void word_of(const bytes *body, long code, char out[64])
 {
     json_t *root = body->len ? json_loadb(body->ptr, body->len, 0, NULL) : NULL;
@@ -59,7 +59,7 @@ static void word_of(const bytes *body, long code, char out[64])
     json_decref(root);
 }
 
-/* One question.  True: it is; said: what it said, or why it did not. */
+/* One request.  True: the server is ready; said: its answer or the error. */
 static bool ask(const asking *a, const char *url, char said[CURL_ERROR_SIZE])
 {
     bytes body = {.max = ANSWER_BYTES_MAX};
@@ -89,7 +89,7 @@ static bool ask(const asking *a, const char *url, char said[CURL_ERROR_SIZE])
     return !failed_with && code == 200;
 }
 
-/* A URL without a path is that of a server. */
+/* A URL without a path is a server's. */
 static bool make_url(const asking *a, const char *said, char out[URL_BYTES])
 {
     size_t len = strlen(said);

@@ -1,7 +1,7 @@
-/* honest.c - asks both models for each task, tests what they say, and tells what it took.
+/* honest.c - asks both models for each task, tests their answers, and reports the cost.
  *
- * A model that was made to chat sees the file and its tests and says the file anew; when that
- * fails, it sees how.  One that only completes fills the place, each time with another seed. */
+ * A chat model sees the file and its tests and writes the file anew; when that fails, it sees the
+ * failure.  A model that only completes fills the place, each time with another seed. */
 #include "programs/honest.h"
 
 #include "programs/options.h"
@@ -21,13 +21,13 @@ enum {
 
 static const char *const tier_names[HONEST_TIERS] = {"fast", "deep"};
 
-/* What a task took by one model. */
+/* The cost of a task with one model. */
 typedef struct {
     bool is_done;
     uint32_t n_tries;
     uint64_t n_tokens;
-    uint64_t answer_ns, ns;    /* of the answers; with their tests, until it was done, or not */
-    char why[SOLVE_WHY_BYTES]; /* what the last try failed with */
+    uint64_t answer_ns, ns;    /* of the answers; with their tests, until solved or given up */
+    char why[SOLVE_WHY_BYTES]; /* how the last try failed */
 } outcome;
 
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
     const honest *asked;
     honest_server *server;
     bool chats[HONEST_TIERS];
-    solve_judge judges[LANGUAGES]; /* opened when a task is in that language */
+    solve_judge judges[LANGUAGES]; /* opened for the first task in that language */
     honest_answer answer;
     bytes program;
     row *rows; /* [n] of [n_rows_max]; owned */
@@ -57,7 +57,7 @@ static wire_language language_of(const honest_task *t)
     return l;
 }
 
-/* What its tests say of a program; why: of a failure, borrowed until the next. */
+/* The verdict of the tests on a program; why: of a failure, borrowed until the next call. */
 static int judge(run *r, const honest_task *t, view program, sandbox_result *out,
                  cerium_error *err)
 {
@@ -69,11 +69,11 @@ static int judge(run *r, const honest_task *t, view program, sandbox_result *out
     j->name = view_of(t->file);
     int status = tester_run(j, program, &tests, out, err);
     if (status || out->verdict != WIRE_PARSE || language != WIRE_C || j->flags) return status;
-    j->flags = WIRE_USE_CC; /* tcc does not know all of C */
+    j->flags = WIRE_USE_CC; /* tcc does not support all of C */
     return tester_run(j, program, &tests, out, err);
 }
 
-/* They must fail on what is there, and that says how long they may take. */
+/* They must fail on the given file; that run sets the time limit. */
 static int check_task(run *r, const honest_task *t, cerium_error *err)
 {
     const wire_language language = language_of(t);
@@ -127,7 +127,7 @@ static int add_message(json_t *messages, const char *role, view text)
         messages, json_pack("{s:s, s:o}", "role", role, "content", json_text(text)));
 }
 
-/* The conversation begins, or goes on with what was said and how that failed. */
+/* Begin the conversation, or continue it with the last answer and its failure. */
 static int grow(json_t *messages, const honest_task *t, const honest_answer *said, const char *why)
 {
     bytes text = {.max = 2 * SOLVE_TEXT_BYTES_MAX};
@@ -174,7 +174,7 @@ static void take_why(outcome *o, view why)
     snprintf(o->why, sizeof o->why, "%.*s", why.len < (size_t)n ? (int)why.len : n, why.ptr);
 }
 
-/* The file that the answer makes; false with the reason: none. */
+/* The file that the answer makes; false: none, for the reason. */
 static bool read_answer(run *r, const honest_task *t, bool chats, outcome *o)
 {
     char fault[EDIT_FAULT_MAX] = "out of memory";
@@ -232,7 +232,7 @@ static int ask_once(run *r, const honest_task *t, int tier, json_t *messages, ou
     return CERIUM_OK;
 }
 
-/* Until it passes.  What the server refuses it will refuse again. */
+/* Until it passes.  A request that the server refuses once is not repeated. */
 static int do_task(run *r, const honest_task *t, int tier, outcome *o, cerium_error *err)
 {
     const uint64_t begin_ns = clock_ns();
@@ -248,7 +248,7 @@ static int do_task(run *r, const honest_task *t, int tier, outcome *o, cerium_er
 
 /* ---- all tasks ---- */
 
-/* So that none of the figures has the time of loading a model. */
+/* So that no figure includes the time of loading a model. */
 static int warm(run *r, int tier, cerium_error *err)
 {
     json_t *body = json_pack("{s:s, s:s, s:i, s:b}", "model", r->asked->models[tier], "prompt",
@@ -309,7 +309,7 @@ static int do_all(run *r, view text, cerium_error *err)
 
 typedef struct {
     uint32_t n_done, n_tries;
-    uint64_t n_tokens, answer_ns, ns, both_ns; /* both: tasks that both do */
+    uint64_t n_tokens, answer_ns, ns, both_ns; /* both: tasks that both solve */
 } sums;
 
 static double seconds(uint64_t ns) { return (double)ns / 1e9; }
@@ -336,7 +336,7 @@ static sums sum_of(const run *r, int tier)
     return s;
 }
 
-/* The fast one, and the deep one for what that did not do. */
+/* The fast model, and the deep one for tasks that the fast one failed. */
 static sums in_turn(const run *r)
 {
     sums s = {0};

@@ -1,8 +1,8 @@
-/* honest.h - `cerium bench --honest`: the same tasks by a fast model and a deep one, each answer
- * judged by the task's tests, and asked again when they fail: how fast tokens come, and how long it
- * takes until the work is done.
+/* honest.h - `cerium bench --honest`: the same tasks by a fast model and a deep one.  The task's
+ * tests judge each answer; it is asked again when they fail.  Measures tokens a second, and the
+ * time until the task is solved.
  *
- * Both are models of a server, so what is measured is what a client of it gets. */
+ * Both are models of a server, so the figures are those of its clients. */
 #ifndef PROGRAMS_HONEST_H
 #define PROGRAMS_HONEST_H
 
@@ -17,24 +17,24 @@ typedef struct {
     const char *path;                 /* tasks, one JSON object a line */
     const char *server;               /* its address */
     const char *models[HONEST_TIERS]; /* the fast one, the deep one */
-    uint32_t n_tries;                 /* of a task at most */
+    uint32_t n_tries;                 /* most of a task */
     bool json;
 } honest;
 
-/* Measure, and print the figures.  CERIUM_ERR_ARGUMENT: a model that is not there. */
+/* Measure, and print the figures.  CERIUM_ERR_ARGUMENT: the server has no such model. */
 CERIUM_CHECKED int honest_run(const honest *h, cerium_error *err);
 
 /* ---- honest_task.c ---- */
 
-/* A function of a file that is wrong, or has a hole. */
+/* A task: a function of a file that is wrong or has a hole. */
 typedef struct {
     json_t *root;        /* owned; the rest is borrowed from it */
     const char *id, *language, *file;
     view source, tests;
-    size_t begin, end;   /* of source: what is wrong, or where something is missing */
+    size_t begin, end;   /* of source: the wrong or missing part */
 } honest_task;
 
-/* A line of a set of tasks.  CERIUM_ERR_FORMAT: what of it is not as it should be.  Fuzzed. */
+/* Read a line of a set of tasks.  CERIUM_ERR_FORMAT: names what is wrong.  Fuzzed. */
 CERIUM_CHECKED int honest_task_read(honest_task *out, view line, cerium_error *err);
 void honest_task_free(honest_task *t);
 
@@ -42,34 +42,35 @@ void honest_task_free(honest_task *t);
 
 enum { HONEST_ANSWER_BYTES_MAX = 4 << 20 }; /* of text, and of a line */
 
-/* One answer, as it came. */
+/* One answer, as received. */
 typedef struct {
     bytes text;
-    uint64_t n_tokens; /* as the server counts */
-    uint64_t ns;       /* until it was whole, since it was asked for */
-    bool was_cut;      /* it had no room for more */
-    char why[400];     /* it was refused, and why; "": it was not */
+    uint64_t n_tokens; /* as counted by the server */
+    uint64_t ns;       /* from the request to the whole answer */
+    bool was_cut;      /* it reached its token limit */
+    char why[400];     /* the reason of a refusal; "": it was not refused */
 } honest_answer;
 
 typedef struct {
-    honest_answer *answer; /* that is read, borrowed; NULL: what comes is kept as it is */
-    bytes line;            /* not yet whole; or what is no stream */
+    honest_answer *answer; /* current one, borrowed; NULL: the body is kept as it is */
+    bytes line;            /* an incomplete line; or a body that is not a stream */
 } honest_stream;
 
-/* Any bytes, cut anywhere.  Fuzzed.  CERIUM_ERR_CAPACITY, CERIUM_ERR_MEMORY. */
+/* Feed arbitrary bytes, split anywhere.  Fuzzed.  CERIUM_ERR_CAPACITY, CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int honest_stream_feed(honest_stream *s, view data);
 
 /* ---- honest_ask.c ---- */
 
 typedef struct honest_server honest_server;
 
-/* CERIUM_ERR_ARGUMENT: no address. */
+/* CERIUM_ERR_ARGUMENT: not an address. */
 CERIUM_CHECKED int honest_server_open(honest_server **out, const char *url, cerium_error *err);
 void honest_server_close(honest_server **s);
-/* Has it that model?  *chats: it was made to.  CERIUM_ERR_ARGUMENT: none of that name. */
+/* Does the server have that model?  *chats: it is a chat model.  CERIUM_ERR_ARGUMENT: no such
+ * name. */
 CERIUM_CHECKED int honest_server_model(honest_server *s, const char *model, bool *chats,
                                        cerium_error *err);
-/* POST body, whose answer is streamed.  CERIUM_ERR_IO: nobody answers. */
+/* POST a body whose answer is streamed.  CERIUM_ERR_IO: no server answers. */
 CERIUM_CHECKED int honest_server_ask(honest_server *s, const char *route, const json_t *body,
                                      honest_answer *out, cerium_error *err);
 

@@ -1,4 +1,4 @@
-/* honest_ask.c - one answer of a server at a time. */
+/* honest_ask.c - requests one answer of a server at a time. */
 #include "programs/honest.h"
 
 #include <curl/curl.h>
@@ -61,7 +61,7 @@ static int perform(honest_server *s, const char *route, const char *body, long *
     CURL *e = s->easy;
     snprintf(url, sizeof url, "%s%s", s->url, route);
     s->in.line.len = 0;
-    curl_easy_reset(e); /* its connection stays */
+    curl_easy_reset(e); /* keeps its connection */
     curl_easy_setopt(e, CURLOPT_URL, url);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
@@ -82,7 +82,7 @@ static int perform(honest_server *s, const char *route, const char *body, long *
                   : CERIUM_OK;
 }
 
-/* Why there is no stream: in the words of the server where it has some. */
+/* The reason for a missing stream: the server's own words if it has any. */
 static void take_refusal(honest_server *s, long code)
 {
     honest_answer *a = s->in.answer;

@@ -39,7 +39,7 @@ int honest_stream_feed(honest_stream *s, view data)
     for (const char *end; s->answer && at < s->line.len &&
                           (end = memchr(s->line.ptr + at, '\n', s->line.len - at));) {
         const view line = {s->line.ptr + at, (size_t)(end - (s->line.ptr + at))};
-        if (view_starts(line, VIEW("{"))) break; /* no stream: why there is none is kept */
+        if (view_starts(line, VIEW("{"))) break; /* not a stream: the reason is kept */
         take_line(s->answer, line);
         at += line.len + 1;
     }

@@ -1,4 +1,4 @@
-/* honest_task.c - a line of a set of tasks, as bench/solve.py reads it, too. */
+/* honest_task.c - a line of a set of tasks, in the format of bench/solve.py. */
 #include "programs/honest.h"
 
 #include "base/json.h"

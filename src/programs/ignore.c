@@ -11,7 +11,7 @@ enum { TEXT_BYTES_MAX = 64 << 20, INDEX_BYTES_MAX = 256 << 20 };
 
 /* ---- patterns ---- */
 
-/* "[a-z]" at pattern[*at]: moves after it.  A bracket that nothing closes is itself. */
+/* "[a-z]" at pattern[*at]: moves after it.  A bracket without its closing one stands for itself. */
 static bool in_brackets(view pattern, size_t *at, unsigned char c)
 {
     size_t i = *at + 1;
@@ -34,7 +34,7 @@ static bool in_brackets(view pattern, size_t *at, unsigned char c)
     return found != inverted;
 }
 
-/* One name.  What the last star took is lengthened: at most |pattern| * |name| steps. */
+/* Match one name.  The last star is lengthened on a mismatch: at most |pattern| * |name| steps. */
 static bool name_matches(view pattern, view name)
 {
     size_t p = 0, n = 0, star = SIZE_MAX, taken = 0;
@@ -68,7 +68,7 @@ static bool name_matches(view pattern, view name)
     return p == pattern.len;
 }
 
-/* Up to the next slash; *rest is what comes after it. */
+/* Up to the next slash; *rest is the part after it. */
 static view first_name(view path, view *rest)
 {
     const char *slash = memchr(path.ptr, '/', path.len);
@@ -188,7 +188,7 @@ static bool rule_matches(const ignore_rules *r, const ignore_rule *rule, view pa
 
 bool ignore_matches(const ignore_rules *r, const char *path, bool is_folder)
 {
-    for (size_t i = r->n; i-- > 0;) { /* the last one that matches decides */
+    for (size_t i = r->n; i-- > 0;) { /* the last match decides */
         const ignore_rule *rule = &r->rules[i];
         if (rule->folders_only && !is_folder) continue;
         if (rule_matches(r, rule, view_of(path))) return !rule->negated;
@@ -215,19 +215,20 @@ static uint32_t read_u32(const char *p)
 
 static int add_name(tracked_files *t, const char *name, size_t len)
 {
-    if (t->n == t->cap) return CERIUM_ERR_CAPACITY; /* more entries than it said */
+    if (t->n == t->cap) return CERIUM_ERR_CAPACITY; /* more entries than the head declares */
     t->names[t->n++] = t->text.len;
     RETURN_IF(bytes_append(&t->text, name, len));
     return bytes_append(&t->text, "", 1);
 }
 
-/* The name of an entry of version 4: this many bytes less of the one before, and then these. */
+/* The name of an entry of version 4: drop this many bytes of the previous name, then append
+ * these. */
 static int add_shortened(tracked_files *t, view *rest)
 {
     char name[4096];
     const char *last = t->n ? t->text.ptr + t->names[t->n - 1] : "";
     size_t drop = 0, kept = strlen(last), i = 0;
-    for (bool more = true; more; i++) { /* git's own numbers of varying length */
+    for (bool more = true; more; i++) { /* git's own variable-length numbers */
         if (i == rest->len || i > 4) return CERIUM_ERR_FORMAT;
         more = rest->ptr[i] & 0x80;
         drop = (drop + (i > 0)) << (i ? 7 : 0) | ((unsigned char)rest->ptr[i] & 0x7f);
@@ -285,7 +286,7 @@ bool tracked_has(const tracked_files *t, const char *path, bool is_folder)
 {
     const size_t len = strlen(path);
     size_t low = 0, high = t->n;
-    while (low < high) { /* the first that is not before path, or path and a slash */
+    while (low < high) { /* the first that is not less than path, or than path and a slash */
         size_t middle = low + (high - low) / 2;
         const char *name = t->text.ptr + t->names[middle];
         int order = strncmp(name, path, len);

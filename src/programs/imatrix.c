@@ -1,4 +1,4 @@
-/* imatrix.c - `cerium imatrix`: which columns of each matrix matter, seen over a text. */
+/* imatrix.c - `cerium imatrix`: measures over a text which columns of each matrix matter. */
 #include "programs/programs.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 enum { TEXT_BYTES_MAX = 256 << 20, SCORE_TOKENS = 32, SUFFIX_BYTES = 16 };
 
-/* What was seen of one tensor. */
+/* What was measured of one tensor. */
 typedef struct {
     const gguf_tensor *tensor;
     double *sums;   /* [n_matrices][columns]; NULL before the first token */
@@ -24,7 +24,7 @@ typedef struct {
     gguf_file *file;
     column_sums *all; /* [n_all], one for each tensor of the file */
     size_t n_all;
-    pthread_mutex_t lock; /* of all, and of failed */
+    pthread_mutex_t lock; /* of all, and the first failure */
     bool out_of_memory;
 } imatrix;
 
@@ -97,7 +97,7 @@ static int run_windows(imatrix *m, cerium_session *session, const int32_t *token
 {
     for (size_t at = 0; at < n && (!m->windows || m->n_windows < m->windows); at += m->window) {
         size_t len = n - at < m->window ? n - at : m->window;
-        if (len < m->window && at > 0) break; /* what is left over has little before it */
+        if (len < m->window && at > 0) break; /* the rest has too little context */
         RETURN_IF(cerium_session_score(session, tokens + at, len, logprobs, err));
         m->n_windows++;
         if (m->out_of_memory) return error_set(err, CERIUM_ERR_MEMORY, "no memory for sums");
@@ -149,7 +149,7 @@ static void write_floats(gguf_writer *w, const double *from, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         float x = (float)from[i];
-        if (!gguf_write_data(w, &x, sizeof x)) return; /* gguf_writer_finish() says why */
+        if (!gguf_write_data(w, &x, sizeof x)) return; /* gguf_writer_finish() reports the error */
     }
 }
 
@@ -181,7 +181,7 @@ static int write_out(imatrix *m, cerium_error *err)
 static int open_sums(imatrix *m, cerium_error *err)
 {
     const char *model = options_model(&m->o);
-    if (!model) return CERIUM_OK; /* the engine says what to do */
+    if (!model) return CERIUM_OK; /* the engine's message says what to do */
     RETURN_IF(options_model_check(model, err));
     RETURN_IF(gguf_open(&m->file, model, err));
     m->n_all = gguf_n_tensors(m->file);

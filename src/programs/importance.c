@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-#define LEAST_SHARE 1e-3f /* of the mean square of all columns, for every column */
+#define LEAST_SHARE 1e-3f /* share of the mean square of all columns, added to every column */
 
 int importance_open(gguf_file **out, const char *path, cerium_error *err)
 {
@@ -27,7 +27,7 @@ static const gguf_tensor *part(const gguf_file *file, const gguf_tensor *tensor,
     return gguf_find_tensor(file, name);
 }
 
-/* Sums [n] to means; false where one of them is not a sum of squares. */
+/* Turn sums [n] into means; false if one of them cannot be a sum of squares. */
 static bool means(float *out, const float *sums, float count, uint64_t n)
 {
     double all = 0;

@@ -11,10 +11,10 @@
 /* CERIUM_ERR_FORMAT for a GGUF file that is not an importance matrix. Close with gguf_close(). */
 CERIUM_CHECKED int importance_open(gguf_file **out, const char *path, cerium_error *err);
 
-/* Weights for block_quantize(): mean squares, [matrices][columns], with a little for columns that
- * were always 0, and 1 for all columns of an expert that no token went to.
- * *out is owned, released with memory_free(); NULL when the file says nothing of this tensor.
- * CERIUM_ERR_FORMAT when what it says does not fit, CERIUM_ERR_MEMORY. */
+/* Weights for block_quantize(): mean squares, [matrices][columns], with a small value for columns
+ * that were always 0, and 1 for all columns of an expert that no token used.
+ * *out is owned, released with memory_free(); NULL when the file lacks this tensor.
+ * CERIUM_ERR_FORMAT when its sizes do not match, CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int importance_of(const gguf_file *file, const gguf_tensor *tensor, float **out,
                                  cerium_error *err);
 

@@ -1,4 +1,4 @@
-/* inspect.c - `cerium inspect`: what a model file holds, for people and as JSON.
+/* inspect.c - `cerium inspect`: the contents of a model file, for people and as JSON.
  *
  * Reads the file itself, through gguf/, since it must also explain models that the engine cannot
  * run. */

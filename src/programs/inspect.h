@@ -1,4 +1,4 @@
-/* inspect.h - what `cerium inspect` knows of a model file, and how it shows that.
+/* inspect.h - the facts of a model file that `cerium inspect` reads, and how it shows them.
  *
  * Everything here may come from a hostile file: text is cleaned on its way out. */
 #ifndef PROGRAMS_INSPECT_H
@@ -16,11 +16,11 @@ typedef struct {
 
 enum { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, FIM_ROLES };
 
-/* Of a head for the token after the next (MTP). */
+/* The state of a head for the token after the next (MTP). */
 typedef enum {
-    MTP_NONE = 0,    /* and none is to be expected */
-    MTP_LEFT_OUT = 1, /* the model has one, the file not */
-    MTP_NOT_RUN = 2, /* several of them, or of an architecture whose heads are not run */
+    MTP_NONE = 0,    /* none, as usual for the architecture */
+    MTP_LEFT_OUT = 1, /* the model has one, but the file lacks it */
+    MTP_NOT_RUN = 2, /* several, or of an architecture whose heads are not run */
     MTP_DRAFTS = 3,
 } mtp_head;
 
@@ -28,10 +28,10 @@ typedef struct {
     const gguf_file *file;
     view name, arch, tokenizer, pre, chat_template;
     char chat_form[32];     /* "" where there is none, */
-    char chat_calls[1024];  /* how calls are read, */
-    char chat_refusal[320]; /* and why the template cannot be run; "": it can */
+    char chat_calls[1024];  /* how tool calls are parsed, */
+    char chat_refusal[320]; /* why the template cannot be run; "": it can */
     uint64_t n_parameters, weight_bytes, step_bytes;
-    uint64_t n_mtp;         /* blocks behind the layers, for tokens further on */
+    uint64_t n_mtp;         /* blocks after the layers, for later tokens */
     mtp_head mtp;
     uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
     type_share shares[BLOCK_TYPE_END];
@@ -41,7 +41,7 @@ typedef struct {
 
 extern const char *const facts_fim_names[FIM_ROLES];
 
-/* What a type cost where it was measured (docs/quantization.md). */
+/* The measured cost of a type (docs/quantization.md). */
 typedef struct {
     block_type type;
     double nats, same;
@@ -49,16 +49,16 @@ typedef struct {
 
 /* inspect_facts.c */
 facts facts_of(const gguf_file *file);
-/* The value of "<architecture>.<suffix>"; NULL: it has none. */
+/* The value of "<architecture>.<suffix>"; NULL: missing. */
 const gguf_value *facts_value(const facts *f, const char *suffix);
 bool facts_is_numbers(const gguf_value *value);
-/* "<architecture>.<suffix>", the greatest where it is an array by layer; 0 when absent. */
+/* "<architecture>.<suffix>", its maximum if it is an array by layer; 0 when absent. */
 uint64_t facts_number(const facts *f, const char *suffix);
-/* Whether an array by layer has different numbers. */
+/* Does an array by layer have different numbers? */
 bool facts_differ_by_layer(const facts *f, const char *suffix);
 bool facts_name_has(view name, const char *part);
 view facts_token_text(const facts *f, int64_t id);
-/* NULL: it was not measured. */
+/* NULL: not measured. */
 const type_cost *facts_cost_of(uint32_t type);
 
 /* inspect_print.c: for people, on standard output. */

@@ -1,4 +1,4 @@
-/* inspect_facts.c - what a model file says, without running it. */
+/* inspect_facts.c - reads the facts of a model file, without running it. */
 #include "programs/inspect.h"
 
 #include <stdlib.h>
@@ -57,8 +57,8 @@ bool facts_name_has(view name, const char *part)
     return memmem(name.ptr, name.len, part, strlen(part)) != NULL;
 }
 
-/* Bytes of a tensor that one token reads: chosen experts only, one row of an embedding that is
- * not the head too. */
+/* Bytes of a tensor that one token reads: chosen experts only, one row of an embedding unless it is
+ * also the head. */
 static uint64_t bytes_per_step(const facts *f, const gguf_tensor *t)
 {
     const bool is_of_block = t->name.len > 4 && !memcmp(t->name.ptr, "blk.", 4);
@@ -85,7 +85,7 @@ static void count_tensors(facts *f)
     }
 }
 
-/* Whether there is a head for the token after the next, and whether it is run. */
+/* Is there a head for the token after the next, and is it run? */
 static void find_mtp(facts *f)
 {
     static const char *const run[] = {"qwen35", "qwen35moe", "qwen3next", "glm4moe"};
@@ -132,7 +132,7 @@ static void find_fim(facts *f)
     }
 }
 
-/* As the engine would find it; a file without a vocabulary that can be read has none. */
+/* As the engine would find it; a file without a readable vocabulary has none. */
 static void find_chat_form(facts *f)
 {
     tokenizer *vocabulary = NULL;

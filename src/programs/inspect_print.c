@@ -4,11 +4,11 @@
 #include "programs/inspect.h"
 #include "programs/output.h"
 
-enum { TEXT_SHOWN = 72 }; /* bytes of a string */
+enum { TEXT_SHOWN = 72 }; /* most bytes shown of a string */
 
 /* ---- text that is fit to print ---- */
 
-/* text on standard output, at most n_max bytes of it, with nothing that moves a terminal. */
+/* Print text to standard output, at most n_max bytes of it, without control characters. */
 static void print_text(view text, size_t n_max)
 {
     const uint8_t *p = (const uint8_t *)text.ptr;
@@ -136,7 +136,7 @@ static bool has_tensor(const facts *f, const char *part)
     return false;
 }
 
-/* Which layers see a window; a pattern is a flag for each of them, or their period. */
+/* Which layers have a window; a pattern is a flag for each layer, or a period. */
 static void print_windows(const facts *f)
 {
     const uint64_t window = facts_number(f, "attention.sliding_window");
@@ -151,7 +151,7 @@ static void print_windows(const facts *f)
                pattern->n_items);
     } else {
         n = facts_number(f, "attention.sliding_window_pattern");
-        if (!n && view_equal(f->arch, VIEW("gemma3"))) n = 6; /* files do not say it */
+        if (!n && view_equal(f->arch, VIEW("gemma3"))) n = 6; /* the file lacks it */
         if (!n && view_equal(f->arch, VIEW("gpt-oss"))) n = 2;
         if (n > 1)
             printf(" in %" PRIu64 " of every %" PRIu64 " layers, the others see everything", n - 1,
@@ -160,7 +160,8 @@ static void print_windows(const facts *f)
     printf("\n");
 }
 
-/* Of attention that keeps of each token one short row in place of keys and values of its heads. */
+/* Attention that stores one short latent row of each token in place of keys and values of its
+ * heads. */
 static void print_latents(const facts *f)
 {
     const uint64_t n = facts_number(f, "attention.kv_lora_rank");
@@ -180,7 +181,8 @@ static void print_latents(const facts *f)
            n_rot, value, has_tensor(f, ".attn_kv_b.") ? "; an older file" : "");
 }
 
-/* Of layers that read what others keep, and of what every layer gets beside the embedding. */
+/* Layers that read the KV of other layers, and the input that every layer gets beside the
+ * embedding. */
 static void print_shared(const facts *f)
 {
     const uint64_t windowed = facts_number(f, "attention.key_length_swa");
@@ -200,7 +202,7 @@ static void print_shared(const facts *f)
     printf("%" PRIu64 " values of a token for each layer, read from the file\n", n_inputs);
 }
 
-/* Of layers that keep a state of all tokens in place of keys and values of each. */
+/* Layers that keep one state of all tokens in place of keys and values of each. */
 static void print_states(const facts *f)
 {
     uint64_t n = 0;
@@ -209,7 +211,7 @@ static void print_states(const facts *f)
     const uint64_t keys = facts_number(f, "ssm.state_size");
     const uint64_t all = facts_number(f, "ssm.inner_size");
     const uint64_t n_keys = facts_number(f, "ssm.group_count") * keys;
-    const uint64_t before = facts_number(f, "ssm.conv_kernel") - 1; /* tokens that are mixed in */
+    const uint64_t before = facts_number(f, "ssm.conv_kernel") - 1; /* mixed-in tokens */
     if (!n || !all) return;
     print_label("states");
     printf("%" PRIu64 " of the layers keep one in place of keys and values; together ", n);

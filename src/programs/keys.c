@@ -1,4 +1,4 @@
-/* keys.c - `cerium keys`: API keys of a server, while it runs or not. */
+/* keys.c - `cerium keys`: API keys of a server, whether it runs or not. */
 #include "programs/programs.h"
 
 #include <jansson.h>
@@ -55,7 +55,7 @@ static int print_json(json_t *object, cerium_error *err)
     return output_flush(err);
 }
 
-/* Print before storing: a key that could not be shown must not exist. */
+/* Print before storing: a key that could not be shown must not be stored. */
 static int print_key(void *user, const store_key *key, const char *text, cerium_error *err)
 {
     const account *a = user;
@@ -77,7 +77,7 @@ static int refused(int status, cerium_error *err)
     return status;
 }
 
-/* ---- commands: name is NULL where none is taken ---- */
+/* ---- commands: name is NULL for those without one ---- */
 
 static int add(account *a, const char *name, cerium_error *err)
 {

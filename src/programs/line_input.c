@@ -1,4 +1,4 @@
-/* line_input.c - libedit, or fgets() where it is not. */
+/* line_input.c - reads lines with libedit, or with fgets() without it. */
 #include "programs/line_input.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct line_input {
     History *history;
     const char *prompt;
     bool is_terminal;
-    char path[PATH_BYTES]; /* of the history; "" for none */
+    char path[PATH_BYTES]; /* of the history file; "" for none */
     char text[LINE_BYTES_MAX];
 };
 
@@ -54,7 +54,7 @@ static char *tell_prompt(EditLine *edit)
     return text;
 }
 
-/* Where the user's history is; "" where there is no place for one. */
+/* The path of the user's history; "" if there is no place for it. */
 static void find_path(char out[PATH_BYTES])
 {
     const char *own = getenv("CERIUM_HISTORY");
@@ -78,8 +78,8 @@ static void open_history(line_input *l)
     if (*l->path) history(l->history, &event, H_LOAD, l->path);
 }
 
-/* A letter from the terminal: 1, or 0 at the end, or -1.  SIGINT comes in only while ppoll() waits:
- * one that comes before is seen then.  read() alone would lose it and wait for the next key. */
+/* A letter from the terminal: 1, or 0 at the end, or -1.  SIGINT is delivered only while ppoll()
+ * waits: an earlier one is seen then.  read() alone would lose it and wait for the next key. */
 static int read_letter(EditLine *edit, wchar_t *out)
 {
     (void)edit;
@@ -100,8 +100,8 @@ static int read_letter(EditLine *edit, wchar_t *out)
         }
         mbstate_t state = {0};
         const size_t len = mbrtowc(out, text, ++n, &state);
-        if (len == (size_t)-2) continue; /* more bytes of it are coming */
-        if (len == (size_t)-1) {         /* no letter: it is left out */
+        if (len == (size_t)-2) continue; /* more bytes of it follow */
+        if (len == (size_t)-1) {         /* not a letter: left out */
             n = 0;
             continue;
         }
@@ -117,7 +117,7 @@ static void open_editor(line_input *l)
     const char *term = getenv("TERM");
     if (!term || !*term || !strcmp(term, "dumb") || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return;
-    /* Letters of more than one byte are one column, whatever the user's language. */
+    /* Letters of more than one byte take one column in any language. */
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
     l->edit = el_init("cerium", stdin, stderr, stderr);
     if (!l->edit) return;
@@ -206,7 +206,7 @@ void line_input_close(line_input **l)
     *l = NULL;
 }
 
-/* Between two reads the terminal gives whole lines. */
+/* Outside of reading, the terminal is in line mode. */
 bool line_input_waits(const line_input *l)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -215,7 +215,7 @@ bool line_input_waits(const line_input *l)
 
 line_result line_input_read(line_input *l, const char *prompt, view *line)
 {
-    struct sigaction action = {.sa_handler = on_interrupt}, before; /* reading ends by it */
+    struct sigaction action = {.sa_handler = on_interrupt}, before; /* it ends reading */
     l->prompt = prompt;
     interrupted = 0;
     sigemptyset(&action.sa_mask);

@@ -1,5 +1,5 @@
-/* line_input.h - lines that a person types: edited and remembered where libedit is there and the
- * terminal can show it, else as the terminal gives them. */
+/* line_input.h - lines that a person types: with editing and a history if libedit is available and
+ * the terminal supports it, else as the terminal gives them. */
 #ifndef PROGRAMS_LINE_INPUT_H
 #define PROGRAMS_LINE_INPUT_H
 
@@ -20,12 +20,12 @@ CERIUM_CHECKED int line_input_open(line_input **out, cerium_error *err);
 void line_input_close(line_input **l);
 /* Show a prompt and read a line, without its end; *line is valid until the next call. */
 line_result line_input_read(line_input *l, const char *prompt, view *line);
-/* A whole line, or the end, waits to be read: somebody typed it since the last read.  False where
- * lines do not come from a terminal. */
+/* Is a whole line, or the end, waiting to be read, typed since the last read?  False if lines do
+ * not come from a terminal. */
 bool line_input_waits(const line_input *l);
-/* Remember what was typed, for the arrow keys and the next conversation: the last LINE_HISTORY_MAX,
- * in a file that its owner alone reads (CERIUM_HISTORY, "off" for none; else cerium/history in the
- * user's state folder).  Lines that begin with a blank are not kept. */
+/* Add a line to the history, for the arrow keys and the next conversation: the last
+ * LINE_HISTORY_MAX, in a file that only its owner can read (CERIUM_HISTORY, "off" for none; else
+ * cerium/history in the user's state folder).  Lines that begin with a blank are not kept. */
 void line_input_remember(line_input *l, const char *text);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum {
     READ_BYTES = 65536,
-    OUT_BYTES_FULL = 8 << 20,  /* waits for the editor: nothing more is read, notes are dropped */
+    OUT_BYTES_FULL = 8 << 20,  /* waits for the editor: stops reading, drops notes */
     OUT_BYTES_MAX = 128 << 20,
 };
 
@@ -35,7 +35,7 @@ typedef struct {
     bytes out;
     size_t out_at;
     int in_fd, out_fd, parent_fd;
-    bool ended, lost; /* the editor's side; a stream failed */
+    bool ended, lost; /* the editor closed its side; a stream failed */
 } session;
 
 static bool take_edit_format(void *program, const char *value)
@@ -77,7 +77,7 @@ const command_table lsp_command = {
     .examples = "cerium lsp --server http://127.0.0.1:8383",
 };
 
-/* ---- what the language server asks for ---- */
+/* ---- orders of the language server ---- */
 
 static void send_body(void *user, view body, bool is_answer)
 {
@@ -213,7 +213,7 @@ static int wait_ms(const session *x)
     return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
-/* An editor that dies takes us with it. */
+/* If the editor dies, this process ends with it. */
 static void follow_parent(session *x)
 {
     int64_t pid = lsp_server_parent(x->server);
@@ -259,7 +259,7 @@ static int serve(session *x)
     return x->lost ? 1 : status;
 }
 
-/* Nothing but messages may reach the editor: what is printed goes to standard error. */
+/* Only messages may reach the editor: other output goes to standard error. */
 static int take_output(session *x, cerium_error *err)
 {
     x->in_fd = STDIN_FILENO;

@@ -1,5 +1,5 @@
 /* lsp_edit.c - edits of `cerium lsp` by instruction: `cerium edit` over a copy of the text, in a
- * process of its own, so that what is changed, judged and refused is the same in both. */
+ * separate process, so that both commands change, judge and refuse the same. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,12 +18,12 @@ enum { WORDS_MAX = 12 + 2 * OPTIONS_GUARDS_MAX, SAID_BYTES_MAX = 4096 };
 
 struct lsp_edit {
     const options *o;
-    uint64_t serial; /* 0: none runs */
+    uint64_t serial; /* 0: none is running */
     pid_t pid;
     int said_fd;     /* its standard error; -1: none */
     char folder[256], path[1024];
     bytes said;
-    char *replay;    /* a recorded answer, by its whole name; or NULL */
+    char *replay;    /* full path of a recorded answer; or NULL */
 };
 
 int lsp_edit_open(lsp_edit **out, const options *o, const char *replay, cerium_error *err)
@@ -54,7 +54,7 @@ static void clean(lsp_edit *e)
     e->serial = 0;
 }
 
-/* A copy of the text, for us alone, under the file's name. */
+/* A private copy of the text, under the file's name. */
 static bool write_copy(lsp_edit *e, const lsp_edit_order *order, const char **why)
 {
     const char *temporary = getenv("TMPDIR");
@@ -73,7 +73,7 @@ static bool write_copy(lsp_edit *e, const lsp_edit_order *order, const char **wh
     return !code;
 }
 
-/* The words of the command: what was said of the model and the watchdog, and the edit. */
+/* The words of the command: the options of the model and the watchdog, then the edit. */
 static void make_words(const lsp_edit *e, const lsp_edit_order *order, const char *model,
                        const char *words[WORDS_MAX])
 {
@@ -188,7 +188,7 @@ void lsp_edit_look(lsp_edit *e, lsp_server *s, bool is_readable)
         finish(e, s);
         return;
     }
-    if (e->said.len > SAID_BYTES_MAX) { /* its last lines are what is shown */
+    if (e->said.len > SAID_BYTES_MAX) { /* only its last lines are shown */
         e->said.len -= SAID_BYTES_MAX / 2;
         memmove(e->said.ptr, e->said.ptr + SAID_BYTES_MAX / 2, e->said.len);
     }

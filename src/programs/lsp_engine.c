@@ -1,5 +1,5 @@
-/* lsp_engine.c - completions of `cerium lsp` by the model in this process: a session for each of
- * the documents that are worked on, and each answer under its watch. */
+/* lsp_engine.c - completions of `cerium lsp` by the model in this process: a session for each open
+ * document that is edited, and a watch for each answer. */
 #include "programs/lsp_host.h"
 
 #include <pthread.h>
@@ -7,17 +7,17 @@
 #include "base/thread.h"
 
 enum {
-    SLOTS = 4,              /* documents that are generated for at the same time */
+    SLOTS = 4,              /* documents with a running answer at the same time */
     NEW_TOKENS = 64,
-    PROMPT_TOKENS_SMALL = 1024, /* of a model with fewer parameters than SMALL */
+    PROMPT_TOKENS_SMALL = 1024, /* for a model with fewer parameters than SMALL */
     PROMPT_TOKENS_MAX = 4096,
-    TOKEN_BYTES = 3,        /* about, of code */
-    SNIPPET_SHARE = 4,      /* of a prompt, for lines of other files: one in so many */
+    TOKEN_BYTES = 3,        /* estimate for code */
+    SNIPPET_SHARE = 4,      /* one in so many tokens of a prompt goes to lines of other files */
 };
 #define SMALL_PARAMETERS UINT64_C(100000000)
 
 typedef struct {
-    uint64_t document, serial, used; /* serial 0: nothing that is wanted */
+    uint64_t document, serial, used; /* serial 0: no answer is wanted */
     cerium_session *session;
     bool runs, is_warm_up;
     watch_drive drive;
@@ -25,17 +25,17 @@ typedef struct {
     size_t n_prompt;
     char heal[CERIUM_HEAL_PREFIX_MAX];
     size_t n_heal;
-    /* what is to begin when this one has ended */
+    /* starts when this one has ended */
     bool waits;
     lsp_order next;
-    char *texts;            /* of it, owned: before, after, path, then those of its files */
+    char *texts;            /* of next, owned: before, after, path, then those of its files */
     cerium_context_file files[SNIPPETS_MAX];
 } slot;
 
 struct lsp_engine {
     const options *o;
     watchdog *watchdog;
-    lsp_judge *judge; /* knows when the rules are read */
+    lsp_judge *judge; /* knows when the rules are loaded */
     lsp_bell *bell;
     pthread_t thread;
     bool was_started, is_told;
@@ -45,8 +45,8 @@ struct lsp_engine {
     cerium_engine *engine;
     cerium_engine_info info;
     size_t prompt_tokens;
-    lsp_predicting predicting; /* as the options say */
-    lsp_predictor *predictor; /* NULL: it is no model for edits */
+    lsp_predicting predicting; /* from the options */
+    lsp_predictor *predictor; /* NULL: the model has no form for edits */
     slot slots[SLOTS];
     uint64_t n_used;
 };
@@ -129,7 +129,7 @@ static int make_prompt(lsp_engine *e, slot *l, const lsp_order *o, cerium_error 
                          : cerium_tokenize(e->engine, in.prefix, before, CERIUM_TOKENIZE_BEGIN,
                                            l->prompt, cap, &l->n_prompt, err);
         if (status != CERIUM_ERR_CAPACITY || before + after + n_files == 0) return status;
-        if (before + after == 0) { /* they alone are too much */
+        if (before + after == 0) { /* they alone are too long */
             n_files = 0;
             before = o->before.len - l->n_heal;
             after = o->after.len;
@@ -189,7 +189,7 @@ static int begin(lsp_engine *e, slot *l, const lsp_order *o)
 
 /* ---- orders ---- */
 
-/* The document's own, else one that is free, else the one that was used least recently. */
+/* The document's own slot, else a free one, else the least recently used. */
 static slot *slot_for(lsp_engine *e, uint64_t document)
 {
     slot *found = &e->slots[0];
@@ -200,7 +200,7 @@ static slot *slot_for(lsp_engine *e, uint64_t document)
     return found;
 }
 
-/* What may not be said any more; the session ends by itself. */
+/* Cancels an answer; the session ends by itself. */
 static void stop(slot *l)
 {
     memory_free(l->texts);
@@ -266,9 +266,9 @@ static void tell(lsp_server *s, const slot *l, view text, double logprob)
         lsp_server_text(s, l->document, l->serial, text, logprob, clock_ns());
 }
 
-/* What the watch lets out, which may be a line, token by token: how sure the rest of a line is
- * depends on where it is cut.  What the tokens have before the text is not the answer's.  False:
- * nothing more comes. */
+/* Text released by the watch, maybe a line, token by token: the confidence of the rest of a line
+ * depends on where it is cut.  Bytes that the tokens have before the text are not part of the
+ * answer.  False: the answer has ended. */
 static bool tell_watched(const lsp_engine *e, lsp_server *s, slot *l, const watch_result *out)
 {
     size_t total = 0, at = 0, len;
@@ -317,7 +317,7 @@ static void take_step(const lsp_engine *e, lsp_server *s, slot *l, const cerium_
     }
 }
 
-/* The weak line is written again: true when the session runs for it. */
+/* Generates the weak line again: true when the session runs for it. */
 static bool starts_again(lsp_engine *e, slot *l)
 {
     cerium_request q = {.new_tokens_max = NEW_TOKENS};
@@ -340,7 +340,7 @@ static void take_done(lsp_engine *e, lsp_server *s, slot *l, const cerium_event 
     }
     if (failed) how = LSP_ENDED_FAILED;
     ended(s, l, how);
-    if (!l->waits || l->runs) return; /* what was sent may have begun another */
+    if (!l->waits || l->runs) return; /* the sent text may have begun another answer */
     lsp_order order = l->next;
     char *texts = l->texts;
     l->waits = false;
@@ -361,7 +361,7 @@ static void look_at(lsp_engine *e, lsp_server *s, slot *l)
     }
 }
 
-/* A model that only completes at the caret has nothing to say that a completion does not. */
+/* A model that only completes at the caret has no edits to propose beyond a completion. */
 static void open_predictor(lsp_engine *e)
 {
     lsp_predicting how = e->predicting;

@@ -1,5 +1,5 @@
-/* lsp_host.h - what `cerium lsp` works with: an engine in this process or a server elsewhere, the
- * watchdog on a thread of its own, and edits in a process of theirs.  Private to the program. */
+/* lsp_host.h - the parts that `cerium lsp` drives: an engine in this process or a remote server,
+ * the watchdog on its own thread, and edits in a separate process.  Private to the program. */
 #ifndef PROGRAMS_LSP_HOST_H
 #define PROGRAMS_LSP_HOST_H
 
@@ -20,10 +20,10 @@ void lsp_bell_ring(void *bell);
 
 typedef struct lsp_judge lsp_judge;
 
-/* Its thread waits for the rules, then for documents. */
+/* Its thread loads the rules, then waits for documents. */
 CERIUM_CHECKED int lsp_judge_open(lsp_judge **out, watchdog *g, lsp_bell *bell, cerium_error *err);
 void lsp_judge_close(lsp_judge **judge);
-/* Wait until the rules are read, on any thread; their error, when they cannot be. */
+/* Wait until the rules are loaded, on any thread; returns the error of loading. */
 CERIUM_CHECKED int lsp_judge_ready(lsp_judge *j, cerium_error *err);
 bool lsp_judge_ask(lsp_judge *j, uint64_t document, int64_t version, view text, const char *path,
                    guard_language language);
@@ -33,21 +33,21 @@ void lsp_judge_look(lsp_judge *j, lsp_server *s);
 
 typedef struct lsp_engine lsp_engine;
 
-/* How next edits are predicted. */
+/* How to predict next edits. */
 typedef struct {
     next_edit_form form; /* NEXT_EDIT_NONE: as the model's file or its name says */
     const char *replay;  /* a file with the model's answer, or NULL */
 } lsp_predicting;
 
-/* Begin to load what the options name; never blocks.  g: watches what is generated; judge: reads
- * its rules, NULL where it is off. */
+/* Begin to load what the options name; never blocks.  g: watches generated text; judge: loads the
+ * rules, NULL if it is off. */
 CERIUM_CHECKED int lsp_engine_open(lsp_engine **out, const options *o, lsp_predicting how,
                                    watchdog *g, lsp_judge *judge, lsp_bell *bell,
                                    cerium_error *err);
 void lsp_engine_close(lsp_engine **engine);
 bool lsp_engine_generate(lsp_engine *e, const lsp_order *order);
 void lsp_engine_cancel(lsp_engine *e, uint64_t document);
-/* Tell the server what came since. */
+/* Send the server the new feedback. */
 void lsp_engine_look(lsp_engine *e, lsp_server *s);
 
 /* Is there a model for edits? */
@@ -57,7 +57,7 @@ bool lsp_engine_predict(lsp_engine *e, const lsp_predict_order *order);
 
 typedef struct lsp_predictor lsp_predictor;
 
-/* how.form: one that rewrites lines.  g: judges what is proposed. */
+/* how.form: one that rewrites lines.  g: judges proposed edits. */
 CERIUM_CHECKED int lsp_predictor_open(lsp_predictor **out, cerium_engine *engine,
                                       lsp_predicting how, watchdog *g, lsp_bell *bell);
 void lsp_predictor_close(lsp_predictor **predictor);
@@ -68,13 +68,13 @@ void lsp_predictor_look(lsp_predictor *p, lsp_server *s);
 
 typedef struct lsp_remote lsp_remote;
 
-/* url: as http://127.0.0.1:8383.  On failure *out may be there and is to be closed. */
+/* url: as http://127.0.0.1:8383.  On failure *out may be set and must be closed. */
 CERIUM_CHECKED int lsp_remote_open(lsp_remote **out, const char *url, cerium_error *err);
 void lsp_remote_close(lsp_remote **remote);
 bool lsp_remote_generate(lsp_remote *r, const lsp_order *order);
 void lsp_remote_cancel(lsp_remote *r, uint64_t document);
 bool lsp_remote_predict(lsp_remote *r, const lsp_predict_order *order);
-/* As poll(), and for what comes from the server. */
+/* Like poll(), and also waits for the server. */
 int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_ms);
 void lsp_remote_look(lsp_remote *r, lsp_server *s);
 
@@ -84,23 +84,23 @@ typedef struct lsp_workspace lsp_workspace;
 
 CERIUM_CHECKED int lsp_workspace_open(lsp_workspace **out, lsp_bell *bell, cerium_error *err);
 void lsp_workspace_close(lsp_workspace **workspace);
-/* Its files are wanted, or may have changed. */
+/* Its files are needed, or may have changed. */
 void lsp_workspace_read(lsp_workspace *w, const char *path);
-/* Hand over what was read. */
+/* Hand over the files that were read. */
 void lsp_workspace_look(lsp_workspace *w, lsp_server *s);
 
 /* ---- lsp_edit.c: edits by instruction ---- */
 
 typedef struct lsp_edit lsp_edit;
 
-/* replay: a file with the model's answer, or NULL.  On failure *out may be there. */
+/* replay: a file with the model's answer, or NULL.  On failure *out may be set. */
 CERIUM_CHECKED int lsp_edit_open(lsp_edit **out, const options *o, const char *replay,
                                  cerium_error *err);
 void lsp_edit_close(lsp_edit **edit);
-/* False with *why: it is not begun. */
+/* False: it was not begun, *why says the reason. */
 bool lsp_edit_start(lsp_edit *e, const lsp_edit_order *order, const char **why);
 void lsp_edit_stop(lsp_edit *e);
-/* To be polled for reading; -1: nothing runs. */
+/* Poll it for reading; -1: nothing runs. */
 int lsp_edit_fd(const lsp_edit *e);
 void lsp_edit_look(lsp_edit *e, lsp_server *s, bool is_readable);
 

@@ -1,5 +1,5 @@
-/* lsp_judge.c - a thread that reads whole documents as `cerium scan` does, in the order in which
- * they are asked for; and the bell by which threads wake the loop. */
+/* lsp_judge.c - a thread that judges whole documents as `cerium scan` does, in the order of the
+ * requests; and the bell with which threads wake the loop. */
 #include "programs/lsp_host.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "guard/repair.h"
 
-enum { PIECE_BYTES = 512 }; /* that are read at once: findings have room for one call */
+enum { PIECE_BYTES = 512 }; /* read at once: findings have room for one call */
 
 typedef struct job {
     struct job *next;
@@ -46,7 +46,7 @@ void lsp_bell_ring(void *user)
 {
     const uint64_t one = 1;
     ssize_t n = write(((lsp_bell *)user)->fd, &one, sizeof one);
-    (void)n; /* it rings already */
+    (void)n; /* it is already ringing */
 }
 
 /* ---- the thread ---- */

@@ -1,12 +1,12 @@
-/* lsp_predict.c - next edits of `cerium lsp` by the model in this process, in the form of its
- * makers: one at a time; a newer question ends the older. */
+/* lsp_predict.c - next edits of `cerium lsp` by the model in this process, in the form that its
+ * makers chose: one at a time; a newer question cancels the older. */
 #include "programs/lsp_host.h"
 
 enum { JUDGED_BEFORE_BYTES = 64 << 10 };
 
-/* What was asked; owned. */
+/* A question; owned. */
 typedef struct {
-    uint64_t document, serial; /* serial 0: nobody waits for it */
+    uint64_t document, serial; /* serial 0: nothing waits for it */
     next_edit_place place;
     next_edit_change changes[NEXT_EDIT_CHANGES_MAX];
     char *texts;
@@ -20,7 +20,7 @@ struct lsp_predictor {
     size_t context_tokens;
     cerium_session *session;
     bool runs;
-    question now, next; /* next: begins when what runs has ended; texts NULL: none */
+    question now, next; /* next: starts when the running one has ended; texts NULL: none */
     next_edit_prompt prompt;
     bytes said;
 };
@@ -64,7 +64,7 @@ static bool keep(question *q, const lsp_predict_order *o)
 
 /* ---- asking ---- */
 
-/* Owned tokens of a text; NULL: there is no memory, or more than at most. */
+/* Owned tokens of a text; NULL: out of memory, or more than at most. */
 static int32_t *tokens_of(const lsp_predictor *p, view text, unsigned flags, size_t most, size_t *n)
 {
     cerium_error err;
@@ -79,7 +79,7 @@ static int32_t *tokens_of(const lsp_predictor *p, view text, unsigned flags, siz
     return tokens;
 }
 
-/* A recorded answer's; NULL: there is none. */
+/* Tokens of a recorded answer; NULL: there is none. */
 static int32_t *replayed(const lsp_predictor *p, size_t *n)
 {
     cerium_error err;
@@ -119,7 +119,7 @@ static int start(lsp_predictor *p)
     return status;
 }
 
-/* False: nothing is to be asked there. */
+/* False: no question is possible there. */
 static bool begin(lsp_predictor *p)
 {
     const char *why = NULL;
@@ -142,7 +142,7 @@ bool lsp_predictor_ask(lsp_predictor *p, const lsp_predict_order *order)
 
 /* ---- answers ---- */
 
-/* Is anything of the new lines to be held back? */
+/* Does the watchdog block any of the new lines? */
 static bool is_weak(const lsp_predictor *p, const next_edit *e)
 {
     const view text = p->now.place.text, path = p->now.place.path;
@@ -191,7 +191,7 @@ void lsp_predictor_look(lsp_predictor *p, lsp_server *s)
         if (event.kind == CERIUM_EVENT_NONE) return;
         if (event.kind == CERIUM_EVENT_DONE) done(p, s, &event);
         else if (bytes_append(&p->said, event.step.text, event.step.text_len))
-            cerium_session_cancel(p->session); /* what has no end proposes nothing */
+            cerium_session_cancel(p->session); /* an answer cut at its limit proposes nothing */
     }
 }
 

@@ -1,8 +1,8 @@
 /* lsp_remote.c - completions of `cerium lsp --server URL`: POST /infill, a line at a time, so that
- * the server says of each whether it is sure of it.
+ * the server decides for each whether it is sure.
  *
- * A server that does not answer is asked again, ever more seldom, and says that it is there by its
- * models. */
+ * A server that does not answer is asked for its models again, at growing intervals; the list shows
+ * that it is up. */
 #include "programs/lsp_host.h"
 
 #include <curl/curl.h>
@@ -13,7 +13,7 @@
 #include "programs/server_address.h"
 
 enum {
-    SLOTS = 8,                 /* documents that are generated for at the same time */
+    SLOTS = 8,                 /* documents with a running answer at the same time */
     NEW_TOKENS = 64,
     ANSWER_BYTES_MAX = 1 << 20,
     BEFORE_BYTES = 6 << 10, AFTER_BYTES = 2 << 10, SNIPPET_BYTES = 768,
@@ -23,14 +23,14 @@ enum {
 
 typedef struct {
     lsp_remote *r;
-    CURL *easy;          /* made when it is used first, and kept */
+    CURL *easy;          /* made at first use, and kept */
     bool runs;
     bytes body, answer;
     uint64_t document, serial, used;
-    uint32_t n_tokens;   /* that this order has taken */
+    uint32_t n_tokens;   /* used by this order */
     double confidence;
-    bytes before, after; /* of the order; before grows by the lines that came */
-    json_t *files;       /* of it, as input_extra; NULL: none */
+    bytes before, after; /* of the order; before grows by the received lines */
+    json_t *files;       /* of the order, as input_extra; NULL: none */
     char path[256];
 } transfer_slot;
 
@@ -38,11 +38,11 @@ struct lsp_remote {
     CURLM *multi;
     struct curl_slist *headers;
     char url[SERVER_ADDRESS_BYTES], why[512], model[256];
-    double confidence;      /* that the model's file asks for, and its pointer: 0 where unknown */
+    double confidence;      /* from the model's file, and its pointer: 0 where unknown */
     double pointer;
-    transfer_slot slots[SLOTS], hello; /* hello: is anybody there? */
+    transfer_slot slots[SLOTS], hello; /* hello: checks whether the server is up */
     transfer_slot edits;    /* one prediction of edits at a time */
-    bool predicts;          /* the model has a form for them, as far as known */
+    bool predicts;          /* the model has a form for edits, as far as known */
     uint64_t n_used, retry_at_ns;
     uint32_t retry_ms;
     bool is_there, is_news, is_refused; /* refused: another key is needed */
@@ -87,7 +87,7 @@ static void end(transfer_slot *t)
     t->runs = false;
 }
 
-/* ---- is anybody there? ---- */
+/* ---- is the server up? ---- */
 
 static void say_hello(lsp_remote *r)
 {
@@ -170,7 +170,7 @@ static void report_end(transfer_slot *t, lsp_server *s, lsp_end how)
     if (serial) lsp_server_ended(s, t->document, serial, how, clock_ns());
 }
 
-/* The line that came, then the next one. */
+/* Takes the received line, then asks for the next one. */
 static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *answer)
 {
     const json_t *content = json_object_get(answer, "content");
@@ -190,7 +190,7 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const json
         lsp_server_text(s, t->document, serial, (view){text.ptr, text.len},
                         sure > 0 ? log(sure) : 0, clock_ns());
     bytes_free(&text);
-    if (t->serial != serial || !serial) return; /* it has enough */
+    if (t->serial != serial || !serial) return; /* it has enough text */
     if (status) report_end(t, s, LSP_ENDED_FAILED);
     else if (is_unsure) report_end(t, s, LSP_ENDED_UNSURE);
     else if (!is_line)
@@ -216,7 +216,7 @@ static void line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLco
                  code   ? curl_easy_strerror(code)
                  : said ? said
                         : "an answer that cannot be read");
-        /* A newer one for the same document, or too many at a time: nothing is wrong. */
+        /* Refused for a newer request of the same document, or too many at a time: not an error. */
         if (code || (status != 409 && status != 429)) lose(r, why);
     }
     json_decref(answer);
@@ -260,7 +260,7 @@ bool lsp_remote_predict(lsp_remote *r, const lsp_predict_order *o)
     return !status && begin(r, t, "/v1/edit-predictions");
 }
 
-/* The first edit is the nearest; one that is no more than a completion is none. */
+/* The first edit is the nearest; one that is only a completion is dropped. */
 static void edits_answered(lsp_remote *r, const transfer_slot *t, lsp_server *s, CURLcode code,
                            long status)
 {

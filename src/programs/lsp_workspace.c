@@ -1,5 +1,5 @@
-/* lsp_workspace.c - a thread that reads the files of an editor's folders: those that git follows or
- * would, of languages that are known.  What did not change since is not read again. */
+/* lsp_workspace.c - a thread that reads the files of an editor's folders: those that git tracks or
+ * would, in known languages.  Unchanged files are not read again. */
 #include "programs/lsp_host.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum {
     ENTRIES_SLOTS = 2 * ENTRIES_MAX, /* a power of two */
 };
 
-/* A file as it was when it was read. */
+/* A file as last read. */
 typedef struct {
     hash_name path;
     int64_t changed_ns;
@@ -33,7 +33,7 @@ typedef struct found_file {
 typedef struct {
     char *path; /* owned */
     bool is_asked;
-    uint64_t read_ns; /* when it was looked at last; 0: never */
+    uint64_t read_ns; /* when it was last checked; 0: never */
 } folder;
 
 struct lsp_workspace {
@@ -61,7 +61,7 @@ static bool is_stopped(lsp_workspace *w)
     return stops;
 }
 
-/* Its entry, a new one where there is none; NULL: there is no room. */
+/* The entry of a path, a new one if needed; NULL: there is no room. */
 static entry *entry_of(lsp_workspace *w, const char *path)
 {
     const hash_name name = hash_name_of(path, strlen(path));
@@ -98,7 +98,8 @@ static int read_one(void *user, const char *path, cerium_error *err)
     if (stat(path, &st) || !snippet_file_is_wanted(path, &st)) return CERIUM_OK;
     const int64_t changed = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     entry *e = entry_of(w, path);
-    if (!e) return error_set(err, CERIUM_ERR_CAPACITY, "too many files"); /* a home, or a disk */
+    if (!e) return error_set(err, CERIUM_ERR_CAPACITY, "too many files"); /* a home folder, or a
+                                                                           * disk */
     if (e->changed_ns == changed && e->size == (uint64_t)st.st_size) return CERIUM_OK;
     snippet_file *file = snippet_file_read(path, &w->text);
     if (!file) return CERIUM_OK;
@@ -112,13 +113,13 @@ static void read_folder(lsp_workspace *w, const char *path)
 {
     const walk_visitor visitor = {.file = read_one, .user = w};
     cerium_error err;
-    if (walk_folder(path, &visitor, &err)) return; /* what was read is there */
+    if (walk_folder(path, &visitor, &err)) return; /* the files read so far are kept */
 }
 
 static void *serve(void *user)
 {
     lsp_workspace *w = user;
-    thread_be_nicer(10); /* not idle: beside a build that would be never */
+    thread_be_nicer(10); /* not idle priority: beside a build that would never run */
     pthread_mutex_lock(&w->lock);
     while (!w->stops) {
         uint32_t i = 0;

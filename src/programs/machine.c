@@ -9,7 +9,7 @@
 
 enum { RUNS = 5, DRAM_BYTES = 512 << 20, L2_ASSUMED = 1 << 20 };
 
-/* Bytes of all caches of a kind that stand above the first n of cpus. */
+/* Bytes of all caches of a kind that belong to the first n of cpus. */
 static uint64_t cache_bytes(hwloc_topology_t topology, hwloc_obj_type_t type, const uint32_t *cpus,
                             uint32_t n)
 {
@@ -62,7 +62,7 @@ int machine_measure(residency_machine *out, uint32_t threads, cerium_error *err)
     for (uint32_t i = 0; i < m.n_levels; i++)
         if (m.levels[i].bytes_per_s <= 0)
             return error_set(err, CERIUM_ERR_MEMORY, "no memory to measure its bandwidth");
-    /* Neighbours of a virtual machine may have the cache that we are shown. */
+    /* Other virtual machines may use the cache that we are shown. */
     const double inner = m.levels[m.n_levels - 2].bytes_per_s;
     if (inner < m.levels[m.n_levels - 1].bytes_per_s * 1.2 && !m.assumed)
         m.assumed = "the last cache is hardly faster than memory: others may be using it";

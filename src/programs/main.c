@@ -66,7 +66,7 @@ static int print_mdoc(void)
     return 0;
 }
 
-/* --completion SHELL: what a shell reads to complete commands and options. */
+/* --completion SHELL: prints the script with which a shell completes commands and options. */
 static int print_completion(const char *shell)
 {
     completion_command all[ARRAY_LEN(programs) + ARRAY_LEN(parts)];
@@ -100,7 +100,7 @@ typedef struct {
     int argc;
     char **argv;
     int status;
-    sigset_t mask; /* of the thread that called */
+    sigset_t mask; /* of the calling thread */
 } program_call;
 
 static void *call_program(void *user)
@@ -111,8 +111,8 @@ static void *call_program(void *user)
     return NULL;
 }
 
-/* Where the shell leaves the first thread less stack than ours have (ulimit -s 256), the program
- * runs in one of those. */
+/* If the shell gives the first thread less stack than our threads have (ulimit -s 256), the program
+ * runs in a thread. */
 static int run_program(program_call *call)
 {
     struct rlimit stack;

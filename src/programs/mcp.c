@@ -1,6 +1,6 @@
 /* mcp.c - `cerium mcp`: tools for agents, by the Model Context Protocol on standard input and
- * output.  A call of solve is a `cerium solve` of its own, so that what is tried, judged and
- * refused is the same in both, and a call that is cancelled leaves nothing. */
+ * output.  A call of solve is a `cerium solve` process, so that both try, judge and refuse the
+ * same, and a cancelled call leaves nothing behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ extern char **environ;
 
 enum { READ_BYTES = 65536, WORDS_MAX = 200, SAID_BYTES = 4096, EVENT_BYTES_MAX = 4 << 20 };
 
-/* One call of solve that runs. */
+/* One running call of solve. */
 typedef struct {
     pid_t pid;                 /* 0: none */
     int out_fd, said_fd;       /* events; standard error.  -1: ended */
@@ -91,7 +91,7 @@ static const char *text_of(const json_t *arguments, const char *key)
     return json_string_value(json_object_get(arguments, key));
 }
 
-/* A file of the workspace, by its path from there; NULL, or why not. */
+/* The text of a file of the workspace, by its path from there; NULL, or why it cannot be read. */
 static const char *check_path(const session *x, const char *path)
 {
     char whole[2 * PATH_MAX], real[PATH_MAX];
@@ -309,7 +309,7 @@ static void finish(session *x, uint32_t call)
     forget(c);
 }
 
-/* What one of its descriptors has; -1 at its end. */
+/* Read one of its descriptors; -1 at its end. */
 static void drain(int *fd, bytes *to, bool keeps_end)
 {
     char buffer[SAID_BYTES];
@@ -400,7 +400,7 @@ static void read_in(session *x)
         return;
     }
     if (n == 0) {
-        /* The last line may lack its end. */
+        /* The last line may lack its line break. */
         if (x->in.len && !bytes_append(&x->in, "\n", 1)) take_lines(x);
         x->ended = true;
         return;
@@ -436,7 +436,7 @@ static void turn(session *x)
     if (fds[0].revents) read_in(x);
 }
 
-/* Nothing but messages may reach the client: what is printed goes to standard error. */
+/* Only messages may reach the client: other output goes to standard error. */
 static int open_all(session *x, cerium_error *err)
 {
     const mcp_host host = {.user = x, .send = send_line, .call = begin_call, .cancel = cancel};

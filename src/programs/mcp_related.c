@@ -1,4 +1,4 @@
-/* mcp_related.c - what of a folder's files is about the same as a text. */
+/* mcp_related.c - finds the parts of a folder's files that are similar to a text. */
 #include "programs/mcp_search.h"
 
 #include "programs/snippet_files.h"
@@ -21,7 +21,7 @@ static int read_one(void *user, const char *path, cerium_error *err)
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for a search");
 }
 
-/* The best first, as people read. */
+/* The best first. */
 static int put_places(bytes *out, const snippets *found, const char *folder)
 {
     const size_t n = strlen(folder);

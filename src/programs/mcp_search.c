@@ -1,4 +1,4 @@
-/* mcp_search.c - whole words in files, and which of them define what they name. */
+/* mcp_search.c - finds whole words in files, and the definitions among them. */
 #include "programs/mcp_search.h"
 
 #include <sys/stat.h>
@@ -64,7 +64,7 @@ static int search_text(search *s, const char *path)
         const view line = {text.ptr + begin, line_end(text, begin) - begin};
         bool is_definition = word_is_defined_at(line, here - begin, name.len);
         uint32_t *n = is_definition ? &s->n_definitions : &s->n_uses;
-        at = begin + line.len; /* a line is one place */
+        at = begin + line.len; /* a line counts as one place */
         if ((*n)++ >= s->most) continue;
         int status = put_place(s, is_definition ? &s->definitions : &s->uses, path, number, begin,
                                is_definition);
@@ -99,7 +99,7 @@ int mcp_search(const char *folder, view name, uint32_t most, bytes *out, uint32_
     *n = s.n_definitions + s.n_uses;
     if (!status && bytes_append(out, s.definitions.ptr, s.definitions.len))
         status = error_set(err, CERIUM_ERR_MEMORY, "no memory for a search");
-    size_t at = 0; /* uses fill up what definitions leave */
+    size_t at = 0; /* uses fill the places that definitions leave */
     for (uint32_t left = most > s.n_definitions ? most - s.n_definitions : 0; left > 0; left--) {
         const char *end = at < s.uses.len ? memmem(s.uses.ptr + at, s.uses.len - at, "\n\n", 2) : 0;
         if (!end) break;

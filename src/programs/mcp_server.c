@@ -1,4 +1,4 @@
-/* mcp_server.c - messages of the Model Context Protocol: who may ask what, and in which words. */
+/* mcp_server.c - messages of the Model Context Protocol: checks requests, writes answers. */
 #include "programs/mcp_server.h"
 
 #include "base/json.h"
@@ -21,8 +21,8 @@ static const char instructions[] =
     "written; apply the diff yourself. search finds where a name is defined and used.";
 
 typedef struct {
-    json_t *id;    /* NULL: the call is free */
-    json_t *token; /* of its progress, or NULL */
+    json_t *id;    /* NULL: the entry is free */
+    json_t *token; /* for its progress, or NULL */
     bool is_modern;
 } mcp_call;
 
@@ -107,7 +107,7 @@ static bool is_of_type(const json_t *value, const json_t *schema)
     return true;
 }
 
-/* What is wrong with the arguments, into why; false: nothing is. */
+/* Check the arguments; false: nothing is wrong, else why says what. */
 static bool is_wrong(const json_t *tool, json_t *arguments, char why[200])
 {
     const json_t *schema = json_object_get(tool, "inputSchema"), *required;
@@ -233,7 +233,7 @@ static void call_tool(mcp_server *s, json_t *id, const json_t *params, bool is_m
         fail(s, id, INVALID_PARAMS, "arguments: not an object", NULL);
     } else if (token && !json_is_string(token) && !json_is_integer(token)) {
         fail(s, id, INVALID_PARAMS, "progressToken: neither a string nor an integer", NULL);
-    } else if (is_wrong(tool, arguments, why)) { /* a model can mend that */
+    } else if (is_wrong(tool, arguments, why)) { /* a model can correct that */
         answer(s, id, result_of(view_of(why), NULL, true), is_modern);
     } else if (at == MCP_CALLS_MAX) {
         answer(s, id, result_of(VIEW("too many calls at a time: wait for one"), NULL, true),
@@ -285,7 +285,7 @@ static json_t *supported(void)
     return all;
 }
 
-/* The version that a request brings; false: it was answered. */
+/* The version in a request; false: the error was sent. */
 static bool check_version(mcp_server *s, json_t *id, const json_t *meta)
 {
     const json_t *version = json_object_get(meta, META "protocolVersion");
@@ -355,7 +355,7 @@ void mcp_server_take(mcp_server *s, view line)
         fail(s, NULL, PARSE_ERROR, "not JSON", NULL);
     } else if (!json_is_object(m) || !version || strcmp(version, "2.0") || (id && !is_id)) {
         fail(s, is_id ? id : NULL, INVALID_REQUEST, "not a message of JSON-RPC 2.0", NULL);
-    } else if (!method) { /* an answer: nothing was asked */
+    } else if (!method) { /* an answer to no request of ours */
         if (!json_object_get(m, "result") && !json_object_get(m, "error"))
             fail(s, id, INVALID_REQUEST, "there is no method", NULL);
     } else if (params && !json_is_object(params)) {

@@ -20,7 +20,7 @@ int failed(const cerium_error *err)
 
 /* ---- shared options ---- */
 
-/* 0 is the likeliest token alone, as the API has it; of cerium_sampling it would be off. */
+/* 0 means greedy sampling, as in the API; in cerium_sampling 0 is off. */
 static bool take_top_p(void *program, const char *value)
 {
     options *o = program;
@@ -224,7 +224,7 @@ size_t model_names(bytes *text, const char **names, size_t n_max)
     for (char *line = text->ptr, *end; n < n_max && (end = strchr(line, '\n')); line = end + 1) {
         size_t len = strcspn(line, " \t\n");
         if (len == 0 || *line == '#') continue;
-        line[len] = 0; /* `end` is behind it, or is it */
+        line[len] = 0; /* `end` is after it, or the same */
         names[n++] = line;
     }
     return n;
@@ -236,7 +236,8 @@ int options_model_check(const char *path, cerium_error *err)
     const char *names[NAMES_MAX], *near = NULL;
     char name[256];
     bytes text = {0};
-    if (!access(path, F_OK) || errno != ENOENT) return CERIUM_OK; /* who opens it says the rest */
+    if (!access(path, F_OK) || errno != ENOENT) return CERIUM_OK; /* its opening reports the
+                                                                   * error */
     if (strstr(path, "://"))
         return error_set(err, CERIUM_ERR_IO, "%s: a model is a file of this machine: `cerium pull` "
                          "fetches one", path);

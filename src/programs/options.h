@@ -1,4 +1,4 @@
-/* options.h - the options that commands share, and what they open: models, files, the engine. */
+/* options.h - the options that commands share; opens what they name: models, files, the engine. */
 #ifndef PROGRAMS_OPTIONS_H
 #define PROGRAMS_OPTIONS_H
 
@@ -27,7 +27,7 @@ typedef struct {
     bool exact;               /* see cerium_engine_config */
     const char *kv_disk;
     uint64_t kv_disk_bytes;
-    bool no_cache;            /* do not keep repacked weights, nor use kept ones */
+    bool no_cache;            /* neither store repacked weights nor use stored ones */
     const char *workspace;
     const char *draft_model;
     const char *chat_form;    /* instead of the file's; see cerium_engine_config */
@@ -62,37 +62,38 @@ extern const size_t options_n_shared;
  * CERIUM_ERR_ARGUMENT, else EXIT_FAILED. */
 int failed(const cerium_error *err);
 
-/* A file of models/ in the source tree, or where `make install` put it; NULL when it is not there.
- * Valid until the next call. */
+/* A file of models/ in the source tree, or where `make install` put it; NULL if missing. Valid
+ * until the next call. */
 const char *shipped_file(const char *name);
-/* Where the user's model of that file name is or would be; false where there is no such folder. */
+/* The path for that file name in the user's folder of models, whether or not it exists; false if
+ * there is no such folder. */
 bool models_path(char *out, size_t size, const char *name);
 
-/* The model that is named (a file, else one that was pulled), else CERIUM_MODEL, else the bundled
- * one; NULL when there is none. */
+/* The named model (a file, else a pulled one), else CERIUM_MODEL, else the bundled one; NULL when
+ * there is none. */
 const char *options_model(const options *o);
-/* The file of "qwen2.5-coder-0.5b" or of its file's name, where that was pulled (in path, or model
- * itself); else what was said. */
+/* The file of a short name as "qwen2.5-coder-0.5b" or of a file name, if it was pulled (in path, or
+ * model itself); else model unchanged. */
 enum { OPTIONS_PATH_MAX = 4096 };
 const char *options_find_model(const char *model, char path[OPTIONS_PATH_MAX]);
-/* Is there such a file?  CERIUM_ERR_IO, with what to do: `cerium pull NAME` where it is a short
- * name of models.list, or one that is near. */
+/* Does the file exist?  CERIUM_ERR_IO, with advice: `cerium pull NAME` if it is a short name of
+ * models.list, or close to one. */
 CERIUM_CHECKED int options_model_check(const char *path, cerium_error *err);
 /* The short names of models.list.  *text owned; names [n_max] borrow it; returns how many. */
 size_t model_names(bytes *text, const char **names, size_t n_max);
 
-/* What the options say of an engine, but for its model's file.  Strings live as long as theirs. */
+/* The engine's configuration from the options, without its model's file.  Borrows their strings. */
 CERIUM_CHECKED int options_engine_config(const options *o, uint32_t sessions,
                                          cerium_engine_config *out, cerium_error *err);
 /* Open what the options name, with progress on a terminal. */
 int options_engine(const options *o, cerium_engine **out, uint32_t sessions, cerium_error *err);
 
-/* Any bytes, none of them too (where fwrite() may not be given NULL). */
+/* Print arbitrary bytes, also none of them (fwrite() must not be given NULL). */
 void write_view(view text, FILE *to);
 
 /* Whole file (or standard input for "-") into *out, at most out->max bytes; out is owned. */
 int read_file(const char *path, bytes *out, cerium_error *err);
-/* The same, but CERIUM_ERR_FORMAT for what has NUL bytes. */
+/* The same, but CERIUM_ERR_FORMAT for a text with NUL bytes. */
 int read_text(const char *path, bytes *out, cerium_error *err);
 
 /* Encode into an owned array, released with memory_free(). */

@@ -9,7 +9,7 @@
 
 void output_begin(void)
 {
-    /* A descriptor that cannot be written to: what is said to it is lost, and that is seen. */
+    /* A descriptor that cannot be written to: output to it fails, and the failure is seen. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd) _exit(1);
 }
@@ -70,7 +70,7 @@ size_t utf8_at(const uint8_t *p, size_t n, uint32_t *code)
     return len;
 }
 
-/* In place of each byte that is not UTF-8: a mark, or its number. */
+/* Replaces each byte that is not UTF-8: by a mark, or by its number. */
 static json_t *cleaned(view text, bool numbers)
 {
     json_t *out = json_stringn(text.ptr ? text.ptr : "", text.len);

@@ -70,7 +70,7 @@ static void count(perplexity *p, const cerium_engine *engine, int32_t token, flo
     p->sum_squares += (double)logprob * (double)logprob;
 }
 
-/* Windows advance by half their length, so that every scored token has half a window before it. */
+/* Windows advance by half their length, so that every scored token has half a window of context. */
 static int score_all(perplexity *p, const cerium_engine *engine, cerium_session *session,
                      const int32_t *tokens, size_t n, float *logprobs, cerium_error *err)
 {

@@ -8,7 +8,7 @@ typedef struct {
     uint32_t name;  /* in files */
 } place_file;
 
-/* "\303\251" and "\"" of a name that git put in quotes, up to the closing one. */
+/* The quoted name "\303\251" or "\"" that git wrote, up to its closing quote. */
 static size_t unquote(view from, char *out)
 {
     size_t n = 0;
@@ -30,7 +30,7 @@ static size_t unquote(view from, char *out)
     return n;
 }
 
-/* From this line on, the text is of that file. */
+/* From this line on, the text belongs to that file. */
 static int begin_file(diff_places *p, view name)
 {
     char plain[PLACES_PATH_MAX];
@@ -107,7 +107,7 @@ static int end_header(diff_places *p)
     return CERIUM_OK;
 }
 
-/* The first byte of a line says what it is: its number is known then. */
+/* The first byte of a line decides its kind: only then is its number known. */
 static int begin_line(diff_places *p, char c)
 {
     uint32_t number = 0;
@@ -122,7 +122,7 @@ static int begin_line(diff_places *p, char c)
             number = p->next++;
             p->n_new--;
         }
-        p->in_line = false; /* no header */
+        p->in_line = false; /* not a header */
     }
     return bytes_append(&p->lines, &number, sizeof number);
 }

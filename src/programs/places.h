@@ -6,20 +6,20 @@
 
 enum { PLACES_PATH_MAX = 4096 };
 
-/* Zero-initialised: no line is known.  Fed with a text, of which parts may be diffs: unified ones,
- * also in a Markdown fence, and new files of *** Begin Patch. */
+/* Zero-initialised: no line is known.  Feed it a text that may contain diffs: unified ones, also in
+ * a Markdown fence, and new files of *** Begin Patch. */
 typedef struct {
     bytes lines;   /* uint32_t for each line of the text: its number in the file, 0 for none */
     bytes files;   /* names, each with its end */
-    bytes begins;  /* place_file: from which line on which name holds */
-    char head[PLACES_PATH_MAX]; /* of the line that comes */
+    bytes begins;  /* place_file: the line from which each name holds */
+    char head[PLACES_PATH_MAX]; /* of the next line */
     size_t n_head;
     bool in_line;
     bool has_prefix;             /* names begin with "a/" and "b/" */
-    uint32_t n_old, n_new, next; /* lines of the hunk that are to come, and the next one's number */
+    uint32_t n_old, n_new, next; /* remaining lines of the hunk, and the next one's number */
 } diff_places;
 
-/* The next bytes.  CERIUM_ERR_MEMORY. */
+/* Feed the next bytes.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int diff_places_feed(diff_places *p, view text);
 /* The file that line (from 1) of the diff adds to or belongs to, and its line number there; NULL
  * for lines outside files.  Valid until the next call of feed. */

@@ -65,13 +65,13 @@ const command_table pull_command = {
 
 /* ---- names ---- */
 
-/* A line of models.list; sizes are 0 where it says none. */
+/* A line of models.list; sizes are 0 if it has none. */
 typedef struct {
     char name[TEXT_BYTES], url[TEXT_BYTES], sha256[65];
     uint64_t size_bytes, memory_bytes;
 } listed_model;
 
-/* The next one; false at the end. */
+/* Read the next one; false at the end. */
 static bool next_name(view *rest, listed_model *m)
 {
     while (rest->len) {
@@ -162,7 +162,7 @@ static void show(void *user, uint64_t done, uint64_t total)
         progress_show("%s", human_bytes(a, (double)done));
 }
 
-/* Hugging Face's token goes nowhere else. */
+/* Hugging Face's token is sent nowhere else. */
 static const char *token_for(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -174,8 +174,8 @@ static const char *token_for(const char *url)
     return token && *token && !strpbrk(token, "\r\n") ? token : NULL;
 }
 
-/* The address that a file came from is an attribute of it, as of those that curl --xattr and wget
- * write; where the file system has none, a hidden file beside it. */
+/* The source address of a file is stored in an extended attribute, as curl --xattr and wget do;
+ * without these, in a hidden file beside it. */
 static const char origin[] = "user.xdg.origin.url";
 
 static bool address_path(const char *path, char out[TEXT_BYTES + 16])
@@ -186,18 +186,19 @@ static bool address_path(const char *path, char out[TEXT_BYTES + 16])
            TEXT_BYTES + 16;
 }
 
-/* Without it the file is one of whose origin nothing is known: no reason to fail. */
+/* Without the address the file only has an unknown origin: not an error. */
 static void note_address(const char *path, const char *url)
 {
     char name[TEXT_BYTES + 16];
     if (!setxattr(path, origin, url, strlen(url), 0) || !address_path(path, name)) return;
-    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* it may have a secret */
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); /* it may contain a
+                                                                          * secret */
     if (fd < 0) return;
     if (file_write_at(fd, url, strlen(url), 0)) unlink(name);
     close(fd);
 }
 
-/* "" where it is not known. */
+/* "" if unknown. */
 static void read_address(const char *path, char out[TEXT_BYTES])
 {
     char name[TEXT_BYTES + 16];
@@ -208,7 +209,7 @@ static void read_address(const char *path, char out[TEXT_BYTES])
     out[n > 0 ? n : 0] = 0;
 }
 
-/* The file's name is taken: by the same file, or by one from elsewhere? */
+/* Does a file of that name exist: the same one, or one from elsewhere? */
 static int check_there(const pull_args *p, const char *path, const char *url, cerium_error *err)
 {
     char known[TEXT_BYTES];
@@ -317,7 +318,7 @@ int pull_listed(const char *name, const server_pull_hooks *hooks, char path[SERV
 
 /* ---- removing ---- */
 
-/* A plain file right in the folder of models, of one name. */
+/* A plain file directly in the folder of models, not a link. */
 static int check_own(const char *path, cerium_error *err)
 {
     char file[TEXT_BYTES], real[PATH_MAX], real_own[PATH_MAX];

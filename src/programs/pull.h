@@ -4,16 +4,16 @@
 
 #include "server/server.h"
 
-/* Those of models.list whose sizes it says; returns how many were written to out [n_max]. */
+/* The models of models.list with known sizes; returns how many were written to out [n_max]. */
 uint32_t pull_offers(server_offer *out, uint32_t n_max);
-/* Fetch one of them into the folder of models, or find it there; its file's name to path.
+/* Download one of them into the folder of models, or find it there; writes its file's name to path.
  * CERIUM_ERR_ARGUMENT: no such name; CERIUM_ERR_IO, CERIUM_ERR_FORMAT; CERIUM_ERR_CANCELED. */
 CERIUM_CHECKED int pull_listed(const char *name, const server_pull_hooks *hooks,
                                char path[SERVER_PULL_PATH_MAX], cerium_error *err);
 
-/* Remove a file that was fetched, with what was made of it; all parts of a split one.
- * CERIUM_ERR_ARGUMENT: it is none, or no plain file right in the folder of models; CERIUM_ERR_IO.
- * really false: only look. */
+/* Remove a downloaded file with everything derived from it; all parts of a split one.
+ * CERIUM_ERR_ARGUMENT: not a downloaded model, or not a plain file directly in the folder of
+ * models; CERIUM_ERR_IO. really false: only check. */
 CERIUM_CHECKED int pull_remove(const char *path, bool really, cerium_error *err);
 
 #endif

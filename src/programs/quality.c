@@ -1,4 +1,4 @@
-/* quality.c - what a model's arithmetic costs: see quality.h. */
+/* quality.c - measures the error of a model's arithmetic: see quality.h. */
 #include "programs/quality.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static int score(const options *o, view text, size_t *window, scores *s, cerium_
     return status;
 }
 
-/* Of all tokens but the first of a window, which has nothing before it. */
+/* Of all tokens except the first of a window, which has no context. */
 static quality compare(const scores *have, const scores *exact, size_t window)
 {
     quality q = {.n_tokens = 0};

@@ -1,4 +1,4 @@
-/* quality.h - what a model's arithmetic costs: the same file's weights by the kernels and in
+/* quality.h - the error of a model's arithmetic: the same weights computed by the kernels and in
  * floats, token by token on one text. */
 #ifndef PROGRAMS_QUALITY_H
 #define PROGRAMS_QUALITY_H
@@ -9,13 +9,13 @@
 
 typedef struct {
     uint64_t n_tokens;
-    double nats, nats_error; /* a token, above the float model; its standard error */
+    double nats, nats_error; /* nats a token above the float model; its standard error */
     double same;  /* share of tokens where the likeliest one is the float model's */
     double apart; /* mean error of a log-probability */
 } quality;
 
-/* Of the text at path, at most its first 1,024 tokens, in windows of 512.  Opens the model twice,
- * one after the other; the second time its weights take four bytes each. */
+/* Measures on the text at path: at most its first 1,024 tokens, in windows of 512.  Opens the model
+ * twice, one after the other; the second time its weights take four bytes each. */
 CERIUM_CHECKED int quality_measure(const options *o, const char *path, quality *out,
                                    cerium_error *err);
 void quality_print(const quality *q);

@@ -1,7 +1,7 @@
 /* quantize.c - `cerium quantize`: a model file with its weights in another type.
  *
- * Tensors are made one after the other, each in slabs of rows that are shared out to threads, and
- * written in order: memory is bounded by a slab, whatever the size of the model. */
+ * Tensors are made one after the other, each in slabs of rows that threads share, and written in
+ * order: a slab bounds the memory for any size of model. */
 #include "programs/programs.h"
 
 #include <errno.h>
@@ -38,9 +38,10 @@ typedef struct {
     gguf_file *file, *importance;
     gguf_writer *writer;
     bool is_tied;
-    uint64_t n_made, n_other, n_weighted; /* tensors; of these, not of type; by importance */
-    uint64_t n_narrow; /* tensors that stay as they are: they are stored no wider than asked for */
-    double error, power; /* sums of squares over all that was made */
+    uint64_t n_made, n_other, n_weighted; /* tensors made; of these, not of the type asked for;
+                                           * weighted by importance */
+    uint64_t n_narrow; /* tensors left as they are: their type is already as narrow as requested */
+    double error, power; /* sums of squares over all converted tensors */
 } quantize;
 
 static bool add_pattern(patterns *p, const char *value)
@@ -93,7 +94,7 @@ const command_table quantize_command = {
     .examples = "cerium quantize models/cerium-line.gguf line-q4_k.gguf Q4_K",
 };
 
-/* A slab of one tensor: row i of [n_rows] is taken by who counts it first. */
+/* A slab of one tensor: the first thread to count row i of [n_rows] takes it. */
 typedef struct {
     const gguf_tensor *from;
     block_type type;
@@ -101,8 +102,8 @@ typedef struct {
     size_t from_bytes, to_bytes; /* of a row */
     uint64_t first, n_rows;
     uint8_t *to;                 /* [n_rows][to_bytes] */
-    _Atomic uint64_t next, broken_row; /* a row that is not finite, or UINT64_MAX */
-    _Atomic bool is_beyond;            /* it was, before it was made another type */
+    _Atomic uint64_t next, broken_row; /* a row with a value that is not finite, or UINT64_MAX */
+    _Atomic bool is_beyond;            /* that row was finite before the conversion */
 } slab;
 
 typedef struct {
@@ -132,7 +133,7 @@ static bool is_wider(block_type type, block_type than)
     return block_bytes(type) * block_values(than) > block_bytes(than) * block_values(type);
 }
 
-/* What is nearest in size with smaller blocks; F16 where there is nothing smaller. */
+/* The nearest type in size with smaller blocks; F16 if none is smaller. */
 static block_type with_smaller_blocks(block_type type)
 {
     switch (type) {
@@ -149,7 +150,7 @@ static block_type with_smaller_blocks(block_type type)
     }
 }
 
-/* What chooses experts, and what rules a recurrent state, stays: its errors grow. */
+/* Routers of experts and parameters of a recurrent state keep their type: their errors grow. */
 static bool is_matrix(const gguf_tensor *t)
 {
     static const char *const kept[] = {"ffn_gate_inp.weight", "ssm_conv1d.weight",
@@ -159,7 +160,7 @@ static bool is_matrix(const gguf_tensor *t)
     return t->n_dims >= 2 && ends_with(t->name, VIEW(".weight"));
 }
 
-/* What goes through a latent twice, and is small. */
+/* Weights that go through a latent twice, and are small. */
 static bool is_of_latent(const gguf_tensor *t)
 {
     static const char *const names[] = {"attn_k_b.weight", "attn_v_b.weight", "attn_kv_b.weight"};

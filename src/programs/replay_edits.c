@@ -21,18 +21,19 @@ enum { FILE_BYTES_MAX = 256 << 20, EDITS_MAX = 10000, ANSWER_MIN = 8 };
 typedef struct {
     uint32_t n_tokens, n_passes, n_drafted, n_accepted;
     double seconds, busy_s, drafting_s; /* from the first token to the last */
-    double used_s;                      /* of the processor, all threads, the whole answer */
+    double used_s;                      /* processor time of all threads, for the whole answer */
 } replay_sums;
 
 typedef struct {
     const replay_edits *asked;
-    cerium_engine *engine, *tokenizer; /* the same, or one for its vocabulary alone, owned */
+    cerium_engine *engine, *tokenizer; /* the same, or an owned one opened only for its
+                                        * vocabulary */
     cerium_engine_info info;
     cerium_session *fast, *plain;
     replay_sums fast_all, plain_all;
-    double *ratios, *speeds; /* [n] of each edit: times as fast as plainly; tokens/s */
+    double *ratios, *speeds; /* [n] of each edit: speed relative to plain decoding; tokens/s */
     uint32_t n, n_skipped;
-    long n_allocated;        /* by the engine while it answered */
+    long n_allocated;        /* the engine's counters while it answered */
 } replay;
 
 typedef struct {
@@ -80,7 +81,7 @@ static double processor_s(void)
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
 }
 
-/* Runs to its end; the time is that from the first token to the last. */
+/* Run to its end; the time is that from the first token to the last. */
 static int answer(replay *r, cerium_session *session, const edit *e, size_t n, replay_sums *sums,
                   cerium_error *err)
 {
@@ -180,7 +181,7 @@ static double speed_of(const replay_sums *s)
     return s->seconds > 0 ? s->n_tokens / s->seconds : 0;
 }
 
-/* How many times as many tokens for the processor's time: a busy machine spoils it less. */
+/* The ratio of tokens for the same processor time: a busy machine affects it less. */
 static double used_ratio(const replay_sums *fast, const replay_sums *plain)
 {
     if (plain->n_tokens == 0 || fast->used_s <= 0) return 0;
@@ -238,7 +239,7 @@ static void print_text(replay *r)
            f->drafting_s / f->n_passes * 1e6, r->n_allocated);
 }
 
-/* Models with random weights have tokens that no text is made of. */
+/* Models with random weights have tokens that never occur in text. */
 static int open_tokenizer(replay *r, cerium_error *err)
 {
     cerium_engine_config config;

@@ -5,11 +5,12 @@
 #include "programs/options.h"
 
 typedef struct {
-    const char *path;       /* JSON lines with `before` and `after`, and maybe `instruction` */
+    const char *path;       /* JSON lines with `before` and `after`, and optionally `instruction` */
     uint32_t n_edits;       /* at most this many; 0 = all */
-    uint32_t n_plain;       /* tokens of each that are decoded plainly, to compare; 0 = none */
-    bool no_prediction;     /* the file is in the prompt alone */
-    const char *tokenizer;  /* another model, whose tokens the texts become; NULL = the model's */
+    uint32_t n_plain;       /* tokens of each that are decoded plainly, for comparison; 0 = none */
+    bool no_prediction;     /* the file is only in the prompt */
+    const char *tokenizer;  /* another model, into whose tokens the texts are translated; NULL = the
+                             * model's own */
 } replay_edits;
 
 /* Replay with an engine of at least two sessions, and print the figures. */

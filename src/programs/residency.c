@@ -5,14 +5,14 @@
 
 #include "programs/options.h"
 
-/* Of a cache: the rest is for activations, code and everybody else. */
+/* Share of a cache: the rest is for activations, code and other programs. */
 enum { USABLE_OF_4 = 3, BAR_COLUMNS = 40, GAIN_PERCENT = 110 };
 
 const char *const residency_role_names[RESIDENCY_ROLES] = {"embedding", "attention",
                                                            "feed-forward", "experts",
                                                            "head", "other"};
 
-/* ---- what a file holds ---- */
+/* ---- contents of a file ---- */
 
 static uint64_t number(const gguf_file *file, const char *suffix)
 {
@@ -81,7 +81,7 @@ residency_model residency_of(const gguf_file *file)
     m.kv_vectors = 2 * (kv_heads ? kv_heads : heads) % UINT32_MAX;
     m.kv_values = m.kv_vectors * dim;
     const uint64_t latent = number(file, "attention.kv_lora_rank");
-    if (latent) { /* one row of a token is key and value of all heads */
+    if (latent) { /* one latent row of a token holds key and value of all heads */
         m.kv_vectors = 1;
         m.kv_values = latent + number(file, "rope.dimension_count");
     }
@@ -92,7 +92,7 @@ residency_model residency_of(const gguf_file *file)
         m.window = window ? (uint32_t)window : 128;
         m.n_windowed = m.n_layers - m.n_layers / 2;
     }
-    /* Layers with a recurrent state keep nothing of a token: as if they saw none. */
+    /* Layers with a recurrent state store nothing for a token: as if they saw none. */
     for (size_t i = 0; i < gguf_n_tensors(file); i++)
         m.n_windowed += has(gguf_tensor_at(file, i)->name, ".ssm_conv1d.");
     return m;
@@ -174,7 +174,8 @@ uint32_t residency_advise(const residency_machine *machine, const residency_mode
     const uint64_t deep = step + residency_kv_bytes(m, kv_value_bytes, context);
     const uint32_t level = residency_place(machine, step);
     if (level + 1 < machine->n_levels && residency_place(machine, deep) > level) {
-        /* The longest context with which weights and KV stay where the weights are alone. */
+        /* The longest context at which weights and KV stay in the level that holds the weights
+         * alone. */
         uint64_t low = 0, high = context;
         while (high - low > 1) {
             const uint64_t mid = low + (high - low) / 2;

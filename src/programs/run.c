@@ -85,7 +85,7 @@ const command_table run_command = {
     .examples = "cerium run --workspace . -p 'def quicksort(items):' -n 100",
 };
 
-/* ---- --json: the text and every token, gathered as they come ---- */
+/* ---- --json: the text and every token, gathered while they arrive ---- */
 
 typedef struct {
     const cerium_engine *engine;
@@ -93,7 +93,7 @@ typedef struct {
     FILE *text;
 } transcript;
 
-/* Bytes of a token are often a part of a character: those are not UTF-8, and null in JSON. */
+/* A token is often a part of a character: it is not UTF-8 then, and null in JSON. */
 static json_t *token_json(const cerium_engine *engine, int32_t token, float logprob)
 {
     size_t len;
@@ -135,7 +135,7 @@ static int print_json(const transcript *t, const char *text, size_t len, const g
     return output_json(all, JSON_INDENT(2), err);
 }
 
-/* What is asked of an answer, text to standard output. */
+/* The settings of an answer whose text goes to standard output. */
 static generation_order order_of(run *r, const int32_t *tokens, size_t n, bool chat, view before)
 {
     return (generation_order){.tokens = tokens,
@@ -157,7 +157,8 @@ static int answer_json(run *r, cerium_engine *engine, cerium_session *session,
     size_t len = 0;
     transcript t = {.engine = engine, .tokens = json_array(), .text = open_memstream(&text, &len)};
     r->o.sampling.logprobs = true;
-    if (r->top) r->o.sampling.step_tokens_max = 1; /* the most likely are known of the last one */
+    if (r->top) r->o.sampling.step_tokens_max = 1; /* the most likely tokens of the last one are
+                                                    * known */
     order->text = keep_text;
     order->seen = keep_token;
     order->n_top = r->top;
@@ -179,7 +180,7 @@ static int write_file(const char *path, view text, cerium_error *err)
     return good ? CERIUM_OK : error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
-/* What was sampled, as the session has it. */
+/* The sampled tokens, from the session. */
 static int write_record(const run *r, cerium_engine *engine, cerium_session *session,
                         const generation_order *order, const generation *g, cerium_error *err)
 {
@@ -212,7 +213,7 @@ static int write_record(const run *r, cerium_engine *engine, cerium_session *ses
     return status;
 }
 
-/* After an answer: its digest and record, where they are wanted. */
+/* Print the digest and the record of an answer, if requested. */
 static int tell_digest(const run *r, cerium_engine *engine, cerium_session *session,
                        const generation_order *order, const generation *g, cerium_error *err)
 {
@@ -377,7 +378,7 @@ static int print_deep(const run *r, const telling *t, const upstream_reply *a, c
     return output_json(all, JSON_INDENT(2), err);
 }
 
-/* No engine is opened for it. */
+/* This needs no engine. */
 static int ask_deep(run *r, const char *prompt, cerium_error *err)
 {
     const char *env = getenv("CERIUM_CONFIG");

@@ -30,7 +30,7 @@ json_t *sarif_begin(void)
                      "utf16CodeUnits", "results");
 }
 
-/* The rule's place in the list of rules, where it is put once. */
+/* The index of the rule in the list of rules, where it is added once. */
 static int rule_place(json_t *rules, const guard_finding *f)
 {
     size_t i;
@@ -47,8 +47,8 @@ static int rule_place(json_t *rules, const guard_finding *f)
     return (int)json_array_size(rules) - 1;
 }
 
-/* A path as a URI reference: other bytes than those that it may have are written as %E9.  Code
- * hosts know their files by names without a "./". */
+/* A path as a URI reference: bytes not allowed there are written as %E9.  Code hosts name their
+ * files without "./". */
 static json_t *path_uri(const char *path)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -26,7 +26,7 @@ typedef struct {
     guard *guard;
     guard_worker *worker;
     json_t *log;
-    bool trouble; /* something was not read, or not judged as it should be */
+    bool trouble; /* something was not read or not fully judged */
     uint64_t n_found;
 } scan;
 
@@ -105,7 +105,7 @@ const command_table scan_command = {
     .examples = "git diff | cerium scan --answer -",
 };
 
-/* One line on standard error; the scan goes on. */
+/* One line on standard error; the scan continues. */
 static void tell_trouble(void *user, const char *text)
 {
     scan *s = user;
@@ -240,7 +240,7 @@ static int open_rules(scan *s, cerium_error *err)
     if (!*lacks) return CERIUM_OK;
     fprintf(stderr, "cerium scan: no grammar for %s: these languages cannot be judged (fetch it: "
             "make grammars)\n", lacks);
-    s->trouble |= s->batch || s->test; /* who knows which languages are in there */
+    s->trouble |= s->batch || s->test; /* the languages in it are unknown */
     return CERIUM_OK;
 }
 

@@ -6,21 +6,21 @@
 
 #include "guard/guard.h"
 
-/* Where a finding is: line (from 1) of a file, by its name; in a diff that was read, of the file
- * that it changes, of which the finding's bytes are none. */
+/* The place of a finding: line (from 1) of a file, by its name; in a diff, of the file that it
+ * changes (the finding's byte offsets are those of the diff). */
 typedef struct {
     const char *path;
     uint32_t line;
     bool in_diff;
 } scan_place;
 
-/* One finding.  NULL without memory. */
+/* Write one finding.  NULL when out of memory. */
 json_t *scan_json(scan_place at, const guard_finding *f);
 
 /* A SARIF 2.1.0 log that grows by findings.  Returns owned; NULL without memory. */
 json_t *sarif_begin(void);
 int sarif_add(json_t *log, scan_place at, const guard_finding *f);
-/* Whether all that was to be read was read. */
+/* Was all of the input read? */
 int sarif_end(json_t *log, bool whole);
 
 /* The rules' folder: named, CERIUM_RULES, beside the program, or where it was installed; into out.

@@ -7,15 +7,15 @@
 #include "guard/guard.h"
 
 typedef struct {
-    /* Append what is found in one line's code to findings. */
+    /* Append the findings in one line's code to findings. */
     int (*judge)(void *user, guard_language language, view code, json_t *findings,
                  cerium_error *err);
-    /* What could not be read, a line of text; the rest is. */
+    /* Report what could not be read, in a line of text; the rest is processed. */
     void (*trouble)(void *user, const char *why);
     void *user;
 } scan_batch_events;
 
-/* Answers are printed. Errors: those of judge, of the output, and CERIUM_ERR_MEMORY. */
+/* Prints the answers.  Errors: those of judge, of the output, and CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int scan_batch(const char *path, const scan_batch_events *e, cerium_error *err);
 
 #endif

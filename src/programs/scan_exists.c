@@ -1,4 +1,4 @@
-/* scan_exists.c - files and lines of JSON against the names of an environment. */
+/* scan_exists.c - checks files and lines of JSON against the names of an environment. */
 #include "programs/scan_exists.h"
 
 #include <sys/stat.h>
@@ -18,10 +18,10 @@ enum { FILE_BYTES_MAX = 4 << 20 };
 typedef struct {
     scan_exists_job *job;
     names_index *names;
-    const char *path; /* that is read */
+    const char *path; /* current file */
     json_t *list;     /* of a line of a batch */
     bool told_progress;
-    bool named;       /* the file was named itself */
+    bool named;       /* the file itself was named, not its folder */
     cerium_error *err;
 } scanning;
 
@@ -96,7 +96,7 @@ static int scan_file(void *user, const char *path, cerium_error *err)
                                                : guard_language_of_path(view_of(path));
     bytes file = {.max = FILE_BYTES_MAX};
     size_t n = strlen(path);
-    bool stub = n > 4 && !strcmp(path + n - 4, ".pyi"); /* its names are those of checkers */
+    bool stub = n > 4 && !strcmp(path + n - 4, ".pyi"); /* its names exist only for type checkers */
     if (!uses_reads(language) || stub) return CERIUM_OK;
     int status = read_file(path, &file, err);
     if (status && status != CERIUM_ERR_MEMORY) {

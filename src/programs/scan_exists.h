@@ -1,4 +1,4 @@
-/* scan_exists.h - `cerium scan --exists`: names that code uses and that are not there. */
+/* scan_exists.h - `cerium scan --exists`: finds names that code uses but that do not exist. */
 #ifndef PROGRAMS_SCAN_EXISTS_H
 #define PROGRAMS_SCAN_EXISTS_H
 
@@ -6,7 +6,7 @@
 
 typedef struct {
     const char *language; /* NULL: by each file's name */
-    const char *root;     /* whose environment; NULL: the one around each run's folder */
+    const char *root;     /* whose environment to use; NULL: the one around each run's folder */
     bool json, batch;
     void (*trouble)(void *user, const char *line);
     void *user;

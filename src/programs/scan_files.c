@@ -12,7 +12,7 @@
 #include "programs/walk.h"
 
 enum { READ_BYTES = 65536, READERS_MAX = 16, LIST_BYTES_MAX = 1 << 30 };
-enum { BINARY_BYTES = 8000 }; /* of which none is NUL in a text, as git has it */
+enum { BINARY_BYTES = 8000 }; /* first bytes of a file; a NUL in them means binary, as in git */
 
 typedef struct {
     guard_finding finding;
@@ -21,14 +21,14 @@ typedef struct {
     bool in_diff;
 } found;
 
-/* What reading one file came to. */
+/* The result of reading one file. */
 typedef struct {
     size_t path;     /* in the job's names */
     bool in_folder;  /* it was not named itself */
     bool done, binary;
     int code;        /* errno, or 0 */
     int status;      /* CERIUM_ERR_MEMORY */
-    guard_language language; /* of its name, then of what it said last */
+    guard_language language; /* by its name, then as the last result reported */
     uint64_t n_late, n_blind; /* pieces with such lines */
     uint32_t unjudged_line;  /* the first of them */
     guard_language blind;    /* of it */
@@ -38,7 +38,7 @@ typedef struct {
 
 typedef struct {
     scan_job *job;
-    bytes names, files;   /* files: of file_scan, [n]; both stand still while readers run */
+    bytes names, files;   /* files: of file_scan, [n]; neither moves while readers run */
     uint64_t n;
     bool in_folder;
     _Atomic uint64_t next;
@@ -66,7 +66,7 @@ static int keep(file_scan *r, const diff_places *places, const guard_finding *f)
 static int keep_all(const scan_job *job, file_scan *r, const diff_places *places,
                     const guard_result *result)
 {
-    bool blind = result->blind && job->form != GUARD_CODE; /* of a file the name says it already */
+    bool blind = result->blind && job->form != GUARD_CODE; /* for a file its name decides that */
     if ((result->late || blind) && !r->unjudged_line) r->unjudged_line = result->unjudged_line;
     if (blind && !r->n_blind) r->blind = result->language;
     r->n_late += result->late;
@@ -96,8 +96,8 @@ static bool is_binary(const char *text, size_t n)
     return n && memchr(text, 0, n < BINARY_BYTES ? n : BINARY_BYTES);
 }
 
-/* `git diff --color=always`: the colors are no part of it, and would hide what a line is.  *state:
- * of an escape that a piece of text ends in.  Returns how much is left. */
+/* `git diff --color=always`: removes the colors, which would hide the kind of a line.  *state: of
+ * an escape that the previous piece ended in.  Returns how much is left. */
 static size_t without_colors(char *text, size_t n, int *state)
 {
     enum { TEXT = 0, ESCAPE = 1, SEQUENCE = 2 };
@@ -112,7 +112,8 @@ static size_t without_colors(char *text, size_t n, int *state)
     return kept;
 }
 
-/* To the end, or to what hinders; each piece's findings go to tell() where they are not to wait. */
+/* Read to the end, or to an error; the findings of each piece go to tell() unless they must
+ * wait. */
 static int read_all(const scan_job *job, file_scan *r, guard_stream *stream, guard_worker *worker,
                     int fd, int (*tell)(const scan_job *, file_scan *, cerium_error *),
                     cerium_error *err)
@@ -199,7 +200,8 @@ static void *run_reader(void *arg)
 {
     scanning *s = arg;
     guard_worker *worker;
-    if (guard_worker_open(&worker, s->job->guard, NULL)) return NULL; /* others read it all */
+    if (guard_worker_open(&worker, s->job->guard, NULL)) return NULL; /* other threads read the
+                                                                       * rest */
     read_files(s, worker, s->n);
     guard_worker_close(&worker);
     return NULL;
@@ -222,7 +224,7 @@ static int tell_found(const scan_job *job, file_scan *r, const char *path, ceriu
 
 static void tell_trouble(const scan_job *job, const char *path, const char *why)
 {
-    enum { PATH_SHOWN = 380 }; /* so that the reason has a place, too */
+    enum { PATH_SHOWN = 380 }; /* so that the message has a place, too */
     cerium_error line;
     const size_t len = strlen(path);
     const char *shown = len > PATH_SHOWN ? path + len - PATH_SHOWN : path;
@@ -254,7 +256,7 @@ static void tell_unjudged(scan_job *job, const file_scan *r, const char *path)
     tell_trouble(job, path, why);
 }
 
-/* A picture need not be judged; what its name calls code has to be, and UTF-16 is not read. */
+/* An image need not be judged; a file named as code must be, and UTF-16 is not supported. */
 static void tell_binary(scan_job *job, const file_scan *r, const char *path)
 {
     if (job->form == GUARD_CODE && r->language != GUARD_TEXT)
@@ -316,7 +318,7 @@ static int scan_listed(scanning *s, guard_worker *worker, cerium_error *err)
     return status;
 }
 
-/* ---- what to read ---- */
+/* ---- files to read ---- */
 
 static int add_file(void *user, const char *path, cerium_error *err)
 {

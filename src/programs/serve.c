@@ -25,22 +25,22 @@ typedef struct {
     const char *keys[SERVER_KEYS_MAX];
     const char *origins[SERVER_ORIGINS_MAX];
     const char *hosts[SERVER_ORIGINS_MAX];
-    char address[64]; /* --host [ADDRESS], as URLs have it, without the brackets */
+    char address[64]; /* --host [ADDRESS], in brackets as in URLs; here without them */
     const char *key_file;
     bytes key_text; /* of the file, cut into lines */
     bytes hidden;   /* keys of the command line */
     const char *policy_path;
     policy *policy; /* owned; NULL: without a file */
-    const char *also[SERVER_MODELS_MAX]; /* [n_also] models beside the first, as they were said */
+    const char *also[SERVER_MODELS_MAX]; /* [n_also] models beside the first, as given */
     uint32_t n_also;
     const char *models_dir;
-    const char *pull; /* "on", "off", or NULL: on loopback */
+    const char *pull; /* "on", "off", or NULL: only on loopback */
     server_pulls pulls;
     serve_models models;
     cerium_engine_config engine_config;
 } serving;
 
-/* No client could send a blank, a control byte or one above ASCII in a header. */
+/* No client could send a blank, a control byte or a non-ASCII byte in a header. */
 static bool add_key(serving *v, const char *key)
 {
     size_t len = 0;
@@ -264,7 +264,7 @@ static int read_keys(serving *v, cerium_error *err)
     if (memchr(v->key_text.ptr ? v->key_text.ptr : "", 0, v->key_text.len))
         return error_set(err, CERIUM_ERR_FORMAT, "%s: a NUL byte: this is no text file",
                          v->key_file);
-    if (bytes_append(&v->key_text, "\n", 2)) /* ends the last line, and the text */
+    if (bytes_append(&v->key_text, "\n", 2)) /* ends the last line and the text */
         return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %d bytes", v->key_file,
                          KEY_FILE_BYTES_MAX - 2);
     const size_t n_before = v->config.n_keys;
@@ -281,7 +281,7 @@ static int read_keys(serving *v, cerium_error *err)
                              "without blanks, %u keys", v->key_file, n_line, SERVER_KEY_BYTES_MAX,
                              SERVER_KEYS_MAX);
     }
-    /* Who names a file of keys does not mean a server that asks for none. */
+    /* An operator who names a file of keys does not mean a server without keys. */
     if (v->config.n_keys == n_before)
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s: no key in it: one a line, or leave out "
                          "--api-key-file", v->key_file);
@@ -306,8 +306,8 @@ static void tell_lacks(void)
                   "cannot be judged\"", lacks);
 }
 
-/* Whoever reaches a server on another address may be anybody who has a key: what fills its disk is
- * for who runs it to allow. */
+/* On another address than loopback anybody with a key may connect: only the operator may allow
+ * clients to fill the disk. */
 static void offer_models(serving *v)
 {
     const char *host = v->config.host;
@@ -322,7 +322,7 @@ static void offer_models(serving *v)
     v->config.pulls = &v->pulls;
 }
 
-/* One model is served as ever; several are the server's to load. */
+/* A single model is served as before; the server loads several itself. */
 static int gather_models(serving *v, cerium_error *err)
 {
     serve_models *m = &v->models;
@@ -343,7 +343,7 @@ static int gather_models(serving *v, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Before an engine is open: it tells of all its pages. */
+/* Before an engine is open: it reports all of its pages. */
 static int tell_of_kv(serving *v, cerium_error *err)
 {
     if (!v->config.kv_events) return CERIUM_OK;
@@ -353,7 +353,7 @@ static int tell_of_kv(serving *v, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* What clients send runs behind all walls, or not at all. */
+/* Code from clients runs only behind all walls of the sandbox. */
 static int check_sandbox(const serving *v, cerium_error *err)
 {
     const sandbox_config config = {.level = SANDBOX_STRICT};
@@ -404,7 +404,7 @@ static int serve(serving *v, cerium_error *err)
     v->config.guard_worker = w.worker;
     v->config.names = w.names;
     v->config.guard_policy = w.policy;
-    /* The port answers before `running` is set: a signal that comes between them waits. */
+    /* The port answers before `running` is set: a signal in between waits. */
     sigset_t ends, before;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
@@ -439,7 +439,7 @@ static int read_line(serving *v, int argc, char **argv)
     return command_parse(&serve_command, v, argc, argv);
 }
 
-/* The options of [server], as if they came before those of the command line. */
+/* The options of [server], as if given before those of the command line. */
 static int apply_policy(serving *v, cerium_error *err)
 {
     *v = (serving){.policy = v->policy, .policy_path = v->policy_path};
@@ -474,7 +474,7 @@ static int hide_keys(serving *v, int argc, char **argv, cerium_error *err)
     size_t n_bytes = 0;
     for (size_t k = 0; k < v->config.n_keys; k++) n_bytes += strlen(v->keys[k]) + 1;
     v->hidden.max = n_bytes;
-    if (bytes_reserve(&v->hidden, n_bytes)) /* what is written must not move */
+    if (bytes_reserve(&v->hidden, n_bytes)) /* no reallocation: keys point into it */
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
     for (size_t k = 0; k < v->config.n_keys; k++)
         for (int i = 1; i < argc; i++) {
@@ -497,7 +497,7 @@ int program_serve(int argc, char **argv)
     if (v.policy_path) {
         status = accounts_policy(&v.policy, v.policy_path, &err);
         if (!status) status = apply_policy(&v, &err);
-        /* Fails only where file and line together have too many keys or origins. */
+        /* Fails only if file and command line together have too many keys or origins. */
         if (!status &&
             command_parse(&serve_command, &v, argc, argv)) {
             memory_free(v.policy);

@@ -1,4 +1,4 @@
-/* serve_models.c - files and names of models, as the command line has them. */
+/* serve_models.c - files and names of models from the command line. */
 #include "programs/serve_models.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 
-enum { TEXTS_BYTES_MAX = 1 << 20 }; /* never grown: pointers into it stay */
+enum { TEXTS_BYTES_MAX = 1 << 20 }; /* never grown: pointers into it stay valid */
 
 /* A copy that lives as long as the list; NULL: no room. */
 static const char *keep(serve_models *m, const char *text, size_t len)
@@ -21,7 +21,7 @@ static const char *keep(serve_models *m, const char *text, size_t len)
     return out;
 }
 
-/* The entry of a file, a new one if need be; NULL: there is no room. */
+/* The entry of a file, a new one if needed; NULL: there is no room. */
 static server_model *find(serve_models *m, const char *path)
 {
     for (size_t i = 0; i < m->n; i++)
@@ -61,7 +61,7 @@ int serve_models_add(serve_models *m, const char *what, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Of split models the first part alone; no projectors of images, which are no models. */
+/* Only the first part of split models; no projectors of images, which are not models. */
 static int is_model(const struct dirent *entry)
 {
     const char *name = entry->d_name, *part = strstr(name, "-of-");

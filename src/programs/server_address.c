@@ -1,4 +1,4 @@
-/* server_address.c - the address and the headers; a key is never shown. */
+/* server_address.c - the address and the headers; a key is never printed. */
 #include "programs/server_address.h"
 
 #include <curl/curl.h>

@@ -1,4 +1,4 @@
-/* snippet_files.c - which files, and reading one. */
+/* snippet_files.c - chooses files, and reads one. */
 #include "programs/snippet_files.h"
 
 #include "guard/guard.h"

@@ -1,5 +1,5 @@
-/* solve.c - `cerium solve FILE[:PLACE] TESTS`: many variants of a place in a file, each tested in a
- * sandbox, and only one that passes is shown. */
+/* solve.c - `cerium solve FILE[:PLACE] TESTS`: tests many variants of a place in a file in a
+ * sandbox, and shows only one that passes. */
 #include "programs/programs.h"
 
 #include <unistd.h>
@@ -155,7 +155,7 @@ static int open_file(solve *s, cerium_error *err)
 
 /* ---- places ---- */
 
-/* Lines that the tests reach, the only ones that can be at fault; all, where that is not known. */
+/* Lines that the tests reach: only they can be at fault; all lines, if that is not known. */
 static int reached_lines(solve *s, bytes *out, cerium_error *err)
 {
     solve_tests lines = s->tests;

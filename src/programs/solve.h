@@ -8,7 +8,8 @@
 
 enum {
     SOLVE_VARIANTS_MAX = 1 << 17,
-    SOLVE_TEXT_BYTES_MAX = 1 << 20, /* of a file: a variant of it is sent for each test */
+    SOLVE_TEXT_BYTES_MAX = 1 << 20, /* of a file: a variant of it is sent to the sandbox for each
+                                     * test */
     SOLVE_HOLES_MAX = 64,
     SOLVE_SLOTS_MAX = 64,
     SOLVE_WHY_BYTES = 200,
@@ -23,7 +24,7 @@ typedef struct {
 } solve_span;
 
 typedef enum {
-    VARIANT_PLANNED = 0, /* its index is known, its text is not */
+    VARIANT_PLANNED = 0, /* has an index, but no text yet */
     VARIANT_MADE = 1,
     VARIANT_RUNNING = 2,
     VARIANT_DECIDED = 3,
@@ -38,11 +39,11 @@ typedef struct {
     variant_state state;
     uint64_t seed;
     float temperature;
-    uint32_t same_as;     /* an earlier made one that is the same program; SOLVE_NONE */
-    bool dropped;         /* it has no end: it is no variant */
+    uint32_t same_as;     /* an earlier variant that is the same program; SOLVE_NONE */
+    bool dropped;         /* its text has no end: it is not a variant */
     wire_verdict verdict; /* DECIDED */
     uint32_t failed_line; /* solve_failed_line() */
-    uint32_t n_passed, n_same; /* n_same: how many were made of it */
+    uint32_t n_passed, n_same; /* n_same: how often it was made */
     char *why;            /* of the failure; owned, or NULL */
 } solve_variant;
 
@@ -51,14 +52,14 @@ enum { SOLVE_NONE = UINT32_MAX };
 /* All variants of one call, by index. */
 typedef struct {
     view text;                        /* the file */
-    wire_language language;           /* of the file: how it is read */
+    wire_language language;           /* of the file: decides how it is parsed */
     solve_variant *all;               /* [n] of [cap] */
     uint32_t n, cap;
     uint32_t *table;                  /* [n_table] index + 1 by key, open addressing */
-    hash_name *keys;                  /* [cap] of those that are made */
+    hash_name *keys;                  /* [cap] keys of variants that are made */
     uint32_t n_table;
     uint32_t n_made, n_different, n_tested, n_passed, n_dropped;
-    uint32_t verdicts[WIRE_VERDICTS]; /* of different ones */
+    uint32_t verdicts[WIRE_VERDICTS]; /* counts of different variants */
     uint64_t n_tokens;                /* that the model sampled */
 } solve_set;
 
@@ -67,17 +68,17 @@ typedef struct {
 CERIUM_CHECKED int solve_set_open(solve_set *s, view text, wire_language language, uint32_t cap,
                                   cerium_error *err);
 void solve_set_close(solve_set *s);
-/* One more planned variant; its index.  SOLVE_NONE where there are enough. */
+/* Plan one more variant; returns its index.  SOLVE_NONE if there are enough. */
 uint32_t solve_set_plan(solve_set *s, solve_maker maker);
-/* Its text is known; a copy is taken. */
+/* Set its text; it is copied. */
 CERIUM_CHECKED int solve_set_make(solve_set *s, uint32_t index, solve_span span, view text,
                                   cerium_error *err);
-/* There will be none. */
+/* It will get no text. */
 void solve_set_drop(solve_set *s, uint32_t index);
 void solve_set_decide(solve_set *s, uint32_t index, const sandbox_result *r);
-/* Of it, or of the one that it equals.  False while it is not decided. */
+/* The verdict of the variant, or of the one that it equals.  False while it is undecided. */
 bool solve_set_verdict(const solve_set *s, uint32_t index, wire_verdict *out);
-/* The whole file with it in its place, into out. */
+/* Write the whole file with the variant in its place into out. */
 CERIUM_CHECKED int solve_set_program(const solve_set *s, uint32_t index, bytes *out);
 
 /* ---- solve_place.c ---- */
@@ -87,26 +88,26 @@ typedef struct {
     uint32_t line, last, column; /* 0: not given */
 } solve_place;
 
-/* FILE, FILE:LINE, FILE:LINE-LINE, FILE:LINE:COLUMN; a file of the whole name comes first.  False:
- * a number is out of range. */
+/* FILE, FILE:LINE, FILE:LINE-LINE, FILE:LINE:COLUMN; if a file has the whole text as its name, it
+ * is that file.  False: a number is out of range. */
 bool solve_place_read(const char *text, bool is_file, solve_place *out);
-/* What is written anew.  CERIUM_ERR_ARGUMENT. */
+/* The span to rewrite.  CERIUM_ERR_ARGUMENT. */
 CERIUM_CHECKED int solve_place_span(const solve_place *p, view text, solve_span *out,
                                     cerium_error *err);
-/* The body of a function, after its docstring.  CERIUM_ERR_ARGUMENT: there is none. */
+/* The body of a function, after its docstring.  CERIUM_ERR_ARGUMENT: there is no such function. */
 CERIUM_CHECKED int solve_function_span(view text, wire_language language, const char *name,
                                        solve_span *out, cerium_error *err);
-/* The text of line n (from 1) without its indentation and its break; empty beyond the last. */
+/* The text of line n (from 1) without indentation and line break; empty beyond the last. */
 solve_span solve_line_span(view text, uint32_t n);
 view solve_line_span_text(view text, uint32_t n);
 
 /* ---- solve_failure.c ---- */
 
-/* What a run says of why it failed, in one line; may be empty, and of any bytes. */
+/* The reason why a run failed, in one line; may be empty, and of any bytes. */
 view solve_failure(const sandbox_result *r);
-/* Of a program with its tests after it, the outermost line that failed; 0: not known. */
+/* The outermost line of a program with its tests after it that failed; 0: not known. */
 uint32_t solve_failed_line(const sandbox_result *r, wire_language language);
-/* The number in "NAME:NUMBER" of its last place in text; 0: there is none. */
+/* The number in the last "NAME:NUMBER" of text; 0: there is none. */
 uint32_t solve_line_of(view text, const char *name);
 
 /* ---- solve_tokens.c ---- */
@@ -121,15 +122,15 @@ typedef struct {
     size_t begin, end;
 } solve_token;
 
-/* The token at *at, which moves after it; false at the end.  Tokens cover the text. */
+/* Read the token at *at and move after it; false at the end.  Tokens cover the text. */
 bool solve_token_next(view text, wire_language language, size_t *at, solve_token *out);
-/* What of a program makes it another: its tokens without comments and blanks, but for Python's
+/* A key of a program for comparison: its tokens without comments and blanks, except Python's
  * indentation.  Only [begin, end) is read: the rest is equal. */
 hash_name solve_key(view text, wire_language language, size_t begin, size_t end);
 
 /* ---- solve_mutate.c ---- */
 
-/* Plan and make edits of the spans, the likeliest first; at most n. */
+/* Plan and make at most n edits of the spans, the likeliest first. */
 CERIUM_CHECKED int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32_t n,
                                 cerium_error *err);
 

@@ -1,4 +1,4 @@
-/* solve_asked.c - asking for variants, and reading what came. */
+/* solve_asked.c - asks for variants, and reads the answers. */
 #include "programs/solve_asked.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ json_t *asked_state(const solve_asked *a)
     return a->why[0] ? json_text(view_of(a->why)) : json_null();
 }
 
-/* No more of them, nor those that were asked for: they are the last that were planned. */
+/* Plan no more of them, and drop those asked for: they are the last planned ones. */
 static void give_up(solve_asked *a, const char *why)
 {
     snprintf(a->why, sizeof a->why, "%.*s", (int)sizeof a->why - 1, why);
@@ -53,7 +53,7 @@ static int ask(solve_asked *a, cerium_error *err)
     const view before = maker_before(text, at.begin, MODEL_PREFIX_BYTES);
     view after = {text.ptr + at.end, text.len - at.end};
     if (after.len > MODEL_SUFFIX_BYTES) after.len = MODEL_SUFFIX_BYTES;
-    /* From both sides, and from what comes before it alone, in turn. */
+    /* Alternately from both sides of the place, and from the text before it alone. */
     a->has_suffix = !a->no_suffix && after.len && (turn < 1 || (turn - 1) / 4 % 2 == 0);
     for (uint32_t i = 0; i < a->n_asked; i++) {
         solve_variant *v = &a->set->all[a->first + a->n_done + i];
@@ -78,9 +78,9 @@ static int ask(solve_asked *a, cerium_error *err)
     return output_flush(err);
 }
 
-/* ---- what came ---- */
+/* ---- answers ---- */
 
-/* The part of a text that ends where the place does; *cut: it has no end. */
+/* The part of a text up to the end of the place; *cut: it has no end. */
 static int end_text(const solve_asked *a, view said, bytes *out, bool *cut)
 {
     const view text = a->set->text;
@@ -132,7 +132,7 @@ static int take_answer(solve_asked *a, view line, cerium_error *err)
     size_t i;
     if (!json_is_array(choices) || json_array_size(choices) != a->n_asked) {
         if (a->has_suffix && why) {
-            a->no_suffix = true; /* that may be it: once more */
+            a->no_suffix = true; /* that may be the reason: try once more */
             a->n_waves--;
         } else {
             give_up(a, why ? why : "an answer of the model cannot be read");
@@ -148,7 +148,7 @@ static int take_answer(solve_asked *a, view line, cerium_error *err)
     return status;
 }
 
-/* One line answers one request.  *found: it was whole. */
+/* One line answers one request.  *found: the line was complete. */
 static int take_line(solve_asked *a, bool *found, cerium_error *err)
 {
     const char *end = a->in.len ? memchr(a->in.ptr, '\n', a->in.len) : NULL;

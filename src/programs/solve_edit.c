@@ -1,4 +1,4 @@
-/* solve_edit.c - what is around a token, and how one becomes a variant. */
+/* solve_edit.c - the context of a token, and how an edit becomes a variant. */
 #include "programs/solve_mutate.h"
 
 enum { EDIT_BYTES = 400 };
@@ -14,7 +14,7 @@ bool mutate_is(const mutator *m, uint32_t i, const char *word)
     return i < m->n && view_equal(mutate_token(m, i), view_of(word));
 }
 
-/* Is it one of "a b c"? */
+/* Is it one of the words "a b c"? */
 bool mutate_among(view word, const char *words)
 {
     for (size_t n; *words; words += n + (words[n] == ' ')) {
@@ -24,7 +24,7 @@ bool mutate_among(view word, const char *words)
     return false;
 }
 
-/* The file with [begin, end) replaced; nothing where that changes nothing or there are enough. */
+/* The file with [begin, end) replaced; none if that changes nothing or there are enough. */
 int mutate_edit(mutator *m, size_t begin, size_t end, view text)
 {
     if (m->n_left == 0 || (end - begin == text.len &&
@@ -33,7 +33,7 @@ int mutate_edit(mutator *m, size_t begin, size_t end, view text)
     uint32_t index = solve_set_plan(m->set, MAKER_MUTATE);
     if (index == SOLVE_NONE) return CERIUM_OK;
     RETURN_IF(solve_set_make(m->set, index, (solve_span){begin, end}, text, m->err));
-    /* The same as an earlier one: it takes no place. */
+    /* It equals an earlier one: it takes no place. */
     if (m->set->all[index].same_as != SOLVE_NONE) {
         m->set->all[m->set->all[index].same_as].n_same--;
         memory_free(m->set->all[index].text);
@@ -57,7 +57,7 @@ int mutate_parts(mutator *m, size_t begin, size_t end, const view *parts, uint32
     return mutate_edit(m, begin, end, (view){text, len});
 }
 
-/* ---- what is around a token ---- */
+/* ---- the context of a token ---- */
 
 bool mutate_is_closer(const mutator *m, uint32_t i)
 {
@@ -87,7 +87,7 @@ bool mutate_is_operand(const mutator *m, uint32_t i)
     return mutate_is_closer(m, i);
 }
 
-/* After the bracket that opens at i; m->n where it stays open. */
+/* The token after the bracket that opens at i; m->n if it stays open. */
 uint32_t mutate_behind_bracket(const mutator *m, uint32_t i)
 {
     uint32_t depth = 0;
@@ -100,7 +100,8 @@ uint32_t mutate_behind_bracket(const mutator *m, uint32_t i)
     return m->n;
 }
 
-/* After the operand that begins at i, with its calls, subscripts and members; i: there is none. */
+/* After the operand that begins at i, with its calls, subscripts and members; i if there is
+ * none. */
 uint32_t mutate_operand_end(const mutator *m, uint32_t i)
 {
     uint32_t at = i;
@@ -120,7 +121,7 @@ uint32_t mutate_operand_end(const mutator *m, uint32_t i)
     return at;
 }
 
-/* Where the operand that ends before i begins; i: there is none. */
+/* The beginning of the operand that ends before i; i if there is none. */
 uint32_t mutate_operand_begin(const mutator *m, uint32_t i)
 {
     for (uint32_t from = i; from-- > 0 && i - from < 64;) {
@@ -128,7 +129,7 @@ uint32_t mutate_operand_begin(const mutator *m, uint32_t i)
         bool can_begin = opens || (mutate_is_operand(m, from) && !mutate_is_closer(m, from));
         bool is_inner = from > 0 && (mutate_is(m, from - 1, ".") || mutate_is(m, from - 1, "->"));
         if (can_begin && !is_inner && mutate_operand_end(m, from) == i) {
-            /* A call or a subscript begins with what is called. */
+            /* A call or a subscript begins with its callee. */
             if (opens && from > 0 && mutate_is_operand(m, from - 1)) continue;
             return from;
         }
@@ -137,7 +138,7 @@ uint32_t mutate_operand_begin(const mutator *m, uint32_t i)
     return i;
 }
 
-/* Tokens [a, b) with what is between them. */
+/* Tokens [a, b) with the text between them. */
 view mutate_span(const mutator *m, uint32_t a, uint32_t b)
 {
     if (a >= b) return (view){"", 0};

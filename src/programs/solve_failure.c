@@ -1,4 +1,4 @@
-/* solve_failure.c - a failed run in one line, and where it failed. */
+/* solve_failure.c - the reason and the place of a failed run, in one line. */
 #include "programs/solve.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ static bool has(view text, const char *word)
     return text.len && memmem(text.ptr, text.len, word, strlen(word));
 }
 
-/* Where the harness says nothing, the line of standard error that names an error; else its
+/* If the harness gives no reason, the line of standard error that names an error; else its
  * first. */
 view solve_failure(const sandbox_result *r)
 {

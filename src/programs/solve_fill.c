@@ -1,14 +1,14 @@
-/* solve_fill.c - texts for an empty place, without a model: what a line lacks often is in the
- * file already, or is a small form of names that are near. */
+/* solve_fill.c - texts for an empty place, without a model: the missing text is often elsewhere in
+ * the file, or is a small form of nearby names. */
 #include "programs/solve_mutate.h"
 
 #include <ctype.h>
 
 enum {
     PIECES_MAX = 96,  /* expressions of the file, names among them */
-    NEAREST = 4,      /* names that come first */
-    NEAR_NAMES = 9,   /* pieces that go into forms of two, */
-    NEAR_PIECES = 16, /* of one */
+    NEAREST = 4,      /* names that are tried first */
+    NEAR_NAMES = 9,   /* pieces used in forms of two, */
+    NEAR_PIECES = 16, /* in forms of one */
     LINES_MAX = 48,
 };
 
@@ -47,7 +47,7 @@ static void add_piece(filler *f, view piece)
     if (f->n_pieces < PIECES_MAX && small) f->pieces[f->n_pieces++] = piece;
 }
 
-/* An operand, and what of it is one: a.b, a.b[c]. */
+/* An operand and its parts: a.b, a.b[c]. */
 static void add_operand(filler *f, uint32_t i)
 {
     const mutator *m = f->m;
@@ -70,7 +70,7 @@ static void read_pieces(filler *f)
     uint32_t near = 0;
     while (near < m->n && m->tokens[near].begin < f->at.begin) near++;
     for (uint32_t step = 0; step < 2 * m->n; step++) {
-        /* One after the place, one before it, and so on. */
+        /* Alternately one after the place and one before it. */
         uint32_t far = step / 2, i = step % 2 ? near + far : near - far - 1;
         if ((step % 2 ? i >= m->n : far >= near)) continue;
         bool inner = i > 0 && (mutate_is(m, i - 1, ".") || mutate_is(m, i - 1, "->"));
@@ -80,7 +80,7 @@ static void read_pieces(filler *f)
     for (uint32_t i = NEAREST; i < m->n_names; i++) add_piece(f, m->names[i]);
 }
 
-/* Statements of the file: lines, and what follows a head on the same line. */
+/* Statements of the file: lines, and the text after a head on the same line. */
 static int fill_lines(filler *f)
 {
     const view text = f->m->set->text;
@@ -153,7 +153,7 @@ static int fill_twos(filler *f, const char *const *forms, uint32_t n_forms)
     return CERIUM_OK;
 }
 
-/* Does a statement begin here: at the beginning of a line, after a head or another statement? */
+/* Does a statement begin here: at a line's beginning, after a head or another statement? */
 static bool is_statement(const filler *f)
 {
     const view text = f->m->set->text;
@@ -185,7 +185,7 @@ int mutate_fill(mutator *m, solve_span at)
     for (uint32_t i = 0; i < f.n_pieces; i++) RETURN_IF(fill(&f, f.pieces[i]));
     for (size_t i = 0; i < ARRAY_LEN(plain) && (language == WIRE_PYTHON || i < 3); i++)
         RETURN_IF(fill(&f, view_of(plain[i])));
-    for (uint32_t i = 0; i + 1 < m->n; i++) { /* sums and comparisons of the file */
+    for (uint32_t i = 0; i + 1 < m->n; i++) { /* sums and comparisons in the file */
         uint32_t end = mutate_operand_end(m, i);
         uint32_t to = end > i && mutate_is_binary(m, end) ? mutate_operand_end(m, end + 1) : end;
         if (to > end + 1) RETURN_IF(fill(&f, mutate_span(m, i, to)));

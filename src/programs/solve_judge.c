@@ -68,7 +68,7 @@ int tester_confirm(const solve_judge *j, view program, const solve_tests *tests,
     return status;
 }
 
-/* Processor time decides: it is nearly the same on a machine that others use, too. */
+/* Processor time is the limit: it hardly depends on other load of the machine. */
 void tester_calibrate(solve_judge *j, const sandbox_result *r)
 {
     uint64_t cpu_ms = TIMES * r->cpu_ns / 1000000, wall_ms = TIMES * r->wall_ns / 1000000;

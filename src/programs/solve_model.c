@@ -1,4 +1,4 @@
-/* solve_model.c - prompts of places, and requests that roll. */
+/* solve_model.c - prompts for places, and requests that follow each other. */
 #include "programs/solve_model.h"
 
 #include <errno.h>
@@ -19,14 +19,14 @@ static int infill_tokens(solve_model *m, const cerium_infill *in, maker_prompt *
 {
     size_t n = 0;
     int status = cerium_infill_tokens(m->engine, in, NULL, 0, &n, err);
-    if (status == CERIUM_ERR_FORMAT) return CERIUM_OK; /* the model does not fill */
+    if (status == CERIUM_ERR_FORMAT) return CERIUM_OK; /* filled without the model */
     if (status && status != CERIUM_ERR_CAPACITY) return status;
     p->tokens = memory_alloc(n * sizeof *p->tokens);
     if (!p->tokens) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a prompt");
     return cerium_infill_tokens(m->engine, in, p->tokens, n, &p->n, err);
 }
 
-/* What comes before a place, with the comment above its line. */
+/* The text before a place, with the comment above its line. */
 static int add_hint(solve_model *m, uint32_t place, view prefix, cerium_error *err)
 {
     bytes *out = &m->hinted[place];
@@ -79,7 +79,7 @@ static int make_prompts(solve_model *m, uint32_t place, uint32_t context, cerium
         if (p[2].n > longest) longest = p[2].n;
         if (longest + m->n_tokens_max < context) {
             if (p[1].n) return CERIUM_OK;
-            /* Nothing comes before it: without a form with both sides, an empty line does. */
+            /* No text is before it: a model without a form with both sides gets an empty line. */
             memory_free(p[1].tokens);
             p[1] = (maker_prompt){0};
             return p[0].tokens ? CERIUM_OK
@@ -105,7 +105,7 @@ float maker_heat(uint32_t k)
     return k ? heat[(k - 1) % ARRAY_LEN(heat)] : 0;
 }
 
-/* What the variant's number among the model's decides: nothing else does. */
+/* The variant's number among the model's alone decides place, form and sampling. */
 static void choose(const solve_model *m, uint32_t k, uint32_t *place, uint32_t *form,
                    cerium_sampling *sampling)
 {

@@ -1,5 +1,5 @@
-/* solve_mutate.c - edits of a few tokens, without a model: operators and their neighbours, numbers,
- * names of the same file, operands that go or change places.  They repair most one-token bugs. */
+/* solve_mutate.c - edits of a few tokens, without a model: similar operators, other numbers, names
+ * of the same file, removed or swapped operands.  They repair most one-token bugs. */
 #include "programs/solve_mutate.h"
 
 enum { TOKENS_MAX = 1 << 14 /* of all spans */, NEAR_NAMES = 6, RANKS = 5 };
@@ -55,7 +55,7 @@ static int replace_token(mutator *m, uint32_t i, const char *with)
     return mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, view_of(with));
 }
 
-/* The likeliest neighbour of all tokens comes before the second of any. */
+/* The likeliest replacement of all tokens comes before the second of any. */
 static int swap_words(mutator *m, uint32_t i)
 {
     for (size_t k = 0; k < ARRAY_LEN(neighbours); k++) {
@@ -92,7 +92,7 @@ static int shift_numbers(mutator *m, uint32_t i)
     return replace_token(m, i, "2");
 }
 
-/* One more, one less; a sign, a negation; without them. */
+/* Plus one, minus one; add a sign or a negation, or remove it. */
 static int add_signs(mutator *m, uint32_t i)
 {
     static const char *const more[] = {" + 1", " - 1"};
@@ -121,7 +121,7 @@ static int add_signs(mutator *m, uint32_t i)
     return CERIUM_OK;
 }
 
-/* A condition with one more part; a step of another width; a number that the file has. */
+/* A condition with one more part; a step of another width; a number from the file. */
 static int add_parts(mutator *m, uint32_t i)
 {
     static const char *const links[] = {" and ", " or ", " && ", " || "};
@@ -200,7 +200,7 @@ static const char *const wrappers[] = {"len", "sorted", "abs", "list", "set", "s
 static const char *const wrappers_js[] = {"Math.floor", "Math.abs", "String", "Number",
                                           "Math.round"};
 
-/* a: len(a) and its kind; a[i]: a[i - 1] came with the numbers. */
+/* a: len(a) and the like; a[i]: a[i - 1] is among the numbers. */
 static int wrap(mutator *m, uint32_t i)
 {
     bool js = m->set->language == WIRE_JAVASCRIPT;
@@ -217,7 +217,7 @@ static int wrap(mutator *m, uint32_t i)
     return CERIUM_OK;
 }
 
-/* [a:b] and its kind: without an end, reversed. */
+/* [a:b] and the like: without an end, reversed. */
 static int change_slices(mutator *m, uint32_t i)
 {
     static const char *const others[] = {"[1:]", "[:-1]", "[::-1]", "[-1]", "[0]", "[:]"};
@@ -241,7 +241,7 @@ static int read_tokens(mutator *m, const solve_span *spans, uint32_t n)
 {
     m->n = 0;
     for (uint32_t i = 0; i < n; i++) {
-        solve_token t; /* from the beginning: a place may be after quotes that close */
+        solve_token t; /* from the beginning: the place may come after a closing quote */
         for (size_t at = 0; solve_token_next(m->set->text, m->set->language, &at, &t);) {
             if (t.kind == TOKEN_BLANK || t.kind == TOKEN_COMMENT || t.kind == TOKEN_BREAK) continue;
             if (t.begin < spans[i].begin) continue;
@@ -260,7 +260,7 @@ static void add_name(mutator *m, view name)
     if (m->n_names < MUTATE_NAMES_MAX) m->names[m->n_names++] = name;
 }
 
-/* Edits have 0, 1 and 2 anyway. */
+/* Other edits try 0, 1 and 2. */
 static void add_number(mutator *m, view number)
 {
     if (mutate_among(number, "0 1 2")) return;
@@ -269,7 +269,7 @@ static void add_number(mutator *m, view number)
     if (m->n_numbers < ARRAY_LEN(m->numbers)) m->numbers[m->n_numbers++] = number;
 }
 
-/* Those of the lines around the place first: what they are is often in scope. */
+/* Names of the lines around the place first: these are often in scope. */
 static void read_names(mutator *m, size_t place)
 {
     const view text = m->set->text;
@@ -308,7 +308,7 @@ int solve_mutate(solve_set *s, const solve_span *spans, uint32_t n_spans, uint32
         for (; m.rank < RANKS && !status; m.rank++) status = all_of(&m, swap_words);
         for (size_t i = 0; i < ARRAY_LEN(classes) && !status; i++) status = all_of(&m, classes[i]);
     }
-    for (uint32_t i = 0; i < n_spans && !status && !empty; i++) /* without the line */
+    for (uint32_t i = 0; i < n_spans && !status && !empty; i++) /* remove the line */
         status = mutate_edit(&m, spans[i].begin, spans[i].end,
                       s->language == WIRE_PYTHON ? VIEW("pass") : VIEW(""));
     memory_free(m.tokens);

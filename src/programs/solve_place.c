@@ -1,12 +1,11 @@
-/* solve_place.c - which bytes of a file are to be written anew. */
+/* solve_place.c - finds the bytes of a file to rewrite. */
 #include "programs/solve.h"
 
 #include <ctype.h>
 
 enum { LINES_MAX = 1 << 30 };
 
-/* The number at the end of *rest, after the byte `mark`; *rest loses both.  False: there is
- * none. */
+/* Take the number at the end of *rest and the byte `mark` before it; false if there is none. */
 static bool take_number(view *rest, char mark, uint32_t *out)
 {
     size_t at = rest->len;
@@ -42,7 +41,7 @@ bool solve_place_read(const char *text, bool is_file, solve_place *out)
     return true;
 }
 
-/* Where line n (from 1) begins; text.len + 1 beyond the last. */
+/* The beginning of line n (from 1); text.len + 1 beyond the last. */
 static size_t line_begin(view text, uint32_t n)
 {
     size_t at = 0;
@@ -60,7 +59,7 @@ static size_t line_end(view text, size_t at)
     return at;
 }
 
-/* Without the first byte of a line break of Windows. */
+/* Without the CR of a Windows line break. */
 static size_t text_end(view text, size_t begin, size_t end)
 {
     return end > begin && text.ptr[end - 1] == '\r' ? end - 1 : end;
@@ -103,7 +102,7 @@ static size_t indent_of(view text, size_t at)
     return n;
 }
 
-/* The next token that is code. */
+/* The next token that is not a comment or blank. */
 static bool next_code(view text, wire_language language, size_t *at, solve_token *t)
 {
     while (solve_token_next(text, language, at, t))
@@ -117,7 +116,7 @@ static bool token_is(view text, const solve_token *t, const char *word)
     return view_equal((view){text.ptr + t->begin, t->end - t->begin}, view_of(word));
 }
 
-/* After what closes the bracket at *t, which is open. */
+/* After the bracket that closes the open one at *t. */
 static bool skip_brackets(view text, wire_language language, size_t *at, solve_token *t)
 {
     uint32_t depth = 1;
@@ -155,7 +154,7 @@ static bool python_body(view text, size_t head, size_t colon, solve_span *out)
     return true;
 }
 
-/* What is between the braces, without blanks around it. */
+/* The text between the braces, without blanks around it. */
 static bool braced_body(view text, wire_language language, size_t open, solve_span *out)
 {
     size_t at = open;
@@ -168,7 +167,7 @@ static bool braced_body(view text, wire_language language, size_t open, solve_sp
     return true;
 }
 
-/* After the name: its parameters, and what follows up to the body. */
+/* After the name: its parameters, and the text up to the body. */
 static bool body_behind(view text, wire_language language, size_t head, size_t at, solve_span *out)
 {
     solve_token t;

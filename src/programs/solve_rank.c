@@ -1,4 +1,4 @@
-/* solve_rank.c - which of several that pass is shown: the one that most agree with, then the
+/* solve_rank.c - chooses among variants that pass: the one that most others agree with, then the
  * smallest change, then the first. */
 #include "programs/solve_run.h"
 
@@ -10,7 +10,8 @@ typedef struct {
     size_t change;
 } candidate;
 
-/* What its functions give for inputs near to those of the tests. Other languages than Python: 0. */
+/* The results of its functions for inputs near those of the tests.  Languages other than Python:
+ * 0. */
 static int behaviour_of(solve *s, view program, uint64_t *out, cerium_error *err)
 {
     solve_tests near = s->tests;
@@ -18,7 +19,8 @@ static int behaviour_of(solve *s, view program, uint64_t *out, cerium_error *err
     *out = 0;
     if (s->tests.language != WIRE_PYTHON || s->tests.mode != WIRE_TESTS) return CERIUM_OK;
     near.mode = WIRE_BEHAVIOUR;
-    const sandbox_limits limits = s->judge.limits; /* of one run of the tests: here are many */
+    const sandbox_limits limits = s->judge.limits; /* of one run of the tests: this one has many
+                                                    * inputs */
     s->judge.limits.cpu_ms *= RUNS;
     s->judge.limits.cpu_s *= RUNS;
     s->judge.limits.wall_ms *= RUNS;
@@ -29,7 +31,7 @@ static int behaviour_of(solve *s, view program, uint64_t *out, cerium_error *err
     return CERIUM_OK;
 }
 
-/* Tokens that go or come, whichever are more: one in place of another is one. */
+/* Removed or added tokens, whichever are more: a replaced token counts once. */
 static size_t change_of(const solve *s, uint32_t index)
 {
     const solve_variant *v = &s->set.all[index];

@@ -1,5 +1,5 @@
-/* solve_repair.c - what a failure says: which lines to look at first, what a model should see, and
- * which variants are worth another edit. */
+/* solve_repair.c - uses a failure: which lines to edit first, what to show a model, and which
+ * variants to edit again. */
 #include "programs/solve_run.h"
 
 #include <ctype.h>
@@ -39,7 +39,7 @@ void solve_read_failure(solve *s, const sandbox_result *r)
 
 /* ---- where to look first ---- */
 
-/* Is it in a function that the failing test names? */
+/* Is it in a function named in the failing test? */
 static bool is_named(const solve *s, solve_span at)
 {
     const view text = view_of(s->failed.text);
@@ -72,10 +72,10 @@ void solve_sort_places(solve *s)
     memcpy(s->spans, sorted, n * sizeof *sorted);
 }
 
-/* ---- edits of what nearly passes ---- */
+/* ---- edits of variants that nearly pass ---- */
 
-/* Further than the file as it is: more tests pass; where they are not counted, a later one
- * fails, or it fails in other words. */
+/* Did it get further than the unchanged file?  More tests pass; if they are not counted, a later
+ * one fails, or the failure text differs. */
 static uint32_t progress_of(const solve *s, const solve_variant *v)
 {
     if (v->state != VARIANT_DECIDED || v->dropped || v->same_as != SOLVE_NONE) return 0;
@@ -87,7 +87,7 @@ static uint32_t progress_of(const solve *s, const solve_variant *v)
            !strstr(s->failed.text, v->why);
 }
 
-/* The place that a variant is of. */
+/* The place that a variant changes. */
 static solve_span place_of(const solve *s, const solve_variant *v)
 {
     for (uint32_t i = 0; i < s->n_spans; i++)
@@ -147,7 +147,7 @@ int solve_repair(solve *s, uint32_t n, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* ---- what a model sees ---- */
+/* ---- the prompt ---- */
 
 int solve_hint(const solve *s, bytes *out, cerium_error *err)
 {

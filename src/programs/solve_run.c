@@ -1,4 +1,4 @@
-/* solve_run.c - the loop: makes, judges, decides by index. */
+/* solve_run.c - the loop: makes and tests variants, decides by index. */
 #include "programs/solve_run.h"
 
 #include <unistd.h>
@@ -14,17 +14,17 @@ static thread_bell bell; /* Ctrl-C */
 
 typedef struct {
     solve *s;
-    uint32_t frontier;  /* all below it are decided and looked at */
-    uint32_t next;      /* the lowest that may have to be tested */
+    uint32_t frontier;  /* all below it are decided and checked */
+    uint32_t next;      /* the lowest that may still need a test */
     uint64_t shown_ns;
     bool over;
 } loop;
 
 static double seconds(const solve *s) { return (double)(clock_ns() - s->begin_ns) / 1e9; }
 
-/* ---- one that passes ---- */
+/* ---- a passing variant ---- */
 
-/* Would the watchdog refuse the lines that it adds? */
+/* Would the watchdog refuse the lines that the variant adds? */
 static int is_weak(solve *s, view program, bool *weak, cerium_error *err)
 {
     char *text = NULL;
@@ -72,14 +72,14 @@ static int look_at_pass(solve *s, uint32_t index, cerium_error *err)
     return s->o.json ? solve_show_pass(s, index, err) : CERIUM_OK;
 }
 
-/* After the first that passes, as many are looked at as were before it, and some: what passes weak
- * tests by chance is then seen beside what is right. */
+/* After the first pass, check as many as were before it, and some more: what passes weak tests by
+ * chance then competes with a right one. */
 static uint32_t enough(const solve *s)
 {
     return s->survivors_given || s->all ? UINT32_MAX : 2 * s->survivors[0] + LOOK_ON;
 }
 
-/* Everything below the frontier is known: so the order in which verdicts come decides nothing. */
+/* Everything below the frontier is known: so the order of verdicts does not matter. */
 static int advance(loop *l, cerium_error *err)
 {
     solve *s = l->s;
@@ -120,7 +120,7 @@ static bool has_to_stop(loop *l)
     return s->stopped;
 }
 
-/* Until what is planned is decided, or enough is found. */
+/* Run until all planned variants are decided, or enough pass. */
 static int run_all(loop *l, cerium_error *err)
 {
     solve *s = l->s;
@@ -137,14 +137,14 @@ static int run_all(loop *l, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* The tests that still run are of no interest. */
+/* Wait for the tests that still run; their results are ignored. */
 static int settle(solve *s, cerium_error *err)
 {
     while (!tester_is_idle(&s->judge)) RETURN_IF(tester_wait(&s->judge, &s->set, -1, TICK_MS, err));
     return CERIUM_OK;
 }
 
-/* Somebody else has it. */
+/* The model is the caller's. */
 static int use_asked(loop *l, cerium_error *err)
 {
     solve *s = l->s;

@@ -1,4 +1,4 @@
-/* solve_set.c - variants by index, and which of them are the same program. */
+/* solve_set.c - variants by index; finds those that are the same program. */
 #include "programs/solve.h"
 
 #include <ctype.h>
@@ -54,7 +54,7 @@ int solve_set_program(const solve_set *s, uint32_t index, bytes *out)
     return bytes_append(out, s->text.ptr + v->span.end, s->text.len - v->span.end);
 }
 
-/* Its place in the table: of an equal one, or an empty one. */
+/* Its slot in the table: that of an equal one, or an empty one. */
 static uint32_t slot_of(const solve_set *s, hash_name key)
 {
     uint32_t at = (uint32_t)key.low & (s->n_table - 1);
@@ -63,8 +63,7 @@ static uint32_t slot_of(const solve_set *s, hash_name key)
     return at;
 }
 
-/* What is read begins where the first of all lines that differ may begin, so that two spans that
- * make the same line have the same key. */
+/* Read whole changed lines, so that two spans that make the same line have the same key. */
 static hash_name key_of(const solve_set *s, const solve_variant *v, view program)
 {
     size_t begin = v->span.begin, end = v->span.begin + v->n_text;

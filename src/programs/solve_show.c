@@ -64,7 +64,7 @@ int solve_show_pass(const solve *s, uint32_t index, cerium_error *err)
 
 /* ---- the end ---- */
 
-/* The diff of the file as it is and as it would be; owned. */
+/* The diff between the unchanged and the changed file; owned. */
 static char *diff_text(const solve *s, view now, size_t *len)
 {
     char *text = NULL;
@@ -106,7 +106,7 @@ void solve_show_error(const cerium_error *err)
                                "message", json_text(view_of(err->message))), &ignored);
 }
 
-/* What came nearest, where none passes. */
+/* The variant that got furthest, if none passes. */
 static json_t *nearest_json(const solve *s)
 {
     const uint32_t near = s->winner == SOLVE_NONE ? solve_nearest(s) : SOLVE_NONE;

@@ -1,10 +1,9 @@
-/* solve_tests.c - the tests of `cerium solve`: where they come from, and whether they can tell
- * anything. */
+/* solve_tests.c - the tests of `cerium solve`: reads them, and checks that they are meaningful. */
 #include "programs/solve_run.h"
 
 enum { EXAMPLES_MAX = 64, TESTS_BYTES_MAX = 4 << 20 };
 
-/* One call of the program has one of these. */
+/* A call of the program has one of these. */
 static struct {
     const char *command, *file, *pytest, *hidden, *examples[EXAMPLES_MAX];
     uint32_t n_examples;
@@ -115,7 +114,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Where the tests need a folder: --root, else that of the file. */
+/* If the tests need a folder: --root, else that of the file. */
 static int read_folder(solve *s, cerium_error *err)
 {
     static char root[4096];
@@ -166,7 +165,7 @@ int solve_tests_open(solve *s, cerium_error *err)
     return read_folder(s, err);
 }
 
-/* ---- what they say of the file as it is ---- */
+/* ---- their verdict on the unchanged file ---- */
 
 static int cannot_run(const solve *s, const sandbox_result *r, cerium_error *err)
 {
@@ -183,10 +182,10 @@ int solve_tests_check(solve *s, cerium_error *err)
 {
     sandbox_result r;
     solve_judge *j = &s->judge;
-    for (int i = 0; i < 2; i++) { /* the second time nothing is cold */
+    for (int i = 0; i < 2; i++) { /* the second run has warm caches */
         RETURN_IF(tester_run(j, s->text, &s->tests, &r, err));
         if (r.verdict != WIRE_PARSE || s->language != WIRE_C || j->flags) continue;
-        j->flags = WIRE_USE_CC; /* tcc does not know all of C */
+        j->flags = WIRE_USE_CC; /* tcc does not support all of C */
         i = -1;
     }
     s->before = r.verdict;

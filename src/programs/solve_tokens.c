@@ -1,5 +1,4 @@
-/* solve_tokens.c - the tokens of code, near enough to change one and to see when two programs are
- * the same. */
+/* solve_tokens.c - the tokens of code, exact enough to change one and to compare two programs. */
 #include "programs/solve.h"
 
 #include <ctype.h>
@@ -24,7 +23,7 @@ static size_t line_end(view text, size_t at)
     return at;
 }
 
-/* After the string that begins at `at`. */
+/* The place after the string that begins at `at`. */
 static size_t string_end(view text, size_t at, wire_language language)
 {
     char quote = text.ptr[at];
@@ -96,7 +95,7 @@ hash_name solve_key(view text, wire_language language, size_t begin, size_t end)
     uint64_t low = 0x736f6c7665, high = begin;
     solve_token t;
     bool starts_line = begin == 0 || text.ptr[begin - 1] == '\n';
-    /* Where the span ends within a token, so does what is read. */
+    /* If the span ends within a token, reading stops there. */
     const view part = {text.ptr, end};
     for (size_t at = begin; solve_token_next(part, language, &at, &t);) {
         bool indent = t.kind == TOKEN_BLANK && starts_line && language == WIRE_PYTHON;

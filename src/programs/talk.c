@@ -13,7 +13,7 @@ enum {
     TURNS_MAX = 512,
     TEXT_BYTES_MAX = 64 << 20,
     MESSAGE_BYTES_MAX = 16 << 20,
-    STEER_STEPS = 64, /* that a line may still take when somebody wants something else */
+    STEER_STEPS = 64, /* steps that a line may still take after the user typed a new message */
 };
 
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
     cerium_message messages[TURNS_MAX];
     char *contents[TURNS_MAX]; /* owned */
     size_t n;
-    bytes typed; /* the message that comes */
+    bytes typed; /* the next message */
     bool over;
 } talking;
 
@@ -44,7 +44,7 @@ int talk_tokens(const cerium_engine *engine, const cerium_message *messages, siz
     return status;
 }
 
-/* ---- what is said ---- */
+/* ---- answers ---- */
 
 static int say(talking *t, const char *role, view content, cerium_error *err)
 {
@@ -65,13 +65,13 @@ static void take_back(talking *t, size_t n)
 
 static bool has_system(const talking *t) { return t->n && !strcmp(t->messages[0].role, "system"); }
 
-/* An answer as it comes. */
+/* A running answer. */
 typedef struct {
     const talking *t;
     bytes text;
-    bool may_steer, is_steered; /* by a line that was typed since it began */
-    size_t from;                /* how much had been said then, */
-    uint32_t n_steps;           /* and how many steps ago */
+    bool may_steer, is_steered; /* ended by a line that was typed since it began */
+    size_t from;                /* bytes of the answer at that time, */
+    uint32_t n_steps;           /* and its steps since */
 } saying;
 
 static bool in_fence(view text)
@@ -84,8 +84,7 @@ static bool in_fence(view text)
     return in;
 }
 
-/* Somebody typed a line: the answer ends after the next line that is in no fenced block, or
- * soon. */
+/* The user typed a line: the answer ends after the next line outside a fenced block, or soon. */
 static bool is_enough(saying *s)
 {
     if (!s->is_steered && s->may_steer && line_input_waits(s->t->lines)) {
@@ -115,7 +114,7 @@ static int answer(talking *t, cerium_error *err)
     int32_t *tokens = NULL;
     size_t n = 0;
     generation g;
-    /* What was typed before it began is the next message, and says nothing of this one. */
+    /* A line typed before the answer began is the next message, and does not end this one. */
     saying s = {.t = t, .text.max = TEXT_BYTES_MAX, .may_steer = !line_input_waits(t->lines)};
     RETURN_IF(talk_tokens(t->config->engine, t->messages, t->n, &tokens, &n, err));
     generation_order order = t->config->order;
@@ -190,7 +189,7 @@ static int do_again(talking *t, const char *rest, cerium_error *err)
     return turn(t, t->n - 1, err);
 }
 
-/* As Markdown; a file that is there stays. */
+/* Saves it as Markdown; an existing file stays. */
 static int do_save(talking *t, const char *rest, cerium_error *err)
 {
     (void)err;
@@ -209,7 +208,7 @@ static int do_save(talking *t, const char *rest, cerium_error *err)
 }
 
 static const struct {
-    const char *name, *what; /* what: NULL where another name has it */
+    const char *name, *what; /* what: NULL where another name is an alias of it */
     int (*run)(talking *t, const char *rest, cerium_error *err);
 } commands[] = {
     {"help", "/help           this text", do_help},
@@ -242,7 +241,7 @@ static int do_help(talking *t, const char *rest, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Is it meant as one?  "/usr/bin/env is what?" is not. */
+/* Is it meant as a command?  "/usr/bin/env is what?" is not. */
 static bool is_command(const char *text)
 {
     if (*text != '/' || text[1] == '/') return false;
@@ -277,7 +276,7 @@ static int add_line(talking *t, view line, bool ends, cerium_error *err)
     return status ? error_set(err, status, "a message is too long") : CERIUM_OK;
 }
 
-/* A message into t->typed, with its end; LINE_INTERRUPTED gives all of it up. */
+/* Append a message to t->typed, with its end; LINE_INTERRUPTED discards all of it. */
 static int read_message(talking *t, line_result *how, cerium_error *err)
 {
     static const char quotes[] = "\"\"\"";
@@ -299,7 +298,7 @@ static int read_message(talking *t, line_result *how, cerium_error *err)
         if (closes) line.len -= n_quotes;
         if (goes_on) line.len--;
         more = (in_block && !closes) || goes_on;
-        if (in_block && first && more) continue; /* the quotes had a line of their own */
+        if (in_block && first && more) continue; /* the quotes had their own line */
         RETURN_IF(add_line(t, line, !more, err));
     }
     int status = bytes_append(&t->typed, "", 1);
@@ -324,7 +323,7 @@ int talk(const talk_config *config, cerium_error *err)
     line_result how = LINE_READ;
     t = (talking){.config = config, .typed = {.max = MESSAGE_BYTES_MAX}};
     RETURN_IF(line_input_open(&t.lines, err));
-    /* A Ctrl-C that comes too late for an answer, and too early for a line, ends nothing. */
+    /* A Ctrl-C between an answer and the next line ends nothing. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGINT, &ignore, &before);
     fprintf(stderr, "A conversation: a line that you type redirects an answer, Ctrl-C stops it, "

@@ -11,7 +11,7 @@ CERIUM_CHECKED int talk_tokens(const cerium_engine *engine, const cerium_message
 typedef struct {
     cerium_engine *engine;
     cerium_session *session;
-    generation_order order; /* of each answer: how, but neither tokens nor where the text goes */
+    generation_order order; /* settings of each answer, without tokens and output */
     const char *system;     /* NULL for none */
     bool quiet;
 } talk_config;

@@ -1,4 +1,4 @@
-/* terminal.c - colors, progress, and names that were nearly typed. */
+/* terminal.c - colors, progress, and suggestions for mistyped names. */
 #include "programs/terminal.h"
 
 #include <stdarg.h>
@@ -45,7 +45,7 @@ void progress_clear(void)
     if (progress_is_shown()) fputs("\r\033[K", stderr);
 }
 
-/* Letters to add, to leave out, to change, or to swap with their neighbour, to make b of a. */
+/* Letters to add, drop, change, or swap with their neighbour to turn a into b. */
 static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     size_t row[3][NAME_MAX_BYTES + 1];

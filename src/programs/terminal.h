@@ -1,7 +1,7 @@
 /* terminal.h - colors and the progress line of a terminal.
  *
- * NO_COLOR (not empty), CLICOLOR=0 and TERM=dumb (or none) mean no escape at all; CLICOLOR_FORCE
- * (neither empty nor 0) means colors where no terminal is. */
+ * NO_COLOR (not empty), CLICOLOR=0 and TERM=dumb (or none) mean no escapes; CLICOLOR_FORCE (neither
+ * empty nor 0) means colors even without a terminal. */
 #ifndef PROGRAMS_TERMINAL_H
 #define PROGRAMS_TERMINAL_H
 
@@ -9,11 +9,11 @@
 
 #include "base/base.h"
 
-/* Whether text may be colored there. */
+/* May text be colored there? */
 bool terminal_colors(FILE *to);
-/* Whether a line may be drawn over, on standard error: where progress is shown. */
+/* May a line be overwritten on standard error, where progress is shown? */
 bool progress_is_shown(void);
-/* One line in place of the last one, without its end; nothing where it is not shown. */
+/* Replace the last line, without a line break; does nothing if progress is not shown. */
 void progress_show(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void progress_clear(void);
 

@@ -1,7 +1,7 @@
 /* tokenize.c - `cerium tokenize`: the tokens of a text.
  *
- * Reads the vocabulary alone: no weights are loaded, and a model that the engine cannot run has
- * tokens too. */
+ * Reads only the vocabulary: it loads no weights, and also works for models that the engine cannot
+ * run. */
 #include "programs/programs.h"
 
 #include <jansson.h>
@@ -40,7 +40,7 @@ const command_table tokenize_command = {
     .examples = "cerium tokenize -p 'int main(void)'",
 };
 
-/* "text" with escapes, on one line whatever the bytes are. */
+/* "text" with escapes, always on one line. */
 static void print_quoted(const char *text, size_t len)
 {
     uint32_t code;
@@ -58,7 +58,7 @@ static void print_quoted(const char *text, size_t len)
     putchar('"');
 }
 
-/* {"id": 1, "text": "..."}; bytes that are no text are {"id": 1, "bytes": [226, 130]}. */
+/* {"id": 1, "text": "..."}; bytes that are not UTF-8 are {"id": 1, "bytes": [226, 130]}. */
 static json_t *token_json(const tokenizer *vocabulary, int32_t token)
 {
     size_t len;

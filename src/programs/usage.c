@@ -1,4 +1,4 @@
-/* usage.c - `cerium usage`: tokens used, and their price; and what became of completions. */
+/* usage.c - `cerium usage`: tokens used, and their price; and the outcomes of completions. */
 #include "programs/programs.h"
 
 #include <jansson.h>
@@ -86,7 +86,7 @@ const command_table usage_command = {
     .examples = "cerium usage --by day,key --since 2026-11-01 --csv --store cerium.db",
 };
 
-/* Keys of --api-key have no name in the store: their tenant says which. */
+/* Keys of --api-key have no name in the store: their tenant identifies them. */
 static const char *key_name(const store_usage *row, char out[32])
 {
     if (row->key) return row->key;

@@ -1,4 +1,4 @@
-/* variants.c - one request a variant, in sessions of their own: the engine computes the prompt once
+/* variants.c - one request a variant, each in its own session: the engine computes the prompt once
  * and puts their next tokens into one pass. */
 #include "programs/variants.h"
 
@@ -39,7 +39,7 @@ static int begin_all(variants *all, cerium_engine *engine, cerium_request *reque
     return CERIUM_OK;
 }
 
-/* Take what came.  CERIUM_ERR_CANCELED after Ctrl-C. */
+/* Take events.  CERIUM_ERR_CANCELED after Ctrl-C. */
 static int poll(variant *v, cerium_error *err)
 {
     cerium_event event;

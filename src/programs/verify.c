@@ -1,5 +1,5 @@
-/* verify.c - `cerium verify`: a recorded answer is computed again in other ways; its tokens and
- * digest must be the same. */
+/* verify.c - `cerium verify`: computes a recorded answer again in other ways; its tokens and digest
+ * must be the same. */
 #include "programs/programs.h"
 
 #include "programs/download.h"
@@ -24,7 +24,7 @@ const command_table verify_command = {
                 "curl -s localhost:8080/v1/responses/resp_... | cerium verify -",
 };
 
-/* How the answer is repeated.  What the command line says of it goes before. */
+/* How to repeat the answer.  Options of the command line have priority. */
 typedef struct {
     const char *what;
     uint32_t threads, batch;
@@ -47,7 +47,7 @@ static int print_difference(const way *w, const char *what, size_t at)
     return 1;
 }
 
-/* *differs: it is another answer. */
+/* *differs: the answers differ. */
 static int repeat(cerium_session *s, const record *r, const way *w, int *differs,
                   cerium_error *err)
 {
@@ -83,7 +83,7 @@ static int repeat(cerium_session *s, const record *r, const way *w, int *differs
     return CERIUM_OK;
 }
 
-/* Of a record that has no SHA-256. */
+/* For a record that has no SHA-256. */
 static int check_fingerprint(const cerium_engine *engine, const record *r, cerium_error *err)
 {
     cerium_engine_info info;

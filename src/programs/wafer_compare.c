@@ -10,7 +10,7 @@
 
 enum { POINTS_MAX = 4096, LIST_MAX = 32, SERIES_MAX = 256 };
 
-/* What GPUs draw of their rated power while weights stream: assumed. */
+/* The share of their rated power that GPUs draw while weights stream: assumed. */
 static const wafer_band gpu_power_share = {0.4, 1};
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     char kind[16]; /* of kernels, or of a stack */
     uint32_t context, draft, users;
     wafer_band user_tokens_s, system_tokens_s, joules, usd;
-    wafer_band served_tokens_s; /* the user's, with what is around the model */
+    wafer_band served_tokens_s; /* tokens/s for the user, with the time around the model */
     bool fits;
     char why[300];
     const char *cause; /* of the bands */
@@ -267,7 +267,7 @@ typedef struct {
     char series[SERIES_MAX][CHART_NAME_BYTES];
 } chart_space;
 
-/* The last of them counts all that are too many. */
+/* The last one counts all that do not fit. */
 static uint32_t series_of(picture_sheet *sheet, chart_space *room, const point *p)
 {
     char name[CHART_NAME_BYTES];
@@ -411,9 +411,9 @@ static int compare(table *t, cerium_error *err)
         RETURN_IF(add_machine(t, name, &has_gpu, err));
     bool any = false;
     for (uint32_t i = 0; i < t->n; i++) any |= t->points[i].fits;
-    if (!any && t->n) /* nothing to compare: say why not, once */
+    if (!any && t->n) /* nothing to compare: report the reason once */
         return error_set(err, CERIUM_ERR_CAPACITY, "%s", t->points[0].why);
-    /* Meshes beside nothing else say little: three baselines are always there. */
+    /* Meshes alone are hard to judge: three baselines are always shown. */
     if (!has_gpu) RETURN_IF(add_machine(t, "dgx-h100", &has_gpu, err));
     return print_all(t, err);
 }

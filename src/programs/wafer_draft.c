@@ -1,4 +1,4 @@
-/* wafer_draft.c - what a model that drafts on idle cores makes of a plan, as text and JSON. */
+/* wafer_draft.c - the gain of a plan from a model that drafts on idle cores, as text and JSON. */
 #include "programs/output.h"
 #include "programs/wafer.h"
 
@@ -28,7 +28,7 @@ static wafer_band rate(const wafer_drafting *d, double p, uint32_t tokens, bool 
     return figures(d, p, tokens, overlapped).tokens_s;
 }
 
-/* Tokens of a pass, 1 for no guesses, that give most in the middle of the band. */
+/* Tokens of a pass, 1 for no guesses, with the best speed in the middle of the band. */
 static uint32_t best(const wafer_drafting *d, double p, bool overlapped)
 {
     uint32_t found = 1;

@@ -1,4 +1,4 @@
-/* wafer_options.c - the options of the parts of `cerium wafer`, and how all of them print. */
+/* wafer_options.c - the options of the parts of `cerium wafer`, and their common output. */
 #include "programs/wafer.h"
 
 #include "programs/output.h"

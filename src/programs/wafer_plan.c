@@ -1,4 +1,5 @@
-/* wafer_plan.c - `cerium wafer plan`: where a model goes on a mesh, as text, JSON and a picture. */
+/* wafer_plan.c - `cerium wafer plan`: the placement of a model on a mesh, as text, JSON and a
+ * picture. */
 #include "programs/output.h"
 #include "programs/programs.h"
 #include "programs/wafer.h"
@@ -6,18 +7,18 @@
 
 typedef struct {
     bool fits;
-    cerium_error err; /* unless it fits */
+    cerium_error err; /* unless it fits already */
     plan_request request;
     plan_result plan;
     plan_figures figures;
-    wafer_band served_tokens_s; /* with what is around the model */
+    wafer_band served_tokens_s; /* with the time around the model */
     plan_prompt prompt; /* of the whole context */
     wafer_drafting drafting;
 } styled;
 
 static const char *const style_names[2] = {"tuned kernels", "SDK-style kernels"};
 
-/* The layout, and that of the model that drafts where there is one. */
+/* The layout, and that of the drafting model if there is one. */
 static int place(styled *s, const wafer_options *w, const wafer_model *drafter)
 {
     if (!drafter) return plan_search(&s->plan, &s->request, &s->err);

@@ -120,7 +120,7 @@ const command_table wafer_simulate_command = {
 
 /* ---- opening ---- */
 
-/* Colours, lanes and room of the machine that was named. */
+/* Colours, lanes and memory of the named machine. */
 static int take_machine(simulate *s, cerium_error *err)
 {
     const wafer_mesh *m = &s->timed.mesh;
@@ -185,7 +185,7 @@ static int open_prompt(simulate *s, cerium_error *err)
     return status;
 }
 
-/* What a mesh of its own has, when its sums meet in mesh order. */
+/* The region of a separate mesh whose sums are in mesh order. */
 static draft_region region_of(const simulate *s, const mesh *m, const wafer_style *style)
 {
     const mesh_layout *l = mesh_layout_of(m);
@@ -200,7 +200,7 @@ static draft_region region_of(const simulate *s, const mesh *m, const wafer_styl
                                    .tokens = 1}};
 }
 
-/* By tuned kernels, at the slow end of the clock. */
+/* With tuned kernels, at the slow end of the clock. */
 static int time_drafts(simulate *s, cerium_error *err)
 {
     const wafer_style tuned = wafer_style_tuned();
@@ -290,7 +290,7 @@ static uint32_t best_of(const float *logits, uint32_t n)
     return best;
 }
 
-/* Whether the bounds leave no other token the chance to be the best. */
+/* Do the bounds leave no other token the chance to be the best? */
 static bool is_decided(const float *logits, const float *bounds, uint32_t best, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -360,7 +360,8 @@ static uint32_t prefill(simulate *s)
     return n - 1;
 }
 
-/* Tokens by passes over guesses, after the first; every logit that they leave is compared. */
+/* Tokens by passes over guesses, after the first token; every logit that they compute is
+ * compared. */
 static int decode_drafts(simulate *s, cerium_error *err)
 {
     int32_t out[MESH_ROWS_MAX];
@@ -409,7 +410,7 @@ static int decode(simulate *s, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* The text once more, as a draft that somebody else made: every guess must be found right. */
+/* The text once more, as a draft from elsewhere: every guess must be accepted. */
 static int verify(simulate *s, cerium_error *err)
 {
     int32_t out[MESH_ROWS_MAX];

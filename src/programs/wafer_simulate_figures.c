@@ -1,4 +1,4 @@
-/* wafer_simulate_figures.c - what a run of `cerium wafer simulate` came to, as text and JSON. */
+/* wafer_simulate_figures.c - the results of a run of `cerium wafer simulate`, as text and JSON. */
 #include <jansson.h>
 
 #include "programs/output.h"
@@ -48,7 +48,7 @@ static void print_time(const simulate *s, size_t n)
                 "guesses\n", d->clock_us / (double)(n - 1), ghz, s->step[0].cycles / ghz / 1e3);
 }
 
-/* Of the tokens after the first, which the prompt yields; 0: there are none. */
+/* Of the tokens after the first, which the prompt yields; 0: there are no such tokens. */
 static double decode_rate(const simulate *s)
 {
     const size_t n = s->n - s->n_prompt;

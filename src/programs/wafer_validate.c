@@ -70,7 +70,8 @@ static void print_classes(const validated_class *classes, uint32_t n)
     }
 }
 
-/* One constant of the style a tenth up, at a time: how the mean prediction of a class moves. */
+/* Raise one constant of the style by a tenth at a time, and show how the mean prediction of a class
+ * moves. */
 static const struct {
     const char *name, *what;
     size_t offset;

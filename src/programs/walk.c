@@ -1,4 +1,4 @@
-/* walk.c - goes through a folder with fts(3); at each path asks the rules that hold there. */
+/* walk.c - traverses a folder with fts(3); applies to each path the rules that hold there. */
 #include "programs/walk.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@ typedef struct {
     ignore_rules rules;
     tracked_files tracked;
     bool in_repository;
-    size_t n_rules[DEPTH_MAX]; /* that held before each folder on the way was entered */
+    size_t n_rules[DEPTH_MAX]; /* rules in force before each folder on the way was entered */
     char prefix[PATH_BYTES];   /* the folder, from its repository's root: "" or "src/" */
-    size_t n_folder;           /* bytes of its name as it was given */
-    int only_tracked;          /* depth of an ignored folder with files that git follows; or -1 */
+    size_t n_folder;           /* bytes of its name as given */
+    int only_tracked;          /* depth of an ignored folder with tracked files; or -1 */
 } walker;
 
 static bool is_there(const char *folder, const char *name)
@@ -30,7 +30,8 @@ static bool is_there(const char *folder, const char *name)
            !lstat(path, &at);
 }
 
-/* A worktree's .git is a file that names the folder; what all worktrees share is beside that. */
+/* A worktree's .git is a file that names the folder; the parts common to all worktrees are beside
+ * that. */
 static void git_folders(const char *root, char own[PATH_BYTES], char common[PATH_BYTES])
 {
     char path[PATH_BYTES], line[PATH_BYTES / 2];
@@ -69,7 +70,7 @@ static int open_repository(walker *w, const char *folder)
 {
     char whole[PATH_MAX], root[PATH_MAX], path[PATH_BYTES + 32], own[PATH_BYTES];
     char common[PATH_BYTES];
-    if (!realpath(folder, whole)) return CERIUM_OK; /* fts says why */
+    if (!realpath(folder, whole)) return CERIUM_OK; /* fts reports the error */
     snprintf(root, sizeof root, "%s", whole);
     while (!is_there(root, ".git")) {
         char *slash = strrchr(root, '/');
@@ -88,7 +89,7 @@ static int open_repository(walker *w, const char *folder)
     snprintf(w->prefix, sizeof w->prefix, "%s%s", inside, *inside ? "/" : "");
     for (char *at = w->prefix; *at; at++) {
         if (at != w->prefix && at[-1] != '/') continue;
-        char kept = *at; /* what begins here is below this folder */
+        char kept = *at; /* rules from here on are below this folder */
         *at = 0;
         snprintf(path, sizeof path, "%.4000s/%.4000s.gitignore", root, w->prefix);
         int status = ignore_read(&w->rules, path, w->prefix);
@@ -115,7 +116,7 @@ static int enter(walker *w, const FTSENT *e, const char *path)
     return ignore_read(&w->rules, file, base);
 }
 
-/* Is a folder to be gone into?  An ignored one only for what git follows in it. */
+/* Is the folder to be entered?  An ignored one only for tracked files in it. */
 static bool is_wanted(walker *w, const FTSENT *e, const char *path)
 {
     if (!strcmp(e->fts_name, ".git") || e->fts_level >= DEPTH_MAX) return false;
@@ -139,7 +140,8 @@ static int visit(walker *w, FTS *tree, FTSENT *e, cerium_error *err)
     if (!path_of(w, e, path)) return pass_over(w, e->fts_path, ENAMETOOLONG), 0;
     switch (e->fts_info) {
     case FTS_D:
-        if (e->fts_level < DEPTH_MAX) w->n_rules[e->fts_level] = w->rules.n; /* left by FTS_DP */
+        if (e->fts_level < DEPTH_MAX) w->n_rules[e->fts_level] = w->rules.n; /* FTS_DP restores
+                                                                              * it */
         if (e->fts_level >= DEPTH_MAX) pass_over(w, e->fts_path, ENAMETOOLONG);
         if (e->fts_level > 0 && !is_wanted(w, e, path)) {
             fts_set(tree, e, FTS_SKIP);

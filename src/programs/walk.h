@@ -5,16 +5,17 @@
 #include "base/base.h"
 
 typedef struct {
-    /* A plain file, by a path that begins as the folder was named; in the order of names. */
+    /* A regular file, with a path that begins with the folder's name as given; in the order of
+     * names. */
     int (*file)(void *user, const char *path, cerium_error *err);
-    /* What could not be looked into, and errno; NULL: it is passed over. */
+    /* A path that could not be read, and errno; NULL: it is skipped. */
     void (*trouble)(void *user, const char *path, int code);
     void *user;
 } walk_visitor;
 
-/* Every file under folder but what .gitignore files (from the root of its repository down),
- * .git/info/exclude and the user's own git/ignore leave out; what git follows is there all the
- * same.  Links are not gone through, .git and repositories within a repository not into. */
+/* Visit every file under folder except those that .gitignore files (from the root of its repository
+ * down), .git/info/exclude and the user's own git/ignore exclude; tracked files are visited in any
+ * case.  Does not follow links, nor enter .git and repositories within a repository. */
 CERIUM_CHECKED int walk_folder(const char *folder, const walk_visitor *v, cerium_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* watchdog.c - the watchdog of programs: options become a policy, findings a line. */
+/* watchdog.c - the watchdog of programs: turns options into a policy, prints findings. */
 #include "programs/watchdog.h"
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "programs/scan.h"
 #include "programs/terminal.h"
 
-enum { PIECE_BYTES = 512 }; /* that are read at once: findings have room for one call */
+enum { PIECE_BYTES = 512 }; /* read at once: findings have room for one call */
 
 static void *read_rules(void *arg)
 {
@@ -18,7 +18,7 @@ static void *read_rules(void *arg)
     return NULL;
 }
 
-/* Names that code uses are looked up in the environment of a workspace (NULL: none). */
+/* The environment of a workspace (NULL: none) in which names that code uses are looked up. */
 static int open_names(watchdog *g, const char *workspace, cerium_error *err)
 {
     char kept[4096];
@@ -88,7 +88,7 @@ int watchdog_watch(watchdog *g, watch **out, watch_config how, cerium_error *err
     return watch_open(out, &how, err);
 }
 
-/* What was wrong with a line that is not there any more is struck out. */
+/* A finding in a line that is gone is printed struck out. */
 static void print_finding(const cerium_finding *f, bool dim)
 {
     static const char *const deeds[CERIUM_FINDING_ACTIONS] = {

@@ -1,4 +1,4 @@
-/* answer_format.c - owns what an answer has to match, in the words of every API that can say so:
+/* answer_format.c - reads the format that an answer must match, in the fields of every API:
  * text.format, response_format, llama.cpp's grammar and json_schema, vLLM's guided_* and
  * structured_outputs, Ollama's format. */
 #include "base/json.h"
@@ -9,7 +9,7 @@
 typedef enum { AS_SCHEMA, AS_OBJECT, AS_GBNF, AS_REGEX, AS_CHOICE, AS_GRAMMAR } format_kind;
 
 typedef struct {
-    const place *up; /* of the object that has it */
+    const place *up; /* of the object that contains it */
     json_t *in;
     const char *key;
     format_kind kind;
@@ -17,7 +17,7 @@ typedef struct {
 
 /* ---- what holds ---- */
 
-/* Conversations show the schema to the model, too, as the last word before it speaks. */
+/* Conversations also show the schema to the model, as the last text before its answer. */
 static int tell_schema(parser *p)
 {
     const char *order = NULL;
@@ -48,7 +48,8 @@ static int take_once(parser *p, const place *at)
                       "send one of them.", path);
 }
 
-/* A schema is an object, or true or false; as text it is read, and then belongs to the request. */
+/* A schema is an object, or true or false; a schema given as text is parsed, and the request owns
+ * it. */
 static int take_schema(parser *p, const place *at, json_t *in, const char *key)
 {
     json_t *schema = json_object_get(in, key);
@@ -72,14 +73,14 @@ static int take_grammar(parser *p, const place *at, const json_t *value, const c
     return string_text(p, value, &p->r->grammar.text);
 }
 
-/* GBNF has ::= between a rule's name and what it is, Lark has a colon. */
+/* GBNF has ::= between a rule's name and its body, Lark has a colon. */
 static int take_any_grammar(parser *p, const place *at, const json_t *value)
 {
     const char *text = json_string_value(value);
     return take_grammar(p, at, value, text && strstr(text, "::=") ? "gbnf" : "lark");
 }
 
-/* One of these texts, as a grammar. */
+/* Exactly one of these texts, as a grammar. */
 static int take_choices(parser *p, const place *at, const json_t *list)
 {
     json_out t = {.b.max = PROTOCOL_BODY_BYTES_MAX};
@@ -170,7 +171,7 @@ static int response_format(parser *p)
     return format ? format_take(p, &at, format, true) : CERIUM_OK;
 }
 
-/* Anthropic's: output_config.format, whose schema is always kept to. */
+/* Anthropic's: output_config.format, whose schema is always enforced. */
 static int output_format(parser *p)
 {
     const place outer = {NULL, "output_config", 0}, at = {&outer, "format", 0};
@@ -191,7 +192,7 @@ static int ollama_format(parser *p)
     return take(p, &schema);
 }
 
-/* What llama.cpp and vLLM have beside OpenAI's. */
+/* The fields of llama.cpp and vLLM beside OpenAI's. */
 static int extended(parser *p)
 {
     json_t *outputs = NULL;

@@ -1,13 +1,13 @@
-/* body.c - bytes from outside become JSON values, once they are known to be small enough. */
+/* body.c - parses bytes from outside as JSON, after checking that they are small enough. */
 #include "base/json.h"
 #include "base/limits.h"
 #include "protocol/parse.h"
 
 typedef struct {
     size_t depth, depth_max, n_values, n_containers, n_lone;
-    size_t string;    /* where the last string began, at its quote */
+    size_t string;    /* the beginning of the last string, at its quote */
     bool tools_open;  /* inside the value of the outermost "tools" */
-    view tools;       /* that value; what is there may not be JSON */
+    view tools;       /* span of that value; it may not be valid JSON */
 } body_measure;
 
 static int hex4(const char *p)
@@ -32,7 +32,7 @@ static bool surrogate(view text, size_t i, int first)
 }
 
 /* One escape at text[i]: its length, and in *lone whether it is half of a pair without the other:
- * what JSON.stringify makes of text that was cut inside of an emoji, and no UTF-8. */
+ * JSON.stringify makes such from text that was cut inside an emoji; it is not valid UTF-8. */
 static size_t escape_len(view text, size_t i, bool *lone)
 {
     *lone = false;
@@ -45,7 +45,7 @@ static size_t escape_len(view text, size_t i, bool *lone)
     return *lone ? 6 : 2;
 }
 
-/* A comma, colon or closing bracket at i, with the depth that it leaves. */
+/* A comma, colon or closing bracket at i; returns the depth after it. */
 static void find_tools(body_measure *s, view text, size_t i)
 {
     static const char key[] = "\"tools\"";
@@ -60,8 +60,8 @@ static void find_tools(body_measure *s, view text, size_t i)
     }
 }
 
-/* A pass that needs no memory; what is not JSON is counted somehow and refused later.  repaired:
- * a copy of text in which lone halves become U+FFFD, or NULL. */
+/* A pass that needs no memory; invalid JSON is counted in some way and refused later.  repaired: a
+ * copy of text in which lone halves become U+FFFD, or NULL. */
 static body_measure measure(view text, char *repaired)
 {
     body_measure s = {0};
@@ -116,7 +116,7 @@ static int load(json_t **out, view body, protocol_error *error)
 {
     json_error_t why;
     json_t *root = json_read(body, JSON_ALLOW_NUL, &why);
-    /* jansson says nothing where it only lacks memory. */
+    /* jansson gives no message only when it is out of memory. */
     if (!root && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory))
         return CERIUM_ERR_MEMORY;
     if (!root)
@@ -132,7 +132,7 @@ static int load(json_t **out, view body, protocol_error *error)
     return CERIUM_OK;
 }
 
-/* The body with null in place of tools that are known. */
+/* The body with null in place of known tools. */
 static int load_without(json_t **out, view body, view tools, protocol_error *error)
 {
     bytes rest = {.max = PROTOCOL_BODY_BYTES_MAX + 8};

@@ -1,4 +1,5 @@
-/* chat_events.c - chunks of Chat Completions: the role first, then deltas, then why it ended. */
+/* chat_events.c - chunks of Chat Completions: the role first, then deltas, then the finish
+ * reason. */
 #include "protocol/writer.h"
 
 static void put_head(const protocol_writer *w, json_out *t, const char *object)
@@ -28,7 +29,7 @@ static void put_choice(const protocol_writer *w, const writer_choice *c, json_ou
     json_out_literal(t, ",\"delta\":{");
 }
 
-/* What follows the delta. */
+/* The text after the delta. */
 static void send(protocol_writer *w, const char *finish)
 {
     json_out *t = &w->event;
@@ -50,8 +51,8 @@ static void begin(protocol_writer *w)
     }
 }
 
-/* "id":...,"type":"function","function":{"name":...,"arguments":" and of a function_call, as it was
- * before there were tools, the name and the arguments alone. */
+/* "id":...,"type":"function","function":{"name":...,"arguments":" and of a function_call, the form
+ * before tools, only the name and the arguments. */
 static void put_call(const protocol_writer *w, const writer_choice *c, json_out *t)
 {
     if (!w->r->legacy_functions) {
@@ -65,7 +66,7 @@ static void put_call(const protocol_writer *w, const writer_choice *c, json_out 
     json_out_put(t, writer_calls_custom(c) ? VIEW(",\"input\":\"") : VIEW(",\"arguments\":\""));
 }
 
-/* What the deltas of a call begin with, in the delta of a choice, and end with. */
+/* The beginning and the end of a call's deltas, within the delta of a choice. */
 static void begin_call(const protocol_writer *w, const writer_choice *c, json_out *t)
 {
     if (w->r->legacy_functions) {
@@ -142,7 +143,7 @@ static void delta(protocol_writer *w, writer_choice *c, view text)
 
 static void close(protocol_writer *w, writer_choice *c, bool whole)
 {
-    if (c->piece != PIECE_CALL || !whole) return; /* one that was cut off is none */
+    if (c->piece != PIECE_CALL || !whole) return; /* a call that was cut off is dropped */
     json_out *t = &c->calls;
     if (t->b.len) json_out_literal(t, ",");
     json_out_literal(t, "{");
@@ -248,7 +249,7 @@ static void body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-/* A chunk with an empty delta: what clients add up stays as it is. */
+/* A chunk with an empty delta: it adds nothing to what clients join. */
 static void progress(protocol_writer *w, const protocol_progress *p)
 {
     if (!writer_live(w)) return;

@@ -23,7 +23,7 @@ static int add_call(parser *p, const chat_message *in, const place *at, const js
     return call_add(p, &(cerium_message){"call", content, name, .call_id = id}, in->index);
 }
 
-/* Before there were tools: one call, without an id. */
+/* The form before tools: one call, without an id. */
 static int add_legacy_call(parser *p, const chat_message *in, const json_t *call)
 {
     const place at = {in->at, "function_call", 0};
@@ -33,7 +33,7 @@ static int add_legacy_call(parser *p, const chat_message *in, const json_t *call
     return call_add(p, &(cerium_message){"call", content, name, .call_id = NULL}, in->index);
 }
 
-/* What it thought, said and called, in this order. */
+/* The assistant's thoughts, text and calls, in this order. */
 static int add_assistant(parser *p, const chat_message *in)
 {
     const char *thought = NULL, *said = NULL;
@@ -68,7 +68,7 @@ static int add_result(parser *p, const chat_message *in)
     return result_add(p, id, text, in->index);
 }
 
-/* Of a call without an id: only its function is known. */
+/* The result of a call without an id: only its function is known. */
 static int add_legacy_result(parser *p, const chat_message *in)
 {
     const char *name = NULL, *text = NULL;
@@ -130,7 +130,7 @@ static int logprobs_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* vLLM's: the last message, of the assistant, is continued, or nothing opens its turn. */
+/* vLLM's: continue the last message, of the assistant, or do not open its turn. */
 static int continue_parse(parser *p)
 {
     protocol_request *r = p->r;

@@ -1,4 +1,4 @@
-/* completion_events.c - Completions: bare text, with the prompt before it when it is wanted. */
+/* completion_events.c - Completions: bare text, preceded by the prompt if requested. */
 #include "protocol/writer.h"
 
 static void put_head(const protocol_writer *w, json_out *t)
@@ -129,7 +129,7 @@ static void put_choice(const protocol_writer *w, json_out *t, const writer_choic
     json_out_literal(t, "}");
 }
 
-/* The choices [n] of a prompt, the likeliest first where not all are wanted. */
+/* The choices [n] of a prompt, the likeliest first if not all are requested. */
 static void put_best(const protocol_writer *w, json_out *t, const writer_choice *choices,
                      uint32_t index)
 {

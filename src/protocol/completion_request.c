@@ -23,7 +23,7 @@ static int add_prompt_text(parser *p, const json_t *string)
     return CERIUM_OK;
 }
 
-/* The owner of the vocabulary checks ids against it. */
+/* The caller, which has the vocabulary, checks ids against it. */
 static int add_prompt_tokens(parser *p, const place *at, const json_t *list)
 {
     protocol_request *r = p->r;
@@ -77,7 +77,7 @@ int prompts_parse(parser *p, const char *key, size_t n_max)
     return CERIUM_OK;
 }
 
-/* More are sampled than come back: which ones, is known when all have ended. */
+/* More are sampled than returned: which ones is known only after all have ended. */
 static int best_of_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -98,7 +98,7 @@ static int best_of_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* What is held back is known at its end: no token of it can be sent before. */
+/* Whether to show the answer is known only at its end: no token can be sent before. */
 static int confidence_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -170,8 +170,8 @@ int prompt_of(parser *p, const char *text)
     return CERIUM_OK;
 }
 
-/* A prompt in which a client wrote the marks of a fill-in-the-middle form is a hole, whichever
- * form that is: before, suffix and prefix in their order. */
+/* A prompt with the marks of any fill-in-the-middle form is a hole: before, suffix and prefix in
+ * their order. */
 static int written_hole(parser *p)
 {
     static const struct {
@@ -238,7 +238,7 @@ int completion_parse(parser *p)
 
 /* ---- llama.cpp's /completion ---- */
 
-/* An array with an id in it is one prompt, of texts and ids one after the other. */
+/* An array that contains an id is one prompt, of texts and ids one after the other. */
 static int mixed_parse(parser *p)
 {
     const json_t *prompt = json_object_get(p->root, "prompt"), *one;
@@ -299,7 +299,7 @@ static int files_parse(parser *p)
 }
 
 /* llama.cpp puts `prompt`, the line up to the cursor, between prefix and hole.  Without both sides
- * there is no hole, as there. */
+ * there is no hole, as in llama.cpp. */
 static int prefix_parse(parser *p)
 {
     static const char *const sides[] = {"input_prefix", "input_suffix"};
@@ -326,7 +326,7 @@ static int prefix_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Which document it is: a newer request for it makes an older one stale. */
+/* The document's identity: a newer request for it makes an older one stale. */
 static int document_parse(parser *p)
 {
     char text[32];

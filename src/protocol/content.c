@@ -56,7 +56,7 @@ static part_kind kind_of_part(const char *type)
     return PART_OTHER;
 }
 
-/* Text of one part; empty for what says nothing to a model of text. */
+/* Text of one part; empty for a part without text. */
 static int part_text(parser *p, const place *at, const json_t *part, const char **out)
 {
     const char *type = "", *text = NULL;
@@ -76,7 +76,7 @@ static int part_text(parser *p, const place *at, const json_t *part, const char 
         break;
     case PART_FILE: text = text_file_note; break;
     case PART_AUDIO: text = "[Sound was here. You cannot hear it: say so.]"; break;
-    case PART_OTHER: /* text of a kind that we do not know is still text */
+    case PART_OTHER: /* text of an unknown kind is still text */
         if (json_is_string(json_object_get(part, "text")))
             RETURN_IF(string_text(p, json_object_get(part, "text"), &text));
         break;

@@ -34,7 +34,7 @@ static int split(diff *d, int side, view text)
 typedef struct {
     const view *a, *b;
     bool is_loose;
-    int32_t n_a, n_b, first; /* lines, and how many equal ones are before them */
+    int32_t n_a, n_b, first; /* lines, and the number of equal ones before them */
 } middle;
 
 static void add_change(diff *d, uint32_t a, uint32_t n_a, uint32_t b, uint32_t n_b)
@@ -48,7 +48,7 @@ static void add_change(diff *d, uint32_t a, uint32_t n_a, uint32_t b, uint32_t n
     d->changes[d->n_changes++] = (diff_change){a, n_a, b, n_b};
 }
 
-/* How far each diagonal k = x - y comes with d changes, for d = 0, 1, ... until one is at the end:
+/* How far each diagonal k = x - y gets with d changes, for d = 0, 1, ... until one reaches the end:
  * reach[d*d + d + k] = x, -d <= k <= d.  Returns d, or -1 beyond the limit. */
 static int32_t walk(const middle *m, int32_t *reach)
 {

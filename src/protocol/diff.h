@@ -1,4 +1,4 @@
-/* diff.h - what differs between two texts, line by line. */
+/* diff.h - the differences between two texts, line by line. */
 #ifndef PROTOCOL_DIFF_H
 #define PROTOCOL_DIFF_H
 
@@ -6,11 +6,11 @@
 
 #include "base/base.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: bounds for broken or hostile input ---- */
 
 #define DIFF_BYTES_MAX      (16u << 20)
 #define DIFF_LINES_MAX      (1u << 20)
-#define DIFF_CHANGES_MAX    2000       /* lines that come and go: 16 MB of scratch */
+#define DIFF_CHANGES_MAX    2000       /* removed and added lines: 16 MB of scratch */
 
 /* Lines [a, a + n_a) of the old text became [b, b + n_b) of the new one. */
 typedef struct {
@@ -31,9 +31,9 @@ static inline bool diff_same(view a, view b, bool is_loose)
     return is_loose ? view_equal(diff_without_end(a), diff_without_end(b)) : view_equal(a, b);
 }
 
-/* The least changes that make b from a (Myers 1986); where there would be more than
- * DIFF_CHANGES_MAX lines in them, one that has all between the first and the last difference.
- * is_loose: blanks at the ends of lines make no difference.
+/* The shortest list of changes that makes b from a (Myers 1986); if these had more than
+ * DIFF_CHANGES_MAX lines, one change from the first to the last difference. is_loose: ignores
+ * blanks at the ends of lines.
  * Borrows both texts.  CERIUM_ERR_CAPACITY for more than DIFF_LINES_MAX lines. */
 CERIUM_CHECKED int diff_open(diff *out, view a, view b, bool is_loose, cerium_error *err);
 void diff_close(diff *d);

@@ -1,4 +1,4 @@
-/* edit_answer.c - reading edits, and putting them in their place. */
+/* edit_answer.c - reads edits, and applies them to the file. */
 #include "protocol/edit_answer.h"
 
 #include "protocol/diff.h"
@@ -70,21 +70,21 @@ bool edit_blocks_read(view answer, edit_blocks *out, char fault[EDIT_FAULT_MAX])
     return out->n > 0 || refuse(fault, "the answer has no search/replace block");
 }
 
-/* Does file have the lines of search from `at` on?  The length that it has for them, or 0. */
+/* Does file have the lines of search from `at` on?  Returns their length in file, or 0. */
 static size_t match(view file, size_t at, view search, bool is_loose)
 {
     view want, have;
     size_t begin = at, at_search = 0;
     while (next_line(search, &at_search, &want)) {
         if (!next_line(file, &at, &have)) return 0;
-        /* The last line of a file may have no end. */
+        /* The last line of a file may lack its line break. */
         bool is_last = at == file.len && have.ptr[have.len - 1] != '\n';
         if (!diff_same(want, have, is_loose || is_last)) return 0;
     }
     return at - begin;
 }
 
-/* How often search is there; *at and *len of the first. */
+/* The number of places where search occurs; *at and *len of the first. */
 static uint32_t find(view file, view search, bool is_loose, size_t *at, size_t *len)
 {
     uint32_t n = 0;
@@ -97,7 +97,7 @@ static uint32_t find(view file, view search, bool is_loose, size_t *at, size_t *
     return n;
 }
 
-/* For a message: where a block begins. */
+/* For a message: the line at which a block begins. */
 static int shown(view search, const char **text)
 {
     size_t at = 0;
@@ -132,7 +132,7 @@ static int compare_places(const void *a, const void *b)
     return x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* What is in place of lines: the last line of a file keeps having no end. */
+/* The replacement of lines: the last line of a file keeps its missing line break. */
 static int put(bytes *out, const edit_block *b, view file)
 {
     view text = b->replace;
@@ -166,7 +166,8 @@ int edit_blocks_apply(edit_blocks *blocks, view file, bytes *out, char fault[EDI
 
 /* ---- the whole file ---- */
 
-/* How many backticks a line begins with, from three on; *closes when there is nothing else. */
+/* The number of backticks at a line's beginning, if three or more; *closes when nothing else
+ * follows. */
 static size_t fence(view line, bool *closes)
 {
     size_t n = 0;
@@ -231,7 +232,7 @@ int edit_whole_apply(view answer, view file, bytes *out, char fault[EDIT_FAULT_M
     for (uint32_t i = 0; i < d.n_changes && !status; i++) {
         const diff_change *c = &d.changes[i];
         status = append_lines(out, d.lines[0], a, c->a);
-        /* The last line of the old file may have no end. */
+        /* The last line of the old file may lack its line break. */
         bool is_open = out->len > len_before && out->ptr[out->len - 1] != '\n';
         if (!status && c->n_b && is_open) status = bytes_append(out, "\n", 1);
         if (!status) status = append_lines(out, d.lines[1], c->b, c->b + c->n_b);

@@ -1,19 +1,19 @@
-/* edit_answer.h - what a model answers when it is asked to edit a file: search/replace blocks, or
- * the whole file in a fence; and the file that this makes, or why it makes none. */
+/* edit_answer.h - reads a model's answer to an edit request: search/replace blocks, or the whole
+ * file in a fence; makes the new file, or gives the reason why not. */
 #ifndef PROTOCOL_EDIT_ANSWER_H
 #define PROTOCOL_EDIT_ANSWER_H
 
 #include "base/base.h"
 #include "base/memory.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: bounds for broken or hostile input ---- */
 
-#define EDIT_FILE_BYTES_MAX (4u << 20) /* a file that is edited; the context is far shorter */
+#define EDIT_FILE_BYTES_MAX (4u << 20) /* of the edited file; the context is far shorter */
 #define EDIT_BLOCKS_MAX     256u       /* search/replace blocks of one answer */
 
 enum { EDIT_FAULT_MAX = 200 };
 
-/* Whole lines of the file, and what is in their place. */
+/* Whole lines of the file, and their replacement. */
 typedef struct {
     view search, replace;
     size_t at, len; /* of the file, once found */
@@ -34,18 +34,18 @@ typedef struct {
  * Views are of the answer. */
 bool edit_blocks_read(view answer, edit_blocks *out, char fault[EDIT_FAULT_MAX]);
 
-/* The file in place of which `file` is: what is between the first fence and the last that
- * closes it.  False with fault: none, not closed, or several where the file has none itself. */
+/* The new text of `file`: the text between the first fence and the last one that closes it. False
+ * with fault: no fence, not closed, or several although the file contains none. */
 bool edit_whole_read(view answer, view file, view *out, char fault[EDIT_FAULT_MAX]);
 
-/* Put every block in its place in the file.  Each must be found exactly once, as whole lines, at
- * least when blanks at the ends of lines do not count, and no two may touch the same lines.
- * CERIUM_ERR_FORMAT with fault when that is not so; then out is as it was. */
+/* Apply every block to the file.  Each must be found exactly once, as whole lines, at least when
+ * blanks at the ends of lines are ignored, and no two may touch the same lines. Else
+ * CERIUM_ERR_FORMAT with fault, and out is unchanged. */
 CERIUM_CHECKED int edit_blocks_apply(edit_blocks *blocks, view file, bytes *out,
                                      char fault[EDIT_FAULT_MAX]);
 
-/* What of an answered file was meant: lines that differ from the old ones in blanks at their ends
- * alone, and the end of the last line, stay as they were. */
+/* Undo unintended changes of an answered file: lines that differ from the old ones only in blanks
+ * at their ends, and the end of the last line, stay as they were. */
 CERIUM_CHECKED int edit_whole_apply(view answer, view file, bytes *out, char fault[EDIT_FAULT_MAX]);
 
 #endif

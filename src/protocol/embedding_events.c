@@ -1,4 +1,4 @@
-/* embedding_events.c - vectors of texts, as their three APIs have them. */
+/* embedding_events.c - vectors of texts, in the forms of their three APIs. */
 #include "protocol/writer.h"
 
 int protocol_writer_embedding(protocol_writer *w, uint32_t choice, const float *numbers, uint32_t n)

@@ -2,7 +2,7 @@
  * and its older /api/embeddings. */
 #include "protocol/parse.h"
 
-/* How many numbers are wanted: a file does not say that fewer of them mean something. */
+/* The number of dimensions: a model file does not say that a shorter vector is meaningful. */
 static int dimensions_parse(parser *p)
 {
     const place at = {NULL, "dimensions", 0};

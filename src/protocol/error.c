@@ -1,4 +1,4 @@
-/* error.c - errors in the shapes that clients act on. */
+/* error.c - errors in the forms that clients act on. */
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 

@@ -1,5 +1,4 @@
-/* events.c - what the writers of all APIs share: how an event begins and goes out, and fields that
- * several have. */
+/* events.c - shared by the writers of all APIs: begins and sends events, writes common fields. */
 #include "protocol/writer.h"
 
 json_out *event_begin(protocol_writer *w)

@@ -1,4 +1,4 @@
-/* fields.c - typed fields of a request, with errors in the words that clients know. */
+/* fields.c - typed fields of a request, with errors in the words of the APIs. */
 #include <math.h>
 
 #include "protocol/parse.h"
@@ -111,7 +111,7 @@ int field_bool(parser *p, const place *up, const json_t *object, const char *key
     return CERIUM_OK;
 }
 
-/* The number as it came, and short: clients send 1e400, too. */
+/* The number as written, shortened: clients send 1e400, too. */
 static void number_print(const json_t *value, char out[static 32])
 {
     if (json_is_integer(value)) snprintf(out, 32, "%lld", (long long)json_integer_value(value));

@@ -1,4 +1,4 @@
-/* findings.c - what the watchdog found, as an extension that clients may ignore. */
+/* findings.c - findings of the watchdog, as an extension that clients may ignore. */
 #include "protocol/writer.h"
 
 void json_out_finding(json_out *t, const protocol_finding *f)

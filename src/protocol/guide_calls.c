@@ -1,12 +1,12 @@
-/* guide_calls.c - owns the rules of calls: a rule for each tool, with the JSON schema of its
- * arguments, or in XML with the tags of its parameters. */
+/* guide_calls.c - the rules of calls: a rule for each tool, with the JSON schema of its arguments,
+ * or in XML with the tags of its parameters. */
 #include "protocol/guide_calls.h"
 
 static const char any_object[] = "{\"type\":\"object\"}";
 
 /* ---- text ---- */
 
-/* A character that is itself in an expression, inside of a class or not. */
+/* A character that stands for itself in an expression, inside a class or not. */
 static void put_plain(json_out *t, char c)
 {
     char out[2] = {'\\', c};
@@ -21,8 +21,8 @@ static void put_others(json_out *t, const char *chars, size_t n)
     json_out_literal(t, "]");
 }
 
-/* Between one first byte of the mark and the next, what is is not the rest of the mark: it
- * stops somewhere in that rest, or differs from it there. */
+/* Between one first byte of the mark and the next, the text is not the rest of the mark: it ends
+ * within that rest, or differs from it. */
 void guide_put_avoiding(json_out *t, const char *mark)
 {
     size_t len = strlen(mark);
@@ -57,7 +57,7 @@ static void put_around(json_out *t, const char *before, view text, const char *a
 
 /* ---- arguments as JSON ---- */
 
-/* Arguments are an object also where the schema does not say so. */
+/* Arguments are an object even if the schema does not say so. */
 static void put_schema(json_out *t, const struct protocol_tool *facts)
 {
     json_out_literal(t, "%json ");
@@ -102,7 +102,7 @@ static void put_arguments(json_out *t, const struct protocol_tool *facts)
 
 /* ---- arguments as tags ---- */
 
-/* What a parameter's schema says may be text, which is as it is. */
+/* Values that a parameter's schema allows as text, written without quotes. */
 static bool is_text(const json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type");
@@ -115,7 +115,7 @@ static bool is_text(const json_t *schema)
     return false;
 }
 
-/* One of these texts; false when they are not all texts. */
+/* Alternatives of these texts; false when they are not all texts. */
 static bool put_choices(json_out *t, const json_t *list)
 {
     size_t i;
@@ -132,7 +132,7 @@ static bool put_choices(json_out *t, const json_t *list)
     return true;
 }
 
-/* A parameter's own schema, with what the tool's defines for all. */
+/* A parameter's own schema, with the tool's shared definitions. */
 static void put_inner_schema(json_out *t, const json_t *whole, const json_t *schema)
 {
     static const char *const shared[] = {"$defs", "definitions"};
@@ -177,7 +177,7 @@ static void put_tags(json_out *t, const struct protocol_tool *facts)
     const json_t *properties = json_object_get(facts->schema, "properties");
     const char *name;
     json_t *schema;
-    if (!json_object_size(properties)) { /* any that the model thinks of */
+    if (!json_object_size(properties)) { /* any name that the model chooses */
         if (!json_is_false(json_object_get(facts->schema, "additionalProperties")))
             json_out_literal(t, "(\"<parameter=\" /[^<>\\n]+>\\n?/ value ends)*");
         return;
@@ -277,7 +277,7 @@ static void put_marked(json_out *t, const cerium_tool *tool, const struct protoc
 
 /* ---- calls ---- */
 
-/* The name as it is in a string of JSON. */
+/* The name as it appears in a JSON string. */
 static void put_json_name(json_out *t, const char *before, const char *name, const char *after)
 {
     json_out inner = {.b.max = t->b.max};
@@ -347,8 +347,8 @@ void guide_put_calls(json_out *t, const protocol_request *r, call_style style,
         json_out_literal(t, "\n");
     }
     if (style == CALL_XML) {
-        /* Stock models write the line feeds or leave them away.  Within a value the mark has no
-         * beginning: after these bytes only its end may stand. */
+        /* Stock models write the line feeds or omit them.  Within a value the beginning of the mark
+         * does not occur: after these bytes only its end may follow. */
         json_out_literal(t, "value: ");
         guide_put_avoiding(t, "</parameter");
         json_out_literal(t, "\nends: /\\n?<\\/parameter>\\n?/\n");

@@ -10,23 +10,24 @@
 typedef enum {
     CALL_HERMES = 0, /* {"name": "...", "arguments": {...}} */
     CALL_LINE,       /* the same, from inside the name's quotes, with "parameters" */
-    CALL_LIST,       /* a list of such, with ids that may be left away */
+    CALL_LIST,       /* a list of such, with optional ids */
     CALL_NAMED,      /* name, mark, {...} */
-    CALL_CHANNEL,    /* name, mark, {...}: the mark is what is left of a header */
+    CALL_CHANNEL,    /* name, mark, {...}: the mark is the rest of a header */
     CALL_XML,        /* name>, parameters with tags */
-    CALL_MARKED,     /* name, arguments with tags of the model's own template */
-    CALL_PROBED,     /* name, mark, {...}, mark, as the model's own template has them */
-    CALL_NONE,       /* there are none */
+    CALL_MARKED,     /* name, arguments with the tags of the model's own template */
+    CALL_PROBED,     /* name, mark, {...}, mark, from the model's own template */
+    CALL_NONE,       /* no calls */
 } call_style;
 
 /* marks: of CALL_MARKED and CALL_PROBED, else unused.
  * The rule `call`, any call that the request allows, and for CALL_LIST the rule `list`. */
 void guide_put_calls(json_out *t, const protocol_request *r, call_style style,
                      const call_marks *marks);
-/* A mark: its tags are control tokens in some vocabularies and text in others; its ids are any. */
+/* A mark: its tags are control tokens in some vocabularies and text in others; its ids are
+ * arbitrary. */
 void guide_put_mark(json_out *t, const char *mark);
-/* A regular expression: any text that does not have mark in it, whose first byte must not occur in
- * its rest. */
+/* A regular expression: any text without mark in it, whose first byte must not occur again in the
+ * mark. */
 void guide_put_avoiding(json_out *t, const char *mark);
 
 #endif

@@ -51,7 +51,7 @@ static void put_timings(const protocol_usage *u, json_out *t)
     json_out_literal(t, "}");
 }
 
-/* What /completion says of its request. */
+/* The fields in which /completion repeats its request. */
 static void put_request(const protocol_writer *w, json_out *t)
 {
     const protocol_request *r = w->r;
@@ -141,7 +141,7 @@ static const json_t *value_at(const json_t *object, const char *path)
     return object;
 }
 
-/* Only the fields that were asked for, each under its whole path. */
+/* Only the requested fields, each under its whole path. */
 static void put_wanted(const json_t *all, const json_t *fields, json_out *t)
 {
     bool first = true;

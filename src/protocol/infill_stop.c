@@ -5,10 +5,10 @@
 
 enum {
     TEXT_MAX = 4 << 20,
-    BEFORE_BYTES = 4096, /* of what comes before the hole, and whole lines of it at most: */
+    BEFORE_BYTES = 4096, /* bytes read before the hole, and whole lines of it at most: */
     BEFORE_LINES = 2 * INFILL_STOP_PERIOD_LINES,
-    ROUND_TIMES = 4,  /* within a line, so often and */
-    ROUND_BYTES = 24, /* this many bytes are a loop */
+    ROUND_TIMES = 4,  /* repeated within a line this often and */
+    ROUND_BYTES = 24, /* this many bytes: a loop */
 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -42,9 +42,8 @@ static view line_at(const infill_stop *h, size_t at)
 
 /* ---- going round ---- */
 
-/* Whether the lines before this one would be said twice, period of them each, with the one that
- * is `period` lines above: at[i] is the line i above this one, and at[0] this one.  What a file
- * does by itself may go on. */
+/* Do the last `period` lines repeat the `period` lines above them?  at[i] is the line i above this
+ * one, and at[0] this one.  Repetition that the file itself has may continue. */
 static bool would_repeat(const infill_stop *h, const size_t *at, size_t n, size_t period)
 {
     if (n < 2 * period) return false;
@@ -71,7 +70,7 @@ static void begin_line(infill_stop *h)
         if (would_repeat(h, at, n, period)) h->again[h->n_again++] = at[period];
 }
 
-/* Within a line.  Returns whether it may be a loop; h->end when it is. */
+/* Checks within a line.  Returns whether it may be a loop; sets h->end when it is one. */
 static bool goes_round(infill_stop *h)
 {
     const size_t at = h->text.len - 1;
@@ -90,7 +89,7 @@ static bool goes_round(infill_stop *h)
 
 static bool is_closer(char c) { return c == '}' || c == ')' || c == ']'; }
 
-/* Is the block's end, with this bracket, not yet after the hole? */
+/* Is the block's end, with this bracket, still missing after the hole? */
 static bool may_close(const infill_stop *h, uint32_t indent, char c)
 {
     uint32_t follows = indent_of(h->follow);
@@ -111,19 +110,19 @@ static void begin_code(infill_stop *h, char c)
         h->is_closing = is_closer(c) && may_close(h, indent, c);
         if (!h->is_closing) h->end = INFILL_STOP_LEFT;
     } else if (indent == 0 && !is_closer(c) && h->solid > h->begin && h->line - h->solid > 1) {
-        h->end = INFILL_STOP_LEFT; /* after an empty line, at the left: another one */
+        h->end = INFILL_STOP_LEFT; /* after an empty line, at the left: another block */
     }
 }
 
 /* ---- bytes ---- */
 
-/* What the line is as far as it came; the same, or its beginning. */
+/* The line as far as it is read; the same, or its beginning. */
 static infill_stop_end end_at(const infill_stop *h, bool is_whole)
 {
     view line = stripped((view){h->text.ptr + h->line, h->text.len - h->line});
     if (h->follow.len && (is_whole ? view_equal(line, h->follow) : view_starts(h->follow, line)))
         return INFILL_STOP_MET;
-    for (uint32_t i = 0; i < h->n_again; i++) { /* there, or further in */
+    for (uint32_t i = 0; i < h->n_again; i++) { /* equally or further indented */
         view other = stripped(line_at(h, h->again[i]));
         if (indent_of(line) < indent_of(other)) continue;
         view a = code_of(line), b = code_of(other);
@@ -132,7 +131,7 @@ static infill_stop_end end_at(const infill_stop *h, bool is_whole)
     return INFILL_STOP_NONE;
 }
 
-/* Does the line that comes have something of the hole's own? */
+/* Does the current line contain text of the completion that is not blank? */
 static bool is_own(const infill_stop *h) { return h->solid > h->line && h->solid > h->begin; }
 
 static void end_line(infill_stop *h)
@@ -145,13 +144,13 @@ static void end_line(infill_stop *h)
     h->end = INFILL_STOP_LEFT;
 }
 
-/* Takes the last byte of h->text, which breaks no line, into account.  Returns whether all that
- * came may be shown. */
+/* Process the last byte of h->text, which is not a line break.  Returns whether all text so far may
+ * be shown. */
 static bool take(infill_stop *h, char c)
 {
     const bool may_be_loop = h->is_block && goes_round(h);
     if (is_blank(c)) {
-        if (h->is_block || h->solid <= h->line) return false; /* with what comes after it */
+        if (h->is_block || h->solid <= h->line) return false; /* with the text after it */
     } else {
         if (h->solid <= h->line) begin_code(h, c);
         h->solid = h->text.len;
@@ -229,7 +228,7 @@ int infill_stop_open(infill_stop *h, view before, view after, uint32_t indent_mi
     for (line = n; line && h->text.ptr[line - 1] != '\n';) line--;
     const view own = {h->text.ptr + line, n - line};
     h->begin = n;
-    h->text.len = line; /* what is above the hole's line */
+    h->text.len = line; /* the text above the hole's line */
     begin_line(h);
     h->text.len = h->shown = n;
     h->solid = line + stripped(own).len;

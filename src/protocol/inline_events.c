@@ -1,4 +1,4 @@
-/* inline_events.c - completion.delta, .finding, .keepalive and .done: completing as one types. */
+/* inline_events.c - completion.delta, .finding, .keepalive and .done: completions while typing. */
 #include <math.h>
 
 #include "protocol/writer.h"
@@ -40,7 +40,7 @@ static void finding(protocol_writer *w, writer_choice *c, const protocol_finding
     send_event(w);
 }
 
-/* Pages that do not know the type pass over it. */
+/* Pages that do not know the type ignore it. */
 static void beat(protocol_writer *w, const protocol_progress *p)
 {
     if (!writer_live(w)) return;

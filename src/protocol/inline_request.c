@@ -1,6 +1,6 @@
-/* inline_request.c - a message completion.create: completing as one types, over a WebSocket.
+/* inline_request.c - a message completion.create: completions while typing, over a WebSocket.
  *
- * docs/server.md describes the messages.  It is POST /infill with other words. */
+ * docs/server.md describes the messages.  It is POST /infill with other field names. */
 #include "protocol/protocol.h"
 
 enum {

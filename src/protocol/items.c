@@ -1,7 +1,7 @@
 /* items.c - input items of the Responses API become messages.
  *
- * Clients send back what they were sent, what other models made, and kinds of items that are newer
- * than this file: whatever is not known says nothing, and never fails a turn. */
+ * Clients send back our items, items of other models, and kinds newer than this file: unknown kinds
+ * are ignored and never fail a turn. */
 #include "protocol/json_out.h"
 #include "protocol/parse.h"
 #include "protocol/texts.h"
@@ -32,7 +32,7 @@ static int item_message(parser *p, const input_item *in)
     return add_text(p, in, role, text);
 }
 
-/* function_call and custom_tool_call: what the model sent is under key. */
+/* function_call and custom_tool_call: the model's text is under key. */
 static int item_call(parser *p, const input_item *in, const char *key)
 {
     const char *name = NULL, *space = NULL, *call_id = NULL, *content = "";
@@ -58,7 +58,7 @@ static int item_result(parser *p, const input_item *in)
     return result_add(p, call_id, text, in->index);
 }
 
-/* Text that we wrote into encrypted_content; *out stays NULL when another server did. */
+/* Text that we wrote into encrypted_content; *out stays NULL if another server wrote it. */
 static int opaque_text(parser *p, const input_item *in, const char **out)
 {
     const char *opaque = NULL;
@@ -108,7 +108,7 @@ static int item_compaction(parser *p, const input_item *in)
                 : add_text(p, in, "developer", text_summary_unreadable);
 }
 
-/* What an agent said to another. */
+/* A message from one agent to another. */
 static int item_agent(parser *p, const input_item *in)
 {
     const char *author = "another agent", *text = NULL;
@@ -121,7 +121,7 @@ static int item_agent(parser *p, const input_item *in)
 }
 
 /* Calls and results of tools that hosts bring along (local_shell_call and others): they are shown
- * as they are, under the name of their kind.  What is neither says nothing. */
+ * unchanged, under the name of their kind.  Other items are ignored. */
 static int item_other(parser *p, const input_item *in, const char *type)
 {
     static const char *const members[] = {"arguments", "input", "action", "operation", "execution"};
@@ -174,7 +174,7 @@ static int item_known(parser *p, const input_item *in, const char *type)
     return item_other(p, in, type);
 }
 
-/* Items are known by their type; a message may go without one. */
+/* The type decides how an item is read; a message may lack it. */
 static int item_type(parser *p, const input_item *in, const char **type)
 {
     RETURN_IF(expect_object(p, in->at, in->item));

@@ -22,7 +22,8 @@ void json_out_put(json_out *t, view raw)
 
 size_t utf8_char_len(view text)
 {
-    static const uint8_t least[5] = {0, 0, 0x80, 0xA0, 0x90}; /* of the second byte: no overlongs */
+    static const uint8_t least[5] = {0, 0, 0x80, 0xA0, 0x90}; /* of the second byte: excludes
+                                                               * overlong forms */
     if (!text.len) return 0;
     const uint8_t *p = (const uint8_t *)text.ptr, c = p[0];
     if (c < 0x80) return 1;
@@ -38,7 +39,7 @@ size_t utf8_char_len(view text)
     return len;
 }
 
-/* How many bytes from the start are valid. */
+/* How many bytes from the start are valid UTF-8. */
 static size_t valid_prefix(view text)
 {
     size_t i = 0;
@@ -156,17 +157,17 @@ void json_out_number(json_out *t, double value)
         return;
     }
     if (value == trunc(value) && fabs(value) < 1e6 && !(value == 0 && signbit(value))) {
-        json_out_integer(t, (int64_t)value); /* as %g has it, at a fiftieth of the cost */
+        json_out_integer(t, (int64_t)value); /* as %g prints it, at a fiftieth of the cost */
         return;
     }
-    /* What came from a float or from a person is short; 17 digits are always enough. */
+    /* Numbers from a float or from a person are short; 17 digits are always enough. */
     int precision = 6;
     do snprintf(text, sizeof text, "%.*g", precision, value);
     while (precision++ < 17 && strtod(text, NULL) != value);
     json_out_put(t, view_of(text));
 }
 
-/* Nine digits as an integer, and where the point goes. */
+/* Nine digits as an integer, and the position of the point. */
 void json_out_float(json_out *t, float value)
 {
     char digits[24];
@@ -205,7 +206,8 @@ void json_out_value(json_out *t, const json_t *value)
     if (!value) {
         json_out_literal(t, "null");
     } else if (json_dump_callback(value, put_dumped, t, JSON_COMPACT | JSON_ENCODE_ANY)) {
-        if (!t->status) t->status = CERIUM_ERR_MEMORY; /* jansson fails for nothing else here */
+        if (!t->status) t->status = CERIUM_ERR_MEMORY; /* jansson fails here only for lack of
+                                                        * memory */
     }
 }
 

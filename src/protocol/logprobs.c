@@ -1,4 +1,4 @@
-/* logprobs.c - tokens wait for their text. */
+/* logprobs.c - matches tokens with their text. */
 #include "protocol/logprobs.h"
 
 #include "base/limits.h"

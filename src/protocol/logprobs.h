@@ -1,7 +1,7 @@
-/* logprobs.h - which tokens made a text: logprobs go with the delta that shows their text.
+/* logprobs.h - the tokens of a text: logprobs are sent with the delta that shows their text.
  *
- * The text of an answer is what was sampled without its markup, and it comes later than its
- * tokens, so tokens wait in a queue and are taken by matching bytes.  Private to protocol/. */
+ * The text of an answer is the sampled text without its markup, and comes later than its tokens, so
+ * tokens wait in a queue and are taken by matching bytes.  Private to protocol/. */
 #ifndef PROTOCOL_LOGPROBS_H
 #define PROTOCOL_LOGPROBS_H
 
@@ -12,9 +12,9 @@ typedef struct {
     json_out json;        /* one object a token, one after the other */
     bytes texts;           /* their bytes */
     bytes marks;           /* token_mark for each */
-    size_t first;          /* the first that waits */
-    size_t part;           /* bytes of it that were taken */
-    size_t fed, fed_part;  /* the first that the reader has not seen all of, and what it has */
+    size_t first;          /* the first waiting token */
+    size_t part;           /* bytes of it already taken */
+    size_t fed, fed_part;  /* the first token not fully seen by the reader, and its seen bytes */
     json_out taken;       /* with the newest text: comma-separated objects */
     json_out all;         /* with all text of the piece or message */
 } token_queue;
@@ -35,7 +35,7 @@ size_t token_queue_cut(token_queue *q, view text);
 CERIUM_CHECKED int token_queue_take(token_queue *q, view text, bool keep);
 void token_queue_drop(token_queue *q);
 
-/* The four lists that Completions has instead, of which a chunk shows what it did not show yet. */
+/* The four lists of Completions instead, of which a chunk shows only the new part. */
 enum { LEGACY_LISTS = 4 };
 
 typedef struct {

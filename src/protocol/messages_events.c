@@ -2,8 +2,8 @@
  * continued and closed, and the same blocks as one object.
  *
  * Clients add a block to their list when it opens and never look at its number, so no two are open
- * at a time.  A call that was cut off is left out of the object; what was streamed of it ends with
- * the reason why. */
+ * at a time.  A call that was cut off is omitted from the object; in the stream it ends with the
+ * reason. */
 #include "base/hash.h"
 #include "reader/reader_json.h"
 #include "protocol/writer.h"
@@ -45,7 +45,7 @@ static const char *stop_reason(const protocol_writer *w)
     return c->n_whole ? "tool_use" : "end_turn";
 }
 
-/* What was not in the cache, and what was, add up to the prompt. */
+/* The uncached part and the cached part add up to the prompt. */
 static void put_usage(const protocol_writer *w, json_out *t)
 {
     const protocol_usage *u = &w->usage;
@@ -109,7 +109,7 @@ static bool is_hidden(const protocol_writer *w, const writer_choice *c)
     return c->piece == PIECE_REASONING && w->r->hides_thoughts;
 }
 
-/* "toolu_" and what is the call's own. */
+/* "toolu_" and the call's own part. */
 static void put_call_id(const writer_choice *c, json_out *t)
 {
     char id[sizeof c->call_id + 8];
@@ -118,7 +118,8 @@ static void put_call_id(const writer_choice *c, json_out *t)
     json_out_string(t, id);
 }
 
-/* Of what was said: a digest.  Of what was hidden: that itself, for the client gives it back. */
+/* The signature: of a shown thought a digest; of a hidden one its text, because the client sends it
+ * back. */
 static void put_signature(const protocol_writer *w, const writer_choice *c, json_out *t)
 {
     char digest[32];
@@ -237,7 +238,7 @@ static void make_block(protocol_writer *w, const writer_choice *c)
     if (t->status && !w->status) w->status = t->status;
 }
 
-/* Free text given to a tool was streamed bare: nothing can be said after it. */
+/* Free text given to a tool was streamed bare: no text can follow it. */
 static void send_end(protocol_writer *w, writer_choice *c)
 {
     json_out *t;

@@ -1,15 +1,15 @@
 /* messages_request.c - requests of Anthropic's Messages become the same messages as those of every
  * other API.
  *
- * Clients of this API add fields and blocks with every release, so what is not known says nothing;
- * what would mislead the model is an error that begins with its path. */
+ * Clients of this API add fields and blocks with every release, so unknown ones are ignored; one
+ * that would mislead the model is an error that begins with its path. */
 #include "protocol/json_out.h"
 #include "protocol/parse.h"
 #include "protocol/texts.h"
 
 typedef struct {
     const json_t *list; /* of the request's messages */
-    size_t from, to;    /* neighbours of one role, which are one turn */
+    size_t from, to;    /* adjacent messages of one role, which are one turn */
     const char *role;
 } turn;
 
@@ -22,7 +22,7 @@ static const char *type_of(const json_t *block)
 }
 
 /* The first block of Claude Code names its version and a number that changes with requests: it is
- * no part of the prompt, or nothing after it would be found in the cache. */
+ * left out of the prompt, or nothing after it would be found in the cache. */
 static view without_attribution(view text)
 {
     const view mark = VIEW("x-anthropic-billing-header:");
@@ -36,7 +36,7 @@ static view without_attribution(view text)
     return text;
 }
 
-/* What a block says to a model of text; empty for those that say nothing. */
+/* The text of a block for a text model; empty for blocks without text. */
 static int block_text(parser *p, const place *at, const json_t *block, view *out)
 {
     const char *type = type_of(block), *text = NULL;
@@ -76,7 +76,7 @@ static int append(bytes *all, view joint, view text)
     return bytes_append(all, text.ptr, text.len);
 }
 
-/* Text of a content: a string, or the blocks that speak.  head: the first block of `system`. */
+/* Text of a content: a string, or its blocks with text.  head: the first block of `system`. */
 static int append_content(parser *p, const place *at, const json_t *content, view joint, bool head,
                           bytes *all)
 {
@@ -144,7 +144,7 @@ static bool has_result(const turn *t, const char *id)
     return false;
 }
 
-/* A call that was interrupted has no result: the model sees that. */
+/* A call that was interrupted has no result: the model is informed. */
 static int add_lacking_results(parser *p, const turn *t)
 {
     protocol_request *r = p->r;
@@ -160,7 +160,7 @@ static int add_lacking_results(parser *p, const turn *t)
     return CERIUM_OK;
 }
 
-/* Results come before the user's text, in any order of the input. */
+/* Results come before the user's text, whatever the order in the input. */
 static int add_user(parser *p, const place *up, const turn *t)
 {
     bytes said = {.max = SIZE_MAX};
@@ -189,7 +189,7 @@ static int add_user(parser *p, const place *up, const turn *t)
 
 /* ---- the assistant's turns ---- */
 
-/* Ours has what was not shown in its signature. */
+/* Our signature contains the hidden text. */
 static int add_thought(parser *p, const place *at, const json_t *block, size_t item)
 {
     const char *text = "", *signature = "";
@@ -217,7 +217,7 @@ static int add_use(parser *p, const place *at, const json_t *block, size_t item)
     return call_add(p, &(cerium_message){"call", input, name, .call_id = id}, (int32_t)item);
 }
 
-/* Texts next to each other are one. */
+/* Adjacent texts are joined. */
 static int flush_said(parser *p, bytes *said, size_t item)
 {
     const char *text = NULL;
@@ -259,7 +259,7 @@ static int add_blocks(parser *p, const place *up, const turn *t, bytes *said)
     return CERIUM_OK;
 }
 
-/* The last turn, where it is text alone, is continued. */
+/* The last turn is continued if it is only text. */
 static int add_assistant(parser *p, const place *up, const turn *t)
 {
     const bool is_last = t->to == json_array_size(t->list);
@@ -349,8 +349,8 @@ static int speed_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* A conversation that the server would hold: none is held under this name, and the SDKs then send
- * all of it, which is found computed. */
+/* A conversation stored by the server: none is stored under this name; the SDKs then send all of
+ * it, which is found in the cache. */
 static int thread_parse(parser *p)
 {
     json_t *thread = NULL;

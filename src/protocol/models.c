@@ -8,7 +8,7 @@
 
 static const char any_model[] = "cerium";
 
-/* Whether it is in memory: status as llama.cpp's router has it. */
+/* Is it in memory?  status as in llama.cpp's router. */
 static void put_state(json_out *t, const protocol_model *m)
 {
     json_out_literal(t, ",\"status\":{\"value\":");
@@ -31,7 +31,7 @@ static void put_state(json_out *t, const protocol_model *m)
     json_out_literal(t, "]");
 }
 
-/* A float of the model's file as its maker wrote it: 0.35, and not 0.3499999940395355. */
+/* A float of the model's file as its author wrote it: 0.35, not 0.3499999940395355. */
 static double as_written(double x)
 {
     return round(x * 1e6) / 1e6;
@@ -82,7 +82,7 @@ static void put_openai(json_out *t, const protocol_model *m, const char *id)
     json_out_literal(t, "}");
 }
 
-/* Codex refuses the whole list when one of the fields that it needs is not there. */
+/* Codex refuses the whole list when a field that it needs is missing. */
 static void put_codex(json_out *t, const protocol_model *m, const char *slug,
                       const char *visibility)
 {
@@ -133,9 +133,9 @@ int protocol_models_body(bytes *out, const protocol_model *models, size_t n)
     json_out_string(&t, n ? models[n - 1].id : NULL);
     json_out_literal(&t, ",\"models\":[");
     const protocol_model *first = NULL;
-    bool named = false; /* one is called what any is called */
+    bool named = false; /* a model already has the generic name */
     for (size_t i = 0; i < n; i++) {
-        if (!models[i].chats) continue; /* Codex can do nothing with it */
+        if (!models[i].chats) continue; /* Codex cannot use it */
         if (first) json_out_literal(&t, ",");
         else first = &models[i];
         put_codex(&t, &models[i], models[i].id, "list");

@@ -1,4 +1,4 @@
-/* next_edit.c - which form a model has, what is not asked at all, and which answers are edits. */
+/* next_edit.c - the form of a model, requests that are not sent, and answers that are edits. */
 #include "protocol/next_edit.h"
 
 #include <strings.h>
@@ -125,7 +125,7 @@ void next_edit_close(next_edit_prompt *p)
     *p = (next_edit_prompt){.form = NEXT_EDIT_NONE};
 }
 
-/* ---- what an answer says ---- */
+/* ---- answers ---- */
 
 static view window_of(const next_edit_place *place, const next_edit_prompt *p)
 {
@@ -143,7 +143,7 @@ static int put_lines(bytes *out, view window, view answer)
     return wants_end ? bytes_append(out, "\n", 1) : CERIUM_OK;
 }
 
-/* The answer without a mark, which a model may say again. */
+/* The answer without a mark, which a model may repeat. */
 static int drop_mark(view *answer, const char *mark, bytes *kept)
 {
     view rest = *answer;
@@ -160,7 +160,7 @@ static int drop_mark(view *answer, const char *mark, bytes *kept)
     return CERIUM_OK;
 }
 
-/* Empty lines at the beginning are none of Sweep's; a window has none there. */
+/* Empty lines at the beginning do not belong to Sweep's answer; a window has none there. */
 static view from_first_line(view text)
 {
     size_t at = 0, line = 0;
@@ -182,7 +182,7 @@ static view between(view text, view begin, view end)
     return text;
 }
 
-/* The window, as the answer has it; *why: it has none. */
+/* The window in the answer; *why: the reason for none. */
 static int read_window(bytes *out, const next_edit_place *place, const next_edit_prompt *p,
                        view answer, const char **why)
 {
@@ -227,7 +227,7 @@ static int read_window(bytes *out, const next_edit_place *place, const next_edit
     return status;
 }
 
-/* ---- what is refused ---- */
+/* ---- refused edits ---- */
 
 /* Runs of line ends count as one. */
 static bool same_lines(view a, view b)
@@ -248,7 +248,7 @@ static bool same_lines(view a, view b)
     return i == a.len && k == b.len;
 }
 
-/* Would the user be back at an earlier place? */
+/* Would the edit return to an earlier state of the text? */
 static bool is_revert(const next_edit_place *place, view window, view now)
 {
     edit_hunk hunks[NEXT_EDIT_CHANGES_MAX];
@@ -299,7 +299,7 @@ static next_edit edit_of(const diff *d, const diff_change *c, uint32_t first)
                        .text = {c->n_b ? d->lines[1][c->b].ptr : "", n}};
 }
 
-/* Those at and below the caret in their order, then those above. */
+/* Edits at and below the caret in order, then those above. */
 static int list_edits(next_edits *out, const next_edit_place *place, const next_edit_prompt *p,
                       const diff *d)
 {

@@ -1,5 +1,5 @@
 /* next_edit_blocks.c - Zeta 2.1 names blocks of the region by marks, and answers with the marks
- * around what it writes anew. */
+ * around the rewritten text. */
 #include "base/text.h"
 #include "protocol/next_edit.h"
 
@@ -17,7 +17,7 @@ static view trimmed(view text, region_line l)
     return view_trim((view){text.ptr + l.at, l.end - l.at}, " \t\r\f\v");
 }
 
-/* No block begins with what closes one. */
+/* No block begins with a closing line. */
 static bool may_begin(view line)
 {
     static const char *const tails[] = {"break", "continue", "return", "throw", "end"};
@@ -32,7 +32,7 @@ static region_line line_at(view text, size_t at)
     return (region_line){at, end ? (size_t)(end - text.ptr) : text.len};
 }
 
-/* The first line from `from` on, not far, that may begin a block; else that one. *n: its number. */
+/* The first line from `from` on, nearby, that may begin a block; else that one.  *n: its number. */
 static size_t good_begin(view text, size_t from, size_t *n)
 {
     size_t at = from;
@@ -92,7 +92,7 @@ size_t next_edit_blocks(view text, size_t out[NEXT_EDIT_BLOCKS_MAX + 1])
 
 /* ---- answers ---- */
 
-/* The mark at or after *at: its number, where it begins, and *at after it. */
+/* The mark at or after *at: its number and beginning; *at moves after it. */
 static bool next_mark(view answer, size_t *at, size_t *number, size_t *begin)
 {
     static const view mark = VIEW(MARK);
@@ -124,7 +124,7 @@ bool next_edit_from_blocks(view window, view answer, bytes *out, int *status)
         *status = bytes_append(&inner, answer.ptr + end, begin - end);
     bool fits = found && !*status && last && first && first <= n && last <= n;
     if (fits && first == last) {
-        *status = bytes_append(out, window.ptr, window.len); /* nothing is to be changed */
+        *status = bytes_append(out, window.ptr, window.len); /* nothing changes */
     } else if (fits && first < last) {
         *status = bytes_append(out, window.ptr, blocks[first - 1]);
         if (!*status) *status = bytes_append(out, inner.ptr ? inner.ptr : "", inner.len);

@@ -1,4 +1,5 @@
-/* next_edit_events.c - what a prediction of edits says: an object, or the event edit.prediction. */
+/* next_edit_events.c - the answer to a prediction of edits: an object, or the event
+ * edit.prediction. */
 #include "protocol/writer.h"
 
 static void delta(protocol_writer *w, writer_choice *c, view text)
@@ -23,7 +24,7 @@ static void put_edits(json_out *t, const next_edits *e)
     json_out_literal(t, "]");
 }
 
-/* Nothing is proposed of an answer that has no end, or that the watchdog cut. */
+/* No edit is proposed if the answer is incomplete, or if the watchdog cut it. */
 static const char *ended_by(const protocol_writer *w, const writer_choice *c, bool *is_whole)
 {
     *is_whole = c->end == PROTOCOL_END_STOP;

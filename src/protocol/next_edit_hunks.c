@@ -1,7 +1,7 @@
 /* next_edit_hunks.c - the user's changes, hunk by hunk, and a text without the newest of them.
  *
- * Sweep's server reads hunks line by line, also the line that names the file where a context is
- * wanted; its models were trained on the result, so this does the same. */
+ * Sweep's server reads hunks line by line, and treats the line that names the file as context; its
+ * models were trained on the result, so this does the same. */
 #include "protocol/next_edit.h"
 
 static bool next_line(view *rest, view *line)
@@ -72,7 +72,7 @@ int edit_hunk_parts(const edit_hunk *h, size_t n_around, bool with_path, bytes *
 
 /* ---- all of them ---- */
 
-/* The hunk at the beginning of *rest, which becomes what comes after it. */
+/* The hunk at the beginning of *rest, which moves after it. */
 static bool next_hunk(view *rest, view *hunk)
 {
     view line;
@@ -112,9 +112,9 @@ size_t edit_hunks(const next_edit_place *place, edit_hunk *out, size_t max)
     return n;
 }
 
-/* ---- taking back ---- */
+/* ---- undoing ---- */
 
-/* Puts `was` where `is` stands first; false: it does not. */
+/* Replaces the first `is` by `was`; false: it is not there. */
 static bool replace(bytes *text, view is, view was, int *status)
 {
     const char *at = memmem(text->ptr ? text->ptr : "", text->len, is.ptr, is.len);

@@ -1,4 +1,4 @@
-/* next_edit_lines.h - where lines begin and end.  Private to next_edit*.c. */
+/* next_edit_lines.h - the beginnings and ends of lines.  Private to next_edit*.c. */
 #ifndef PROTOCOL_NEXT_EDIT_LINES_H
 #define PROTOCOL_NEXT_EDIT_LINES_H
 

@@ -1,5 +1,5 @@
-/* next_edit_request.c - POST /v1/edit-predictions, and the message edit.predict: where the user is,
- * and what he changed last, become the prompt of the model's form. */
+/* next_edit_request.c - POST /v1/edit-predictions, and the message edit.predict: the caret and the
+ * user's last changes become a prompt in the model's form. */
 #include "protocol/parse.h"
 
 /* Text without CR before LF; *at moves with it. */
@@ -69,7 +69,7 @@ static int read_snippets(parser *p, next_edit_order *order)
     return CERIUM_OK;
 }
 
-/* The file is what is before the caret and what is after it. */
+/* The file is the text before the caret and the text after it. */
 static int read_file(parser *p, next_edit_order *order)
 {
     const char *sides[2] = {NULL, NULL};
@@ -91,7 +91,7 @@ static int read_file(parser *p, next_edit_order *order)
     return read_needed(p, NULL, p->root, "path", &order->place.path);
 }
 
-/* Newer ones of the same file make older ones stale, and completions of it none. */
+/* A newer request for the same file makes older ones stale, but not completions of it. */
 static int name_document(parser *p)
 {
     static const view head = VIEW("edits of ");
@@ -104,7 +104,7 @@ static int name_document(parser *p)
     return status;
 }
 
-/* The message of a WebSocket has an id, by which it can be canceled. */
+/* The message of a WebSocket has an id, to cancel it. */
 static int id_parse(parser *p)
 {
     const char *type = json_string_value(json_object_get(p->root, "type"));
@@ -116,7 +116,7 @@ static int id_parse(parser *p)
                                         "id is 1 to 64 of A-Za-z0-9_.-");
 }
 
-/* A model without such a form fills the hole at the caret; with one it is asked in it. */
+/* A model without such a form fills the hole at the caret; else its form is used. */
 static int make_prompt(parser *p, next_edit_order *order)
 {
     protocol_request *r = p->r;

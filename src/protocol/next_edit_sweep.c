@@ -7,11 +7,11 @@
 enum {
     LINES_BEFORE = 2, LINES_AFTER = 5,
     WINDOW_BYTES = 1792,    /* after its first two lines: 512 tokens */
-    FILE_LINES = 800,       /* of a longer one a part is shown: */
+    FILE_LINES = 800,       /* of a longer file only a part is shown: */
     PART_LINES = 300, STRIDE = PART_LINES / 2,
     SNIPPETS = 3, SNIPPET_LINES = 25,
     CHANGES = 6,
-    LONG_LINE_BYTES = 600,  /* the rest of it is "..." */
+    LONG_LINE_BYTES = 600,  /* the rest is replaced by "..." */
 };
 
 static int put(bytes *out, view text) { return bytes_append(out, text.ptr, text.len); }
@@ -48,7 +48,7 @@ static size_t line_of(view text, size_t at)
 
 /* ---- the window ---- */
 
-/* What is too much for an answer goes, from its end. */
+/* Text that is too long for an answer is dropped from its end. */
 static size_t bounded_end(view text, size_t from, size_t to)
 {
     size_t head = from;
@@ -82,11 +82,12 @@ static int put_file(bytes *out, const next_edit_place *place)
     const view text = place->original.ptr ? place->original : place->text;
     const size_t n = n_lines(text);
     if (n <= FILE_LINES) return put(out, text);
-    /* The part whose middle is nearest to the caret, at a stride, so that it stays the same. */
+    /* The part whose middle is nearest to the caret, at a fixed stride, so that it changes
+     * seldom. */
     const int64_t begin = (int64_t)line_of(text, place->caret) - PART_LINES / 2;
     const size_t ideal = begin > 0 ? (size_t)begin : 0;
     size_t stride = ideal / STRIDE, over = ideal % STRIDE * 2;
-    if (over > STRIDE || (over == STRIDE && stride % 2)) stride++; /* a half goes to what is even */
+    if (over > STRIDE || (over == STRIDE && stride % 2)) stride++; /* a half rounds to even */
     size_t from = 0, to;
     for (size_t i = 0; i < stride * STRIDE; i++) from = line_end(text, from);
     to = from;
@@ -122,7 +123,7 @@ static view without_ends(const bytes *b)
     return text;
 }
 
-/* Where a hunk's new text begins, and how many lines after the first of the hunk are of it. */
+/* The beginning of a hunk's new text, and how many lines after the hunk's first belong to it. */
 static void place_of(const edit_hunk *h, size_t *from, size_t *n)
 {
     const view hunk = h->hunk;
@@ -167,7 +168,7 @@ static int put_changes(bytes *out, const edit_hunk *hunks, size_t n)
     return status;
 }
 
-/* The window as it was, as far as the newest changes are in it. */
+/* The window before the newest changes, as far as these are within it. */
 static int make_before(bytes *out, view window, const edit_hunk *hunks, size_t n)
 {
     int status = put(out, window);
@@ -176,7 +177,7 @@ static int make_before(bytes *out, view window, const edit_hunk *hunks, size_t n
     return status;
 }
 
-/* Each of the three windows has the same numbers: of lines within it. */
+/* Line numbers of the three windows are the same: relative to the window. */
 static int put_windows(bytes *out, const next_edit_place *place, const next_edit_prompt *p,
                        const bytes *before)
 {
@@ -187,7 +188,7 @@ static int put_windows(bytes *out, const next_edit_place *place, const next_edit
                       before->len && before->ptr[before->len - 1] == '\n';
     const view after = {window.ptr + caret, window.len - caret - ends};
     const size_t line = line_of(window, caret) + 1;
-    /* A mark after the last line's end is a line. */
+    /* A mark after the last line's end counts as a line. */
     const bool is_own = !after.len && (!caret || window.ptr[caret - 1] == '\n');
     const size_t last = line + n_lines((view){window.ptr, window.len - ends}) + is_own;
     RETURN_IF(put_text(out, "\n<|file_sep|>original/"));

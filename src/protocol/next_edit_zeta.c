@@ -1,15 +1,15 @@
-/* next_edit_zeta.c - the prompts of Zed's Zeta 1, 2 and 2.1, byte for byte as Zed writes them: what
- * the user changed, snippets, and an excerpt with a region that is to be written anew. */
+/* next_edit_zeta.c - the prompts of Zed's Zeta 1, 2 and 2.1, byte for byte as Zed writes them: the
+ * user's changes, snippets, and an excerpt with a region to rewrite. */
 #include "protocol/next_edit.h"
 #include "protocol/next_edit_lines.h"
 
 enum {
     TOKEN_BYTES = 3,        /* as Zed counts */
-    PROMPT_TOKENS = 4096,   /* of all; what is left is the changes', the newest first, then the
-                               snippets' */
+    PROMPT_TOKENS = 4096,   /* of all; the rest is for changes, the newest first, then for
+                               snippets */
 };
 
-/* What a form calls its parts. */
+/* The names of a form's parts. */
 typedef struct {
     uint32_t region_tokens, around_tokens;
     const char *file, *history; /* marks */
@@ -38,9 +38,9 @@ static int end_line(bytes *out)
     return out->len && out->ptr[out->len - 1] == '\n' ? CERIUM_OK : put_text(out, "\n");
 }
 
-/* ---- what is shown of the file ---- */
+/* ---- the excerpt of the file ---- */
 
-/* Whole lines below and above, in turn, as many more bytes as fit. */
+/* Alternate whole lines below and above, as many more bytes as fit. */
 static void grow(view text, size_t *from, size_t *to, size_t room)
 {
     bool below = true, above = true;
@@ -109,7 +109,7 @@ static int put_diff(bytes *out, const next_edit_change *c)
     return end_line(out);
 }
 
-/* The newest ones, as many as there is room for; *room: tokens. */
+/* The newest changes that fit; *room: tokens. */
 static int put_changes(bytes *out, const next_edit_prompt *p, const next_edit_place *place,
                        size_t *room)
 {
@@ -148,7 +148,7 @@ static int put_changes(bytes *out, const next_edit_prompt *p, const next_edit_pl
 
 /* ---- snippets ---- */
 
-/* Snippets of one file that follow each other are under one head. */
+/* Adjacent snippets of one file share one heading. */
 static int put_snippets(bytes *out, const next_edit_prompt *p, const next_edit_place *place,
                         size_t room)
 {
@@ -242,8 +242,8 @@ static int put_excerpt_21(bytes *out, const next_edit_prompt *p, const next_edit
     return end_line(out);
 }
 
-/* Zeta 2: snippets, changes, the excerpt.  2.1 begins with what comes after the region, and parts
- * what there is of those by empty lines. */
+/* Zeta 2: snippets, changes, the excerpt.  2.1 begins with the text after the region, and separates
+ * the present parts by empty lines. */
 static int ask_2(next_edit_prompt *p, const next_edit_place *place, const excerpt *e)
 {
     const bool is_21 = p->form == NEXT_EDIT_ZETA_21;

@@ -1,7 +1,7 @@
-/* ollama_events.c - answers of Ollama's /api/chat and /api/generate: an object a line, whose last
- * one says why it ended and how long it took.
+/* ollama_events.c - answers of Ollama's /api/chat and /api/generate: an object a line; the last one
+ * has the reason of the end and the durations.
  *
- * A call comes whole, in a line of its own; its arguments are an object. */
+ * A call is sent whole, in a separate line; its arguments are an object. */
 #include <time.h>
 
 #include "reader/reader_json.h"
@@ -88,7 +88,7 @@ static void put_call(const writer_choice *c, json_out *t)
 
 static void close(protocol_writer *w, writer_choice *c, bool whole)
 {
-    if (c->piece != PIECE_CALL || !whole) return; /* one that was cut off is none */
+    if (c->piece != PIECE_CALL || !whole) return; /* a call that was cut off is dropped */
     json_out *t = &c->calls;
     if (t->b.len) json_out_literal(t, ",");
     size_t from = t->b.len;
@@ -111,7 +111,7 @@ static const char *done_reason(const protocol_writer *w)
     return c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT ? "length" : "stop";
 }
 
-/* What the last object has beside its message; durations in nanoseconds. */
+/* The last object's fields beside its message; durations in nanoseconds. */
 static void put_done(const protocol_writer *w, json_out *t)
 {
     const protocol_usage *u = &w->usage;

@@ -1,6 +1,6 @@
 /* ollama_request.c - requests of Ollama's /api/chat and /api/generate.
  *
- * What this API has in `options` is read where the other APIs have it. */
+ * Fields in this API's `options` are read like those of the other APIs. */
 #include "protocol/parse.h"
 #include "protocol/texts.h"
 
@@ -12,7 +12,7 @@ int ollama_hoist(parser *p)
         "temperature", "top_k",       "top_p",          "min_p",            "seed",
         "stop",        "num_predict", "repeat_penalty", "presence_penalty", "frequency_penalty",
     };
-    /* Of the machine that the model runs on. */
+    /* Options of the machine that runs the model. */
     static const char *const silent[] = {"num_batch", "num_gpu", "main_gpu", "num_thread",
                                          "use_mmap", "use_mlock", "low_vram", "numa"};
     static const place in_options = {NULL, "options", 0};
@@ -42,7 +42,7 @@ int ollama_hoist(parser *p)
     return CERIUM_OK;
 }
 
-/* "5m", "1h30m", "0.5s", as Go has durations; without a unit it is seconds. */
+/* "5m", "1h30m", "0.5s", as in Go; without a unit, seconds. */
 static bool read_duration(const char *text, double *seconds)
 {
     static const struct {
@@ -69,7 +69,7 @@ static bool read_duration(const char *text, double *seconds)
     return true;
 }
 
-/* How long the model stays when nobody uses it: less than nothing is for ever. */
+/* How long an idle model stays loaded: negative is for ever. */
 static int keep_alive_parse(parser *p)
 {
     const json_t *keep = json_object_get(p->root, "keep_alive");
@@ -85,7 +85,7 @@ static int keep_alive_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Nothing is asked: the model is to be loaded, or not kept any more. */
+/* An empty request: load the model, or unload it. */
 static void take_load(parser *p)
 {
     p->r->loads = p->r->keeps_model && !p->r->keep_model_s ? "unload" : "load";
@@ -150,7 +150,7 @@ static int add_assistant(parser *p, const place *at, const json_t *message, cons
     return add_calls(p, at, message, item);
 }
 
-/* Of the call with the id, or of the tool with the name; else of some tool. */
+/* The result of the call with the id, or of the tool with the name; else of some tool. */
 static int add_result(parser *p, const place *at, const json_t *message, const char *said,
                       size_t item)
 {
@@ -213,7 +213,7 @@ static int fill_in(parser *p, const char *prompt, const char *suffix)
     return CERIUM_OK;
 }
 
-/* What is prompted becomes a message, or is continued as it is. */
+/* The prompt becomes a message, or is continued unchanged. */
 static int generate(parser *p)
 {
     const char *prompt = "", *suffix = "", *system = "";

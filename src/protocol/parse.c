@@ -1,4 +1,5 @@
-/* parse.c - one request from its bytes: what all APIs share, and who reads the rest. */
+/* parse.c - one request from its bytes: reads the fields common to all APIs, calls the API's
+ * reader. */
 #include "protocol/parse.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 /* ---- sampling and length ---- */
 
-/* The most probable token is always at least this, whatever rounding did. */
+/* The most probable token has always at least this probability, despite rounding. */
 #define MIN_P_MAX 0.999999
 
 static int temperature_parse(parser *p)
@@ -42,7 +43,7 @@ static int sampling_parse(parser *p)
     RETURN_IF(temperature_parse(p));
     RETURN_IF(bias_parse(p));
     RETURN_IF(field_bound(p, p->sampling_at, p->root, "top_k", -1, INT32_MAX, &top_k));
-    /* One beyond int64_t is a seed as good as another. */
+    /* A seed beyond int64_t is accepted like any other. */
     if (json_is_real(wide) && fabs(json_real_value(wide)) > 9e18)
         seed = (int64_t)fmod(fabs(json_real_value(wide)), 9e18);
     else
@@ -52,7 +53,7 @@ static int sampling_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Below zero, nobody bounds it; no tokens of n_predict only compute the prompt. */
+/* A negative value means no limit; n_predict 0 only computes the prompt. */
 static int length_parse(parser *p)
 {
     static const char *const keys[] = {"n_predict", "max_tokens", "max_completion_tokens",
@@ -125,7 +126,7 @@ static int include_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* ---- what all have, and what each has ---- */
+/* ---- common fields, and each API's own ---- */
 
 static bool not_by_user(const json_t *metadata)
 {
@@ -141,7 +142,7 @@ bool protocol_is_side_request(view metadata)
     return is;
 }
 
-/* Codex says for whom a request is, as an object or as its text. */
+/* Codex says what a request is for, as an object or as its text. */
 static bool asks_on_the_side(const json_t *root)
 {
     const json_t *metadata = json_object_get(json_object_get(root, "client_metadata"),
@@ -190,7 +191,7 @@ static int guard_end_parse(parser *p)
                             "'message' and 'incomplete'");
 }
 
-/* In usage of the APIs that know choices; elsewhere it is a field that nobody reads. */
+/* Part of usage in APIs that have choices; elsewhere the field is ignored. */
 static int digest_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -230,7 +231,7 @@ static int common_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* What nobody here can do is refused by name, as an answer without it would mislead. */
+/* An unsupported feature is refused by name, as an answer without it would mislead. */
 static int refuse_unsupported(parser *p)
 {
     static const char *const keys[] = {"conversation", "prompt"};
@@ -244,7 +245,7 @@ static int refuse_unsupported(parser *p)
     return CERIUM_OK;
 }
 
-/* What goes on without its client has to be kept for it. */
+/* A background response must be stored. */
 static int background_parse(parser *p)
 {
     protocol_request *r = p->r;
@@ -400,7 +401,7 @@ void protocol_request_free(protocol_request **request)
 
 /* ---- results of calls in earlier responses ---- */
 
-/* The name of a call, owned by the request; NULL for what is none. */
+/* The name of a call, owned by the request; NULL for an invalid one. */
 static int name_of_call(parser *p, const json_t *item, const char **out)
 {
     const char *name = json_string_value(json_object_get(item, "name"));
@@ -431,7 +432,7 @@ int protocol_request_name_results(protocol_request *request, const json_t *items
     return status;
 }
 
-/* A result that the client made itself, as it answers a call of ours. */
+/* A result made by the client itself, like the answer to a call of ours. */
 static bool answers_call(const protocol_request *r, size_t i)
 {
     const json_t *item = r->message_item[i] < 0
@@ -441,7 +442,7 @@ static bool answers_call(const protocol_request *r, size_t i)
                     !strcmp(type, "custom_tool_call_output"));
 }
 
-/* The calls of what was summed up are in the summary. */
+/* The summary contains the calls of the summed up part. */
 static bool was_compacted(const protocol_request *r)
 {
     size_t i;

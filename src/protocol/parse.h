@@ -1,4 +1,4 @@
-/* parse.h - what the readers of requests share: where a value is, typed fields, made strings.
+/* parse.h - shared by the readers of requests: places of values, typed fields, made strings.
  *
  * Every function returns 0, CERIUM_ERR_ARGUMENT with *error filled in the API's own words, or
  * CERIUM_ERR_MEMORY.  Private to protocol/. */
@@ -23,7 +23,7 @@ struct protocol_text {
     char chars[]; /* NUL-terminated */
 };
 
-/* How an API has its tools. */
+/* The form of tools in an API. */
 typedef enum {
     TOOLS_FLAT = 0,   /* Responses: {"type": "function", "name": ...} */
     TOOLS_NESTED = 1, /* Chat, Ollama: {"type": "function", "function": {"name": ...}} */
@@ -38,39 +38,39 @@ typedef enum {
 struct protocol_tool {
     protocol_tool_kind kind;
     const char *space; /* namespace, or NULL */
-    const char *name;  /* without it */
+    const char *name;  /* the name without it */
     bool strict;         /* a function's arguments match its schema, or the request is refused */
-    atomic_bool loose;   /* not strict, and no grammar can be made of its schema: any object */
+    atomic_bool loose;   /* not strict, and its schema has no grammar: any object */
     const json_t *schema; /* of a function's arguments; NULL: any object */
     const char *syntax;  /* of a custom tool's grammar: "lark" or "regex"; NULL: any text */
     const char *grammar; /* its definition */
 };
 
-/* `tools` of a request, read: shared by the requests that brought the same bytes, whichever threads
- * have them.  Nothing but n_refs and `loose` changes once it was read. */
+/* The parsed `tools` of a request: shared by requests with the same bytes, on any thread.  After
+ * parsing only n_refs and `loose` change. */
 struct protocol_tools {
     _Atomic size_t n_refs;
     tools_style style;
-    bytes raw;                   /* JSON as it came; empty when it is not to be kept */
-    json_t *json;                /* the array; what is below borrows from it; NULL: no tools */
+    bytes raw;                   /* JSON as received; empty unless it is to be cached */
+    json_t *json;                /* the array; the members below borrow from it; NULL: no tools */
     cerium_tool *list;           /* [n] */
     struct protocol_tool *facts; /* [n] */
     json_t *names;               /* name in list -> its index */
     size_t n, cap;
     struct protocol_text *texts;
-    json_out echo;              /* the array, as a Response shows it */
+    json_out echo;              /* the array, as shown in a Response */
 };
 
 typedef struct {
-    protocol_request *r; /* being filled */
+    protocol_request *r; /* under construction */
     const protocol_defaults *defaults;
     protocol_error *error;
     json_t *root;     /* borrowed from r */
-    const place *sampling_at; /* where the client has what is read of root: Ollama's `options` */
+    const place *sampling_at; /* the object with the fields of root: Ollama's `options` */
     size_t messages_cap;
-    struct protocol_text **texts; /* who owns what is made: the request, or its tools */
+    struct protocol_text **texts; /* owner of made strings: the request, or its tools */
     json_t *calls;    /* owned: id of a call -> index of its message */
-    view raw_tools;   /* what the cache is to keep */
+    view raw_tools;   /* to be added to the cache */
 } parser;
 
 /* ---- errors ---- */
@@ -88,13 +88,13 @@ void place_print(const place *at, char *out, size_t size);
 
 int field_string(parser *p, const place *up, const json_t *object, const char *key,
                  const char **out);
-/* The same, but it must be there, not empty and at most PROTOCOL_NAME_BYTES_MAX long. */
+/* The same, but required, not empty and at most PROTOCOL_NAME_BYTES_MAX long. */
 int field_name(parser *p, const place *up, const json_t *object, const char *key,
                const char **out);
 int field_bool(parser *p, const place *up, const json_t *object, const char *key, bool *out);
 int field_integer(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
                   int64_t max, int64_t *out);
-/* Of what is at most to be had: whoever asks for more than there can be has no bound. */
+/* A bound; a value above the possible maximum means no bound. */
 int field_bound(parser *p, const place *up, const json_t *object, const char *key, int64_t min,
                 int64_t max, int64_t *out);
 int field_number(parser *p, const place *up, const json_t *object, const char *key, double min,
@@ -106,44 +106,44 @@ int expect_object(parser *p, const place *at, const json_t *value);
 
 /* ---- strings that live as long as the request ---- */
 
-/* A copy, without NULs: U+FFFD in their place, as content ends at one. */
+/* A copy with U+FFFD in place of NULs, as content ends at one. */
 int make_text(parser *p, view text, const char **out);
-/* The string itself where it holds no NUL. */
+/* The string itself if it has no NUL. */
 int string_text(parser *p, const json_t *string, const char **out);
 int make_json(parser *p, const json_t *value, const char **out);
 
 /* ---- messages ---- */
 
 int message_add(parser *p, const cerium_message *message, int32_t item);
-/* A string, or an array of parts joined to one text; what a text model cannot see becomes a note.
- * joint: between parts of text. */
+/* A string, or an array of parts joined to one text; parts that a text model cannot see become a
+ * note. joint: inserted between parts of text. */
 int content_text(parser *p, const place *at, const json_t *content, view joint, const char **out);
-/* A call, remembered for its result. */
+/* Add a call, remembered for its result. */
 int call_add(parser *p, const cerium_message *call, int32_t item);
 int result_add(parser *p, const char *call_id, const char *text, int32_t item);
 
 /* ---- parts of requests ---- */
 
-/* Tools of p->root, read anew where the cache did not have them. */
+/* The tools of p->root, parsed unless the cache has them. */
 int tools_parse(parser *p);
-/* tool_choice, parallel_tool_calls and function_call, once the tools are read. */
+/* tool_choice, parallel_tool_calls and function_call, after the tools. */
 int tool_choice_parse(parser *p);
 void tools_release(struct protocol_tools **set);
 struct protocol_tools *cache_find(protocol_cache *cache, tools_style style, view raw);
 tools_style tools_style_of(protocol_api api);
 void texts_free(struct protocol_text **texts);
-/* The name under which the model knows a tool. */
+/* The model's name for a tool. */
 int tool_full_name(parser *p, const char *space, const char *name, const char **out);
-/* warnings.c: logit_bias; and a warning for each field that nobody reads. */
+/* warnings.c: logit_bias; and a warning for each ignored field. */
 int bias_parse(parser *p);
 void warn_of_unread(parser *p);
 int answer_format_parse(parser *p); /* answer_format.c */
 int thoughts_parse(parser *p);      /* thoughts.c */
 enum { THOUGHT_BUDGETS = 5 };
-extern const char *const thought_budgets[THOUGHT_BUDGETS]; /* what servers call them in Chat */
+extern const char *const thought_budgets[THOUGHT_BUDGETS]; /* its names in servers of Chat */
 int messages_parse(parser *p);
 int ollama_parse(parser *p);
-int ollama_hoist(parser *p); /* before all else */
+int ollama_hoist(parser *p); /* before all others */
 int llama_completion_parse(parser *p);
 int embeddings_parse(parser *p); /* embedding_request.c */
 /* The texts, or lists of tokens, of a field: at most n_max. */

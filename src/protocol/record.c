@@ -141,7 +141,7 @@ int record_write(const record *r, view text, bytes *out)
 
 static const char no_memory[] = "no memory";
 
-/* Token ids, at least one.  NULL: not so, or no memory. */
+/* Token ids, at least one.  NULL: invalid, or no memory. */
 static int32_t *read_tokens(const json_t *list, size_t *n)
 {
     *n = json_array_size(list);
@@ -225,7 +225,7 @@ static bool is_record(const json_t *value)
     return kind && !strcmp(kind, "cerium.record");
 }
 
-/* NULL, or what is wrong with it. */
+/* NULL, or the error. */
 static const char *read_one(record *r, const json_t *root)
 {
     const json_t *model = json_object_get(root, "model");
@@ -253,7 +253,7 @@ static const char *read_one(record *r, const json_t *root)
     return NULL;
 }
 
-/* Of an answer, usage.cerium_digests has one for each choice, or says why it has none. */
+/* For an answer, usage.cerium_digests has one for each choice, or the reason for none. */
 static const char *read_all(record_list *out, const json_t *root)
 {
     const json_t *digests = json_object_get(json_object_get(root, "usage"), "cerium_digests");

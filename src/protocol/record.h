@@ -1,4 +1,4 @@
-/* record.h - a recorded answer: what was asked of which model, what came, and its digest.
+/* record.h - a recorded answer: the request, the model, the tokens, and their digest.
  *
  * `cerium run --record` writes one to a file, answers of the server carry them in usage, and
  * `cerium verify` reads both. */
@@ -16,14 +16,15 @@ enum {
 };
 
 typedef struct {
-    char sha256[RECORD_SHA_DIGITS + 1]; /* of the model's file; "": not said, */
-    uint64_t fingerprint;               /* but this is: cerium_engine_info.fingerprint */
+    char sha256[RECORD_SHA_DIGITS + 1]; /* of the model's file; "": unknown, */
+    uint64_t fingerprint;               /* then this is set: cerium_engine_info.fingerprint */
     char kv_type[8];
     bool exact;
-    int32_t *prompt, *tokens;           /* [n_prompt], [n_tokens]; of one that was read, owned */
+    int32_t *prompt, *tokens;           /* [n_prompt], [n_tokens]; owned if the record was read */
     size_t n_prompt, n_tokens;
-    uint64_t *marks;                    /* [n_tokens] cerium_step.digests; as they are */
-    cerium_sampling sampling;           /* without stops: they chose no token; and no biases */
+    uint64_t *marks;                    /* [n_tokens] cerium_step.digests; owned alike */
+    cerium_sampling sampling;           /* without stops, which chose no token, and without
+                                         * biases */
     char heal_prefix[CERIUM_HEAL_PREFIX_MAX];
     size_t n_heal;
     unsigned char digest[CERIUM_DIGEST_BYTES];
@@ -40,7 +41,7 @@ typedef struct {
 } record_list;
 
 /* A record, or an answer of the server with one for each choice: bytes from outside; fuzzed.
- *   *wrong: on error one line, a static string, why it is none
+ *   *wrong: on error its reason, one line, a static string
  * CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int record_read(record_list *out, view text, const char **wrong);
 void record_list_free(record_list *list);

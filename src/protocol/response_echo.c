@@ -1,4 +1,4 @@
-/* response_echo.c - a Response says again what was asked, with the defaults of the API filled in.
+/* response_echo.c - a Response repeats the request, with the defaults of the API filled in.
  *
  * This part is made once and used for created, in_progress and the last event alike. */
 #include "protocol/writer.h"
@@ -13,7 +13,7 @@ static void put_field(json_out *t, const char *name, const json_t *value, const 
     json_out_literal(t, ",");
 }
 
-/* {"effort":...,"summary":...}: both are there even when neither was asked for. */
+/* {"effort":...,"summary":...}: both are written even if not requested. */
 static void put_reasoning(json_out *t, const json_t *reasoning)
 {
     json_out_literal(t, "\"reasoning\":{");

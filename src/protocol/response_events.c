@@ -1,6 +1,6 @@
 /* response_events.c - the events of the Responses API, in OpenAI's order.
  *
- * A delta is the hot path: the first half of its event is made when its item opens, so that it
+ * A delta is the hot path: the first half of its event is made when its item opens, so that a delta
  * costs an escape and a copy. */
 #include "protocol/writer.h"
 
@@ -112,7 +112,7 @@ static void put_call(const writer_choice *c, json_out *t)
     json_out_quoted(t, text);
 }
 
-/* The open item as it is now, in w->item. */
+/* The open item in its current state, in w->item. */
 static void make_item(protocol_writer *w, writer_choice *c, const char *status)
 {
     json_out *t = &w->item;
@@ -212,7 +212,7 @@ static void send_done(protocol_writer *w, writer_choice *c)
     send(w, "response.content_part.done");
 }
 
-/* Clients run a call as soon as its item is done, so one that was cut off never is. */
+/* Clients run a call as soon as its item is done, so a cut off call is never done. */
 static void close_item(protocol_writer *w, writer_choice *c, bool whole)
 {
     bool announce = writer_live(w) && (whole || c->piece != PIECE_CALL);
@@ -220,7 +220,7 @@ static void close_item(protocol_writer *w, writer_choice *c, bool whole)
     make_item(w, c, whole ? "completed" : "incomplete");
     if (announce) send_item(w, "response.output_item.done", &w->item);
     w->n_items++;
-    /* The answer ends well, and nothing was called. */
+    /* The answer ends well, without a call. */
     if (!whole && c->piece == PIECE_CALL && c->told_verdict) return;
     if (w->items.b.len) json_out_literal(&w->items, ",");
     json_out_put(&w->items, json_out_view(&w->item));
@@ -326,7 +326,8 @@ static void begin_response(protocol_writer *w)
     send_response(w, w->r->background && !w->runs ? "response.queued" : "response.in_progress");
 }
 
-/* A client that waits hears of it in the background alone: elsewhere the stream is the sign. */
+/* Only a background response reports it to a waiting client: elsewhere the stream itself shows
+ * it. */
 static void run_response(protocol_writer *w)
 {
     if (w->r->background) send_response(w, "response.in_progress");
@@ -357,8 +358,8 @@ static void tell_finding(protocol_writer *w, writer_choice *c, const protocol_fi
     send(w, "response.cerium.finding");
 }
 
-/* OpenAI's sign of life.  It counts in the response's sequence as every event does; comments and
- * pings do not set back Codex's clock. */
+/* OpenAI's sign of life.  It counts in the response's sequence like every event; comments and pings
+ * do not reset Codex's timeout. */
 static void keepalive(protocol_writer *w, const protocol_progress *p)
 {
     if (!writer_live(w)) return;
@@ -373,9 +374,9 @@ const writer_api writer_responses = {
     .body = put_response, .beat = keepalive,
 };
 
-/* ---- compaction: what the model says is the summary, in one opaque item ---- */
+/* ---- compaction: the model's text is the summary, in one opaque item ---- */
 
-/* Thoughts and calls are not part of it. */
+/* Thoughts and calls are not part of the summary. */
 static void compact_close(protocol_writer *w, writer_choice *c, bool whole)
 {
     (void)whole;
@@ -390,7 +391,7 @@ static void put_item_done(protocol_writer *w)
     if (w->items.status && !w->status) w->status = w->items.status;
 }
 
-/* /responses/compact gives back what the user said, as items of its own. */
+/* /responses/compact returns the user's messages, as separate items. */
 static void keep_user_messages(protocol_writer *w)
 {
     char id[128];
@@ -431,7 +432,8 @@ static void compact_end_choice(protocol_writer *w, writer_choice *c)
     }
     put_item_done(w);
     w->n_items++;
-    /* A summary that hit a cap is still one; the client has no use for half an answer here. */
+    /* A summary that reached a cap is still valid; the client has no use for a part of an
+     * answer. */
     c->end = PROTOCOL_END_STOP;
 }
 
@@ -465,7 +467,7 @@ static void compact_body(const protocol_writer *w, json_out *t)
     json_out_literal(t, "}");
 }
 
-/* Alone, it is not a stream of Responses' events. */
+/* On its own, it is not a stream of Responses' events. */
 static void compact_beat(protocol_writer *w, const protocol_progress *p)
 {
     if (w->r->api == PROTOCOL_COMPACT)

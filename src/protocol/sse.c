@@ -37,7 +37,7 @@ int sse_feed(sse *s, view text, sse_fn *fn, void *user)
 {
     while (text.len) {
         size_t n = 0;
-        if (s->was_cr && *text.ptr == '\n') { /* the rest of \r\n */
+        if (s->was_cr && *text.ptr == '\n') { /* the second byte of \r\n */
             s->was_cr = false;
             text = (view){text.ptr + 1, text.len - 1};
             continue;

@@ -1,8 +1,8 @@
 /* sse.h - reads a stream of server-sent events, in any cuts.
  *
- * As HTML's standard has it (9.2.6): lines end with \r\n, \n or \r, `data` lines of one event are
- * joined, an empty line ends it; names of events, ids and comments are passed over, for the JSON
- * says what it is.  Fuzzed. */
+ * As in the HTML standard (9.2.6): lines end with \r\n, \n or \r, `data` lines of one event are
+ * joined, an empty line ends it; names of events, ids and comments are skipped, because the JSON
+ * has the type.  Fuzzed. */
 #ifndef PROTOCOL_SSE_H
 #define PROTOCOL_SSE_H
 
@@ -10,12 +10,12 @@
 #include "base/memory.h"
 
 typedef struct {
-    bytes line;       /* of a line that is not over; its max bounds lines and events */
-    bytes data;       /* of the event that is not over */
-    bool any, was_cr; /* data came; the last byte was \r */
+    bytes line;       /* of an incomplete line; its max bounds lines and events */
+    bytes data;       /* of an incomplete event */
+    bool any, was_cr; /* has data; the last byte was \r */
 } sse;
 
-/* Returns 0, or what ends the reading. */
+/* Returns 0, or a status that ends the reading. */
 typedef int sse_fn(void *user, view data);
 
 void sse_open(sse *s, size_t event_bytes_max);

@@ -1,10 +1,10 @@
-/* steer.c - owns response.steer: its messages in and out, and the requests that come of it. */
+/* steer.c - response.steer: its messages in and out, and the requests that it causes. */
 #include "protocol/steer.h"
 
 #include "base/text.h"
 #include "protocol/writer.h"
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 static int refuse(protocol_error *e, const char *param, const char *why)
 {
@@ -72,7 +72,7 @@ static int check(const json_t *root, const json_t *input, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* Messages as a create has them: what identifies them is dropped. */
+/* Messages in the form of a create: their ids are dropped. */
 static json_t *items_of(const json_t *input)
 {
     json_t *list = json_array(), *value;
@@ -111,7 +111,7 @@ void protocol_steer_free(protocol_steer *steer)
     *steer = (protocol_steer){.previous = NULL};
 }
 
-/* ---- what is sent ---- */
+/* ---- events ---- */
 
 static void begin(json_out *t, const char *type, const protocol_steer_reply *reply)
 {
@@ -142,7 +142,7 @@ int protocol_steer_accepted(bytes *out, const protocol_steer_reply *reply)
     return t.status;
 }
 
-/* What has to be answered, and by what; NULL: nothing. */
+/* The call to answer, and with what; NULL: none. */
 static const char *result_of(const json_t *item)
 {
     const char *type = json_string_value(json_object_get(item, "type"));

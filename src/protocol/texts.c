@@ -1,7 +1,7 @@
-/* texts.c - words for models: short, as every one of them is computed at the start of a session.
+/* texts.c - texts for models: short, because a session computes them all at its start.
  *
- * A small model follows few rules well and many badly, so these are few, each is an order, and
- * each says what to do rather than what to be. */
+ * A small model follows few rules well and many badly, so there are few, each is an instruction,
+ * and each says what to do rather than what to be. */
 #include "protocol/texts.h"
 
 const char text_base_instructions[] =

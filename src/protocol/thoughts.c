@@ -1,5 +1,5 @@
-/* thoughts.c - whether the model thinks before it answers, for how long, and what its template is
- * informed of it. */
+/* thoughts.c - whether the model thinks before it answers, for how long, and the variables of its
+ * template for that. */
 #include "protocol/parse.h"
 
 /* ---- whether ---- */
@@ -20,7 +20,7 @@ static int thinking_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Ollama's: a boolean, or how much. */
+/* Ollama's: a boolean, or an effort. */
 static int think_parse(parser *p)
 {
     const json_t *think = json_object_get(p->root, "think");
@@ -32,7 +32,7 @@ static int think_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* What a request asks for of the three that have an effort; borrowed. */
+/* The effort of a request of one of the three APIs that have it; borrowed. */
 static int effort_parse(parser *p, const char **out)
 {
     json_t *reasoning = NULL;
@@ -55,7 +55,7 @@ static int effort_parse(parser *p, const char **out)
 
 /* ---- for how long ---- */
 
-/* Below zero nobody bounds it; with nothing there is none. */
+/* A negative budget is unlimited; 0 means no thought. */
 static int budget_of(parser *p, const place *up, const json_t *object, const char *key)
 {
     int64_t most = -1;
@@ -70,7 +70,7 @@ const char *const thought_budgets[THOUGHT_BUDGETS] = {
     "thinking_budget_tokens", "reasoning_budget", "reasoning_budget_tokens",
     "thinking_token_budget", "thinking_budget"};
 
-/* As llama.cpp, vLLM, Qwen's own service, OpenRouter and Anthropic call it. */
+/* The names of the budget in llama.cpp, vLLM, Qwen's own service, OpenRouter and Anthropic. */
 static int budget_parse(parser *p)
 {
     static const char *const objects[][2] = {{"reasoning", "max_tokens"},
@@ -86,7 +86,7 @@ static int budget_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* ---- what the template sees beside the messages ---- */
+/* ---- the template's variables beside the messages ---- */
 
 static int set(json_t *all, const char *key, json_t *value)
 {
@@ -109,7 +109,7 @@ static void warn_of_variables(parser *p, json_t *given)
     }
 }
 
-/* chat_template_kwargs, as vLLM's and llama.cpp's servers take it; enable_thinking; the effort. */
+/* chat_template_kwargs, as in vLLM's and llama.cpp's servers; enable_thinking; the effort. */
 static int variables_parse(parser *p, const char *effort)
 {
     protocol_request *r = p->r;
@@ -165,7 +165,7 @@ bool protocol_ends_thought(const protocol_request *r, const char *chat_form)
 
 /* ---- where a thought is closed ---- */
 
-/* Harmony's model chooses where it goes on while it may call tools, and would think again. */
+/* Harmony's model chooses the next channel while it may call tools, and would think again. */
 view protocol_thought_end(const protocol_request *r, const char *call_form, bool again)
 {
     if (!strcmp(call_form, "harmony"))

@@ -1,7 +1,8 @@
-/* tool_choice.c - which tools an answer may call, whether it must, and how many calls it may make.
+/* tool_choice.c - which tools an answer may call, whether it must call one, and how many calls it
+ * may make.
  *
- * What may be called is a choice among the tools of the request; what the model sees is all of
- * them, so that a conversation whose choice changes from turn to turn finds its prompt computed. */
+ * The choice only limits calls; the model sees all tools of the request, so that a conversation
+ * whose choice changes from turn to turn finds its prompt in the cache. */
 #include "protocol/parse.h"
 
 static bool is_hosted(const char *type)
@@ -16,8 +17,8 @@ static int fail_unknown(parser *p, const place *at, const char *type, const char
                       name);
 }
 
-/* The tool that {"type": ..., "name": ...} means; Chat has the name in an object named like the
- * type.  *out: its index. */
+/* The tool named by {"type": ..., "name": ...}; Chat has the name in an object named like the type.
+ * *out: its index. */
 static int find_chosen(parser *p, const place *at, const json_t *choice, const char *type,
                        size_t *out)
 {
@@ -32,7 +33,7 @@ static int find_chosen(parser *p, const place *at, const json_t *choice, const c
                                                      : PROTOCOL_TOOL_CUSTOM;
     for (size_t i = 0; i < set->n; i++) {
         const struct protocol_tool *tool = &set->facts[i];
-        /* Without a namespace it may be the flat name, which is that of others too. */
+        /* Without a namespace it may be the flat name, which other tools may have, too. */
         bool same = space ? tool->space && !strcmp(tool->space, space) && !strcmp(tool->name, name)
                           : !strcmp(set->list[i].name, name);
         if (tool->kind != kind || !same) continue;
@@ -49,7 +50,7 @@ static int bar_all(parser *p)
     return p->r->callable ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-/* "required" of nothing would never end. */
+/* "required" without tools would never end. */
 static int require(parser *p, const place *at)
 {
     size_t n = 0;
@@ -70,7 +71,7 @@ static int word_parse(parser *p, const place *at, const char *word)
     return require(p, at);
 }
 
-/* Tools of hosts in the list can never be called here, and change nothing. */
+/* Tools of hosts in the list cannot be called here, and are ignored. */
 static int allowed_parse(parser *p, const place *up, const json_t *choice)
 {
     const place nested = {up, "allowed_tools", 0};
@@ -111,7 +112,7 @@ static int named_parse(parser *p, const place *at, const json_t *choice, const c
     return CERIUM_OK;
 }
 
-/* A tool of a host (web_search, file_search, mcp, ...) that must be called never can be. */
+/* A tool of a host (web_search, file_search, mcp, ...) cannot be required. */
 static int refuse_hosted(parser *p, const place *at, const char *type)
 {
     return parse_fail(p, at, "invalid_value",
@@ -119,7 +120,7 @@ static int refuse_hosted(parser *p, const place *at, const char *type)
                       "hosted tools. Use 'auto', or a function or custom tool of yours.", type);
 }
 
-/* Chat before there were tools: "none", "auto", or {"name": ...}. */
+/* The form of Chat before tools: "none", "auto", or {"name": ...}. */
 static int legacy_parse(parser *p)
 {
     const json_t *choice = json_object_get(p->root, "function_call");

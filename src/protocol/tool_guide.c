@@ -1,5 +1,5 @@
-/* tool_guide.c - owns where calls, thoughts and documents stand in an answer, by chat form; the
- * calls themselves are in guide_calls.c. */
+/* tool_guide.c - the order of calls, thoughts and documents in an answer, by chat form; the calls
+ * themselves are in guide_calls.c. */
 #include "protocol/tool_guide.h"
 
 #include "protocol/guide_calls.h"
@@ -13,20 +13,20 @@ typedef enum {
 } thinking;
 
 typedef struct {
-    const char *text, *rest; /* what opens a call, and what of it is left after that */
+    const char *text, *rest; /* the text that opens a call, and its rest after that */
 } opening;
 
-/* Expressions speak of `call` (see guide_calls.h), `thought`, and the rules of the style. */
+/* Expressions use `call` (see guide_calls.h), `thought`, and the rules of the style. */
 typedef struct {
     const char *name;
     call_style style;
     thinking thinks;
     opening openings[PROTOCOL_TRIGGERS_MAX];
-    const char *first;    /* a whole call at the beginning of an answer */
+    const char *first;    /* a complete call at the beginning of an answer */
     const char *more;     /* another one after it; NULL: an answer has one */
-    bool ends;            /* nothing follows calls */
+    bool ends;            /* no text follows calls */
     const char *beginning; /* a call without a mark, which may begin an answer, or NULL */
-    const char *document; /* before what the answer is to be, where it is not all */
+    const char *document; /* before a forced answer, if it is not all of the text */
     const char *rules;
 } guide_form;
 
@@ -48,7 +48,8 @@ typedef struct {
     .openings = {{"<tool_call>", "\"\\n<function=\" call \"</function>\\n\" closes"}},             \
     .first = "opens \"\\n<function=\" call \"</function>\\n\" closes", .more = "\"\\n\" first",    \
     .rules = RULES_TAGS
-/* Before an answer, templates for SentencePiece have a blank, which is part of its first token. */
+/* Before an answer, templates for SentencePiece have a blank, which belongs to the answer's first
+ * token. */
 #define BLANK "\" \"?"
 #define LIST                                                                                       \
     .openings = {{"[TOOL_CALLS]", "list"}}, .first = "opens list", .ends = true,                   \
@@ -61,7 +62,7 @@ static const guide_form forms[] = {
     {.name = "chatml", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3", HERMES, .thinks = THINKS_FIRST},
     {.name = "qwen3-open", HERMES, .thinks = THINKS_OPEN},
-    /* Of a template with marks of its own; they are in the maker. */
+    /* For a template with marks of its own; they are in the maker. */
     {.name = "{", .style = CALL_MARKED, .thinks = THINKS_FIRST, .first = "opens call",
      .more = "gap again call"},
     {.name = "{open", .style = CALL_MARKED, .thinks = THINKS_OPEN, .first = "opens call",
@@ -98,7 +99,7 @@ static const guide_form *find_form(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++)
         if (!strcmp(forms[i].name, name)) return &forms[i];
-    return &forms[0]; /* as the reader has it */
+    return &forms[0]; /* as in the reader */
 }
 
 static const char *form_of(const call_marks *marks)
@@ -119,9 +120,9 @@ typedef struct {
     const guide_form *form;
     thinking thinks;
     call_marks marks; /* of CALL_MARKED and CALL_PROBED, else zeros */
-    bool calls;    /* some tool may be called */
-    bool document; /* the answer has a shape */
-    bool loose;    /* of its schema only the type is kept: no grammar can be made of it */
+    bool calls;    /* at least one tool may be called */
+    bool document; /* the answer has a format */
+    bool loose;    /* only the type of its schema is enforced: no grammar can be made of it */
     json_out text; /* all grammars one after the other */
 } maker;
 
@@ -164,7 +165,7 @@ static void put_thought(maker *m)
                                              : VIEW(" (\"</think>\" | <\"</think>\">)"));
 }
 
-/* What comes before calls and documents, where they are all that an answer may be. */
+/* The text before calls and documents if the answer must be one of these. */
 static void put_before(maker *m)
 {
     json_out *t = &m->text;
@@ -180,7 +181,7 @@ static void put_before(maker *m)
     json_out_put(t, m->thinks == THINKS_FIRST ? VIEW(")? ") : VIEW(" "));
 }
 
-/* What may follow a call at once. */
+/* The continuation directly after a call. */
 static void put_more(maker *m)
 {
     if (m->form->more && !m->r->one_call) {
@@ -221,7 +222,7 @@ static void put_document(maker *m)
     else json_out_literal(t, "{\"type\":\"object\"}");
 }
 
-/* The answer is a document, or calls, and nothing else. */
+/* The answer is only a document, or calls. */
 static void put_whole(maker *m)
 {
     json_out *t = &m->text;
@@ -256,7 +257,7 @@ static span add_trigger(maker *m, protocol_guide *g, const opening *opens)
     return at;
 }
 
-/* A thought is free text in which calls are none. */
+/* A thought is free text; calls in it do not count. */
 static span add_thought(maker *m, protocol_guide *g)
 {
     span at = {m->text.b.len, 0};
@@ -269,7 +270,7 @@ static span add_thought(maker *m, protocol_guide *g)
     return at;
 }
 
-/* How an answer begins that is free further on. */
+/* The beginning of an answer that is free afterwards. */
 static void put_beginning(maker *m)
 {
     json_out *t = &m->text;
@@ -286,7 +287,7 @@ static void put_beginning(maker *m)
     put_rules(m);
 }
 
-/* Free text, and calls where something opens one. */
+/* Free text, and calls after text that opens one. */
 static void put_free(maker *m, protocol_guide *g)
 {
     span at[PROTOCOL_TRIGGERS_MAX];

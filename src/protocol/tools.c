@@ -1,14 +1,14 @@
-/* tools.c - tools of a request as the model knows them: flat names, one schema each.
+/* tools.c - tools of a request in the model's view: flat names, one schema each.
  *
- * A function in a namespace is known as "namespace__name".  Nothing splits that name again: the
- * table of tools remembers both parts, so calls go back exactly as the client named them. */
+ * A function in a namespace is known as "namespace__name".  That name is never split again: the
+ * table of tools has both parts, so calls carry exactly the client's names. */
 #include "protocol/parse.h"
 
 #include <pthread.h>
 
 enum { FULL_NAME_BYTES = 2 * PROTOCOL_NAME_BYTES_MAX + 24 };
 
-/* The n-th name that a tool may get, as those before it may belong to others. */
+/* The n-th candidate for a tool's name, as other tools may have the earlier ones. */
 static void nth_name(const char *space, const char *name, unsigned n, char out[FULL_NAME_BYTES])
 {
     if (n && space)
@@ -21,7 +21,7 @@ static void nth_name(const char *space, const char *name, unsigned n, char out[F
         snprintf(out, FULL_NAME_BYTES, "%s", name);
 }
 
-/* The tool, or NULL and in free_name what it would be called. */
+/* The tool, or NULL and in free_name its unused name. */
 static const cerium_tool *find_tool(const struct protocol_tools *set, const char *space,
                                     const char *name, char free_name[FULL_NAME_BYTES])
 {
@@ -68,7 +68,7 @@ static int tools_reserve(struct protocol_tools *set)
     return CERIUM_OK;
 }
 
-/* facts but for the name, which is the tool's. */
+/* facts except the name, which belongs to the tool. */
 static int tool_add(parser *p, const place *at, const cerium_tool *tool, struct protocol_tool facts)
 {
     struct protocol_tools *set = p->r->tool_set;
@@ -78,7 +78,8 @@ static int tool_add(parser *p, const place *at, const cerium_tool *tool, struct 
         return parse_fail(p, at, "array_above_max_length",
                           "Invalid 'tools': too many. Expected at most %u, those in namespaces "
                           "counted.", PROTOCOL_TOOLS_MAX);
-    if (find_tool(set, space, tool->name, full)) return CERIUM_OK; /* said twice: the first holds */
+    if (find_tool(set, space, tool->name, full)) return CERIUM_OK; /* duplicate: the first one
+                                                                    * counts */
     RETURN_IF(tools_reserve(set));
     set->list[set->n] = *tool;
     facts.name = tool->name;
@@ -104,7 +105,7 @@ static int add_function(parser *p, const place *at, const json_t *tool, const ch
     return tool_add(p, at, &made, facts);
 }
 
-/* The grammar belongs to what the model sees: it must know what to write. */
+/* The grammar is part of the model's view: it must know what to write. */
 static int describe_grammar(parser *p, const place *up, const json_t *tool,
                             struct protocol_tool *facts, const char **out)
 {
@@ -148,7 +149,7 @@ static int add_custom(parser *p, const place *at, const json_t *tool, const char
     return tool_add(p, at, &made, facts);
 }
 
-/* A function or a custom tool; Chat has its facts in an object named like the type. */
+/* A function or a custom tool; Chat has its fields in an object named like the type. */
 static int add_simple(parser *p, const place *at, const json_t *tool, const char *type,
                       const char *space)
 {
@@ -184,8 +185,8 @@ static int add_namespace(parser *p, const place *at, const json_t *tool)
     return CERIUM_OK;
 }
 
-/* Anthropic's: those with a type are the vendor's own and run at their host; of those that wait
- * for a search the model does not see. */
+/* Anthropic's: tools with a type are the vendor's own and run at their host; the model does not see
+ * tools that are deferred to a search. */
 static int add_input_tool(parser *p, const place *at, const json_t *tool, const char *type)
 {
     cerium_tool made = {.parameters = "{\"type\":\"object\",\"properties\":{}}"};
@@ -204,7 +205,7 @@ static int add_input_tool(parser *p, const place *at, const json_t *tool, const 
     return tool_add(p, at, &made, facts);
 }
 
-/* Chat before there were tools. */
+/* The form of Chat before tools. */
 static int functions_parse(parser *p)
 {
     json_t *list = NULL;
@@ -243,7 +244,7 @@ static int list_parse(parser *p)
     return CERIUM_OK;
 }
 
-/* Clients check these fields of a function, which requests may leave out. */
+/* Clients check these fields of a function, which requests may omit. */
 static void put_tool(json_out *t, const json_t *tool)
 {
     static const char *const wanted[] = {"description", "parameters", "strict"};

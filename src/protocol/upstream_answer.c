@@ -49,7 +49,7 @@ static int end_call(upstream_reader *o)
     if (o->free_text) {
         json_t *whole = json_read((view){o->input.ptr, o->input.len}, 0, NULL);
         const json_t *input = json_object_get(whole, "input");
-        /* A server that does not keep to the schema: what it said, as it said it. */
+        /* A server that ignores the schema: its text unchanged. */
         view text = json_is_string(input) ? string_of(input) : (view){o->input.ptr, o->input.len};
         int status = say(o, PROTOCOL_PART_ARGUMENTS, text);
         json_decref(whole);
@@ -59,7 +59,7 @@ static int end_call(upstream_reader *o)
     return say(o, PROTOCOL_PART_CALL_END, (view){NULL, 0});
 }
 
-/* wrapped: free text comes as {"input": ...}. */
+/* wrapped: free text arrives as {"input": ...}. */
 static int begin_call(upstream_reader *o, int64_t number, const char *name, bool wrapped)
 {
     RETURN_IF(end_call(o));
@@ -104,7 +104,7 @@ static void take_usage(upstream_reader *o, const json_t *usage)
 
 static int end_with(upstream_reader *o, protocol_end end)
 {
-    /* A call that was cut off is not closed: no client runs half of one. */
+    /* A call that was cut off is not closed: no client runs an incomplete one. */
     if (end == PROTOCOL_END_STOP) RETURN_IF(end_call(o));
     o->ended = true;
     o->end = end;
@@ -251,7 +251,7 @@ void upstream_refusal(view body, int http_status, const char *who, protocol_erro
     const char *message = json_string_value(json_object_get(error, "message"));
     const char *code = json_string_value(json_object_get(error, "code"));
     bool full = code && !strcmp(code, "context_length_exceeded");
-    /* Our key for it, and its own troubles, are no fault of our client's. */
+    /* Errors about our key, and the server's own failures, are not the client's fault. */
     bool his = http_status >= 400 && http_status < 500 && http_status != 401 &&
                http_status != 403 && http_status != 404;
     (void)protocol_error_set(e, http_status == 429 ? 429 : his ? 400 : 502,

@@ -13,7 +13,7 @@ const char *upstream_path(const upstream_order *o)
 
 /* ---- items as messages ---- */
 
-/* Text of a string or of parts; images and such say nothing to a server of Chat. */
+/* Text of a string or of parts; a server of Chat gets no images and the like. */
 static int add_text(bytes *out, const json_t *content)
 {
     size_t i;
@@ -73,7 +73,7 @@ static json_t *call_of(const json_t *item, bool custom)
     return call;
 }
 
-/* Calls that follow each other are one message of the assistant. */
+/* Adjacent calls are one message of the assistant. */
 static int add_call(json_t *messages, json_t *call)
 {
     size_t n = json_array_size(messages);
@@ -115,7 +115,7 @@ static int add_item(json_t *messages, const json_t *item)
         return add_message(messages, json_pack("{s:s, s:s, s:o}", "role", "tool", "tool_call_id",
                                                id ? id : "", "content", text_of(output)));
     }
-    return CERIUM_OK; /* thoughts and such were for the one who had them */
+    return CERIUM_OK; /* thoughts and the like are only for the model that had them */
 }
 
 static json_t *messages_of(const upstream_order *o)
@@ -136,7 +136,7 @@ static json_t *messages_of(const upstream_order *o)
 
 /* ---- tools, and how to answer ---- */
 
-/* As functions; those that take free text get one parameter for it. */
+/* As functions; tools with free text get one parameter for it. */
 static json_t *functions_of(const protocol_request *r)
 {
     static const char free_text[] = "{\"type\":\"object\",\"properties\":{\"input\":{\"type\":"
@@ -161,7 +161,7 @@ static int set(json_t *to, const char *name, json_t *value)
     return json_object_set_new(to, name, value) ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-/* The same value under another name, where it is there. */
+/* Copy a value to another name, if present. */
 static int carry(json_t *to, const char *name, json_t *value)
 {
     return value && !json_is_null(value) ? set(to, name, json_incref(value)) : CERIUM_OK;
@@ -213,7 +213,7 @@ static json_t *translated(const upstream_order *o)
 
 /* ---- messages of other APIs ---- */
 
-/* Ids of calls are optional in some: then calls and results are numbered. */
+/* Ids of calls are optional in some APIs: then calls and results are numbered. */
 typedef struct {
     uint32_t calls, results;
 } numbering;
@@ -228,7 +228,7 @@ static json_t *id_of(const cerium_message *m, uint32_t *n)
 static int add_spoken(json_t *messages, const cerium_message *m, numbering *n)
 {
     const char *role = !strcmp(m->role, "developer") ? "system" : m->role;
-    if (!strcmp(role, "reasoning")) return CERIUM_OK; /* for the one who had it */
+    if (!strcmp(role, "reasoning")) return CERIUM_OK; /* only for the model that had it */
     if (!strcmp(role, "call"))
         return add_call(messages, json_pack("{s:o, s:s, s:{s:s, s:s}}", "id",
                                             id_of(m, &n->calls), "type", "function", "function",
@@ -254,7 +254,7 @@ static json_t *spoken_messages(const protocol_request *r)
     return NULL;
 }
 
-/* What may be called, in Chat's words. */
+/* The allowed tools, in Chat's words. */
 static json_t *spoken_choice(const protocol_request *r)
 {
     size_t n = 0, last = 0;
@@ -301,7 +301,7 @@ static json_t *spoken(const upstream_order *o)
     return NULL;
 }
 
-/* Thoughts are sealed by whoever had them: another server could not read them. */
+/* Thoughts are sealed by the server that had them: another server could not read them. */
 static json_t *without_thoughts(json_t *items)
 {
     json_t *out = json_array(), *item;
@@ -334,7 +334,7 @@ static json_t *same_api(const upstream_order *o)
     return NULL;
 }
 
-/* A budget of thoughts goes there under the one name that the other server has. */
+/* A budget of thoughts gets the other server's name for it. */
 static int carry_budget(json_t *body, const upstream_order *o)
 {
     const uint32_t most = o->request->thought_tokens_max;

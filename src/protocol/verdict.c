@@ -1,13 +1,13 @@
 /* verdict.c - the last words of an answer that the watchdog ends.
  *
- * Agents ask again what ended in any other way than well, a dozen times without success: a guard
- * decides the same each time.  So the answer ends well, and says what was withheld, why, and how
- * it is written safely: to whoever reads it, and to the model, which has it before it at the next
- * turn.  A call that was open is none. */
+ * Agents repeat a request whose answer did not end well, a dozen times without success: the guard
+ * decides the same each time.  So the answer ends well, and says what was withheld, why, and how to
+ * write it safely: for the reader, and for the model, which sees it at the next turn.  An open call
+ * is dropped. */
 #include "protocol/tool_guide.h"
 #include "protocol/writer.h"
 
-/* The text of the newest finding is that of the answer: the others were mended. */
+/* The text names only the newest finding: the others were fixed. */
 int verdict_note(writer_choice *c, const protocol_finding *f)
 {
     char head[512];
@@ -28,7 +28,7 @@ int verdict_note(writer_choice *c, const protocol_finding *f)
     return bytes_append(&c->verdict, f->idiom, strlen(f->idiom));
 }
 
-/* Text in a shape is somebody's program's to read, and completions are code. */
+/* A program reads text in a given format, and completions are code. */
 bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end)
 {
     const protocol_request *r = w->r;
@@ -36,7 +36,8 @@ bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_
            !protocol_has_format(r) && c->verdict.len;
 }
 
-/* Whether a text ends within a fence: a line that begins with ``` opens one, and closes it. */
+/* Does a text end within a fence?  A line that begins with ``` opens one, and the next closes
+ * it. */
 bool writer_in_fence(view text)
 {
     bool in = false, at_start = true;
@@ -49,7 +50,7 @@ bool writer_in_fence(view text)
 
 static int add(bytes *to, view text) { return bytes_append(to, text.ptr, text.len); }
 
-/* After what was said, and out of its fence. */
+/* After the text so far, and outside its fence. */
 int verdict_words(const writer_choice *c, bytes *out)
 {
     const bool is_text = c->piece == PIECE_TEXT;

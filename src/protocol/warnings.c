@@ -1,4 +1,4 @@
-/* warnings.c - owns what of a request does not count, and what is reported of it. */
+/* warnings.c - finds ignored fields of a request, and formats the warnings about them. */
 #include "base/json.h"
 #include "protocol/parse.h"
 #include "protocol/writer.h"
@@ -20,7 +20,7 @@ void protocol_warn(protocol_request *r, const char *param, const char *format, .
     json_out_string(&t, message);
     json_out_literal(&t, "}");
     r->warnings.max = WARNINGS_BYTES_MAX;
-    /* A warning that finds no room is not worth an answer. */
+    /* A warning without room is not worth failing the answer. */
     if (!t.status && bytes_append(&r->warnings, t.b.ptr, t.b.len))
         r->warnings.max = r->warnings.len;
     json_out_free(&t);
@@ -28,7 +28,7 @@ void protocol_warn(protocol_request *r, const char *param, const char *format, .
 
 /* ---- fields that nobody reads ---- */
 
-/* Of all APIs: what is read, and what only says who asks, or where the answer is to be kept. */
+/* For all APIs: fields that are read, and fields that only name the user or the storage. */
 static const char *const common[] = {
     "model", "stream", "stream_options", "stream_id", "type", "cerium_guard", "cerium_guard_end",
     "temperature", "top_p", "min_p", "top_k", "seed", "presence_penalty", "frequency_penalty",
@@ -94,7 +94,7 @@ static bool is_read(protocol_api api, const char *key)
     return false;
 }
 
-/* One field of an object that is read in part. */
+/* One field of an object that is partly read. */
 static void warn_of(parser *p, const char *object, const char *key)
 {
     const json_t *value = json_object_get(json_object_get(p->root, object), key);
@@ -126,7 +126,7 @@ void warn_of_unread(parser *p)
         protocol_warn(p->r, "function_call", "is not used without functions; see tool_choice");
 }
 
-/* ---- what is added to logits ---- */
+/* ---- logit_bias ---- */
 
 static int add_bias(parser *p, const place *at, int64_t token, const json_t *value)
 {
@@ -143,7 +143,7 @@ static int add_bias(parser *p, const place *at, int64_t token, const json_t *val
     return CERIUM_OK;
 }
 
-/* {"id": bias}, or llama.cpp's [[id, bias], ...], where false is never. */
+/* {"id": bias}, or llama.cpp's [[id, bias], ...], where false means never. */
 int bias_parse(parser *p)
 {
     json_t *biases = json_object_get(p->root, "logit_bias"), *value;

@@ -31,7 +31,7 @@ static int copy_text(const char **text)
     return *text ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-/* The answer's strings, owned from now on; all or NULL when memory runs out. */
+/* Copies the answer's strings; all or NULL when out of memory. */
 static int copy_answer(protocol_writer *w, const protocol_answer *answer)
 {
     w->answer = *answer;
@@ -68,7 +68,7 @@ static int choices_open(protocol_writer *w)
         if (!r->talks) continue;
         RETURN_IF(cerium_reader_open(&c->reader, w->answer.chat_form ? w->answer.chat_form : "",
                                      r->tools, r->tools_barred ? 0 : r->n_tools, NULL));
-        /* The prompt ended the thought already. */
+        /* The prompt already closed the thought. */
         if (protocol_ends_thought(r, w->answer.chat_form))
             RETURN_IF(cerium_reader_feed(c->reader, thought_end.ptr, thought_end.len,
                                          ignore_head, NULL));
@@ -132,7 +132,7 @@ void protocol_writer_free(protocol_writer **writer)
 
 /* ---- pieces ---- */
 
-/* Give out the text of the open piece up to end. */
+/* Emit the text of the open piece up to end. */
 static void send_until(protocol_writer *w, writer_choice *c, size_t end)
 {
     if (end == c->sent || w->status) return;
@@ -160,7 +160,7 @@ static void piece_open(protocol_writer *w, writer_choice *c, piece_kind kind)
     if (w->api->open) w->api->open(w, c);
 }
 
-/* The beginning of a character at the end of text, 0..3 bytes: a reader's parts may end in one. */
+/* Bytes of an unfinished character at the end of text, 0..3: a reader's parts may end in one. */
 static size_t cut_off_char(view text)
 {
     for (size_t n = 1; n <= 3 && n <= text.len; n++) {
@@ -179,7 +179,7 @@ static void piece_delta(protocol_writer *w, writer_choice *c, view text)
 
 static bool is_blank(view text) { return !view_trim_start(text, " \t\r\n").len; }
 
-/* A run of nothing but blanks, as models put between thoughts and calls, is not a piece. */
+/* A run of blanks alone, as models put between thoughts and calls, is not a piece. */
 static int piece_text(protocol_writer *w, writer_choice *c, piece_kind kind, view text)
 {
     if (c->piece != kind && c->waiting != kind) {
@@ -225,7 +225,7 @@ typedef struct {
     writer_choice *c;
 } reading;
 
-/* What follows the only call that was wanted says nothing, however much of it came. */
+/* Text after the only allowed call is dropped. */
 static int ignore_part(reading *r, const cerium_part *part)
 {
     if (part->kind == CERIUM_PART_CALL) r->c->enough = true;
@@ -273,7 +273,7 @@ void protocol_writer_runs(protocol_writer *w)
     if (!w->status && w->api->runs && w->n_ended < w->n_choices) w->api->runs(w);
 }
 
-/* All is text.  Completions and infill have their stop strings looked for by the engine. */
+/* All is text.  The engine looks for the stop strings of Completions and infill. */
 static int feed_bare(protocol_writer *w, writer_choice *c, view text)
 {
     bytes shown = {.max = SIZE_MAX};
@@ -302,8 +302,8 @@ static int feed(protocol_writer *w, writer_choice *c, view text)
     return CERIUM_OK;
 }
 
-/* With logprobs the reader is fed token by token, so that the cuts of the caller, which may hold
- * back text, do not decide what goes together. */
+/* With logprobs the reader is fed token by token, so that the caller's cuts, which may hold back
+ * text, do not decide which tokens go together. */
 static int feed_tokens(protocol_writer *w, writer_choice *c, view text,
                        const protocol_token *tokens, size_t n_tokens)
 {
@@ -412,7 +412,7 @@ static void add_usage(protocol_writer *w, const writer_choice *c, const protocol
     if (usage->queue_ns > sum->queue_ns) sum->queue_ns = usage->queue_ns;
 }
 
-/* What was held back.  whole: the model ended it. */
+/* Emit text that was held back.  whole: the model ended it. */
 static int end_text(protocol_writer *w, writer_choice *c, bool whole)
 {
     char held[STOP_HELD_MAX];
@@ -423,7 +423,7 @@ static int end_text(protocol_writer *w, writer_choice *c, bool whole)
     return w->status;
 }
 
-/* The watchdog ends the answer: it says why, and after that it ended as any other. */
+/* The watchdog ends the answer: its last words are added, and then it ends like any other. */
 static int tell_verdict(protocol_writer *w, writer_choice *c)
 {
     bytes text = {.max = PROTOCOL_ANSWER_BYTES_MAX};
@@ -444,7 +444,7 @@ static int tell_verdict(protocol_writer *w, writer_choice *c)
     return CERIUM_OK;
 }
 
-/* The model ended within a call, which is none then: the answer is not whole. */
+/* The model ended within a call, which is dropped: the answer is incomplete. */
 static bool cut_call(const writer_choice *c)
 {
     return c->piece == PIECE_CALL || (c->reader && cerium_reader_cut_call(c->reader));
@@ -456,7 +456,7 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     CHECK(choice < w->n_choices && usage);
     writer_choice *c = &w->choices[choice];
     if (w->status || c->ended) return w->status;
-    /* The one call that was wanted is there, whatever began after it. */
+    /* The only allowed call is complete, even if more text began after it. */
     const bool has_all = w->r->one_call && c->n_whole && c->piece == PIECE_NONE;
     const bool is_whole = has_all || protocol_writer_enough(w, choice);
     if (has_all && (end == PROTOCOL_END_LENGTH || end == PROTOCOL_END_CONTEXT))

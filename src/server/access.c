@@ -47,8 +47,8 @@ bool access_same_host(view origin, view host)
 static const char *const editors[] = {"vscode-webview://*", "vscode-file://*", "app://*",
                                       "tauri://*", "chrome-extension://*"};
 
-/* Pure, for tests: what --allow-origin takes, and which origins it lets in: one, those of a scheme
- * (SCHEME://...), the names under a domain (https://...example.org), `editors`, or all. */
+/* Pure, for tests: the values of --allow-origin and the origins that each admits: one, those of a
+ * scheme (SCHEME://...), the names under a domain (https://...example.org), `editors`, or all. */
 static bool access_origin_is_valid(const char *pattern)
 {
     const char *host = strstr(pattern, "://");
@@ -100,7 +100,7 @@ int access_open(server *s, cerium_error *err)
             return error_set(err, CERIUM_ERR_ARGUMENT, "an API key has 1 to %u bytes",
                              SERVER_KEY_BYTES_MAX);
         SHA256((const unsigned char *)key, strlen(key), s->keys[i].digest);
-        /* The same key has the same stored responses after a restart. */
+        /* The same key gets the same stored responses after a restart. */
         memcpy(&s->keys[i].tenant, s->keys[i].digest, sizeof s->keys[i].tenant);
         s->keys[i].tenant |= 1;
     }
@@ -117,12 +117,12 @@ void access_close(server *s)
 protocol_cache *access_cache(const connection *c)
 {
     tenant_state *t = tenant_keys_entry(c->s, c->tenant);
-    /* Without memory for one, requests are read all the same. */
+    /* Without memory for the history, requests are still processed. */
     if (t && !t->cache && protocol_cache_open(&t->cache)) t->cache = NULL;
     return t ? t->cache : NULL;
 }
 
-/* All keys are looked at, whichever fits, and all bytes of their digests. */
+/* All keys are compared even after a match, and all bytes of their digests. */
 static bool key_is_known(const server *s, const char *key, uint64_t *tenant)
 {
     unsigned char digest[32];
@@ -187,7 +187,7 @@ static int check_origin(connection *c, const char *host, protocol_error *e)
                               "pages of this origin may not connect; see --allow-origin");
 }
 
-/* Of --allow-host: names of a proxy before us.  A port after the name is any. */
+/* For --allow-host: names of a proxy in front of us.  The port after the name is ignored. */
 static bool host_is_allowed(const server *s, const char *host)
 {
     for (size_t i = 0; i < s->config.n_hosts; i++) {

@@ -4,21 +4,21 @@
 
 #include "server/state.h"
 
-/* Digests of the configured keys; refuses what is not safe (a foreign address without keys). */
+/* Digests of the configured keys; refuses an unsafe setting (a foreign address without keys). */
 CERIUM_CHECKED int access_open(server *s, cerium_error *err);
 void access_close(server *s);
 
 /* The head of a request or an upgrade: fills c->tenant and c->http.origin.
- *   open: anybody may ask, without a key
+ *   open: the route needs no key
  * CERIUM_ERR_ARGUMENT, with *e (401, 403). */
 CERIUM_CHECKED int access_check(connection *c, bool open, protocol_error *e);
 
 /* The history of the connection's tenant; borrowed; NULL: out of memory. */
 protocol_cache *access_cache(const connection *c);
 
-/* Pure; tests: whether a Host or the host of an Origin names this machine's loopback. */
+/* Pure; for tests: does a Host or the host of an Origin name this machine's loopback? */
 bool access_is_loopback(view host);
-/* Pure: "http://host:port" and the Host "host:port" are the same place. */
+/* Pure: are "http://host:port" and the Host "host:port" the same place? */
 bool access_same_host(view origin, view host);
 
 #endif

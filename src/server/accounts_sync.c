@@ -1,4 +1,4 @@
-/* accounts_sync.c - looks at the database, and writes to it, beside the event loop. */
+/* accounts_sync.c - polls the database, and writes to it, beside the event loop. */
 #include "server/accounts_sync.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ struct accounts_sync {
     void (*wake)(void *user);
     void *user;
     _Atomic(keyring *) fresh;
-    int64_t version;   /* of the ring that was made last */
-    bool failing;      /* the last look met an error, which was logged */
+    int64_t version;   /* of the newest ring */
+    bool failing;      /* the last poll met an error, which was logged */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -46,7 +46,7 @@ int accounts_sync_drain(store *s, live *l, int slot, cerium_error *err)
     return status;
 }
 
-/* What a server left that is gone: metered, once, however many look. */
+/* The journal of a server that is gone: metered once, even if several servers look. */
 static int adopt(accounts_sync *k, cerium_error *err)
 {
     int status = CERIUM_OK;
@@ -84,12 +84,12 @@ static int mend(accounts_sync *k, cerium_error *err)
     return status;
 }
 
-/* n: how many looks there were, from 1.  The first and one a minute remove what is over a bound. */
+/* n: number of polls, from 1.  The first and one a minute remove what exceeds a bound. */
 static int look(accounts_sync *k, uint32_t n, cerium_error *err)
 {
     int64_t version;
     uint64_t n_expired = 0;
-    int mended = mend(k, err); /* a full disk that it has to wait for stops nothing else */
+    int mended = mend(k, err); /* waiting for a full disk delays nothing else */
     RETURN_IF(store_keys_version(k->store, &version, err));
     if (version != k->version) {
         RETURN_IF(read_ring(k, err));
@@ -113,7 +113,7 @@ static void report(accounts_sync *k, int status, const cerium_error *err)
     k->failing = status != CERIUM_OK;
 }
 
-/* False when the accounts thread is to end. */
+/* False when the accounts thread must end. */
 static bool rest(accounts_sync *k)
 {
     struct timespec until;
@@ -200,7 +200,7 @@ void accounts_sync_close(accounts_sync **out)
         pthread_join(k->thread, NULL);
         pthread_mutex_destroy(&k->lock);
         pthread_cond_destroy(&k->changed);
-        /* What cannot be written now waits in the file for the next server. */
+        /* What cannot be written now stays in the file for the next server. */
         report(k, accounts_sync_drain(k->store, k->live, LIVE_OWN, &err), &err);
     }
     keyring *ring = accounts_sync_take(k);

@@ -1,4 +1,4 @@
-/* admission.c - a bounded queue, and an honest answer when it is full. */
+/* admission.c - a bounded queue, and a clear refusal when it is full. */
 #include "server/admission.h"
 
 static uint32_t n_running(const server *s, cerium_class class_)
@@ -46,7 +46,7 @@ uint64_t admission_wait_ms(const server *s, cerium_class class_)
     return admission_answer_ns(s) * (ahead + 1) / s->config.running_max / 1000000 + 1;
 }
 
-/* Of those, the ones of the client that asks. */
+/* The part of them that belongs to the client. */
 static uint32_t n_own(const answer *a)
 {
     uint32_t n = 0;

@@ -4,11 +4,11 @@
 #include "protocol/record.h"
 
 struct answer_digest {
-    const char *why;        /* there is none; NULL: there is */
+    const char *why;        /* the reason for no digest; NULL: there is one */
     const char *why_record; /* no record */
     uint32_t n_tokens;
     bytes tokens, marks;    /* int32_t, uint64_t each: for the record */
-    record head;            /* what is known at the beginning, and the digest so far */
+    record head;            /* the fields known at the beginning, and the digest so far */
 };
 
 int answer_digest_open(choice *ch)

@@ -7,18 +7,18 @@
 
 #include "server/state.h"
 
-/* Its session is open; nothing to do for requests that want none.  CERIUM_ERR_MEMORY. */
+/* Its session is open; no effect for requests without digests.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int answer_digest_open(choice *ch);
-/* A token came of the engine. */
+/* The engine returned a token. */
 void answer_digest_step(choice *ch, const cerium_step *step);
-/* It has none, for this reason, static text; the last one counts. */
+/* It has no digest, for this reason, static text; the last reason counts. */
 void answer_digest_void(choice *ch, const char *why);
 void answer_digest_close(choice *ch);
 
-/* All choices ended: the writer gets what they have.  On a thread or on the loop.
+/* All choices ended: give their digests to the writer.  On a thread or on the loop.
  * CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int answer_digests_tell(answer *a);
-/* About how many bytes that is. */
+/* About how many bytes these take. */
 size_t answer_digest_bytes(const choice *ch);
 
 #endif

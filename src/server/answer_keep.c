@@ -1,4 +1,4 @@
-/* answer_keep.c - what is left of an answer: the conversation after it, and its usage. */
+/* answer_keep.c - stores the conversation after an answer, and its usage. */
 #include "server/answer_keep.h"
 
 #include "server/admission.h"
@@ -22,7 +22,7 @@ static chain chain_after(const answer *a, json_t *output)
                                                                               : "messages",
                                             output)};
     if (!body.root) return none;
-    defaults.counts = true; /* what an answer would need besides is not asked for */
+    defaults.counts = true; /* the other needs of an answer are omitted */
     int status = protocol_body_parse(&said, api, &body, &defaults, &e);
     if (status) return none;
     for (size_t i = 0; i < said->n_messages; i++) c = chain_add(c, &said->messages[i]);
@@ -30,7 +30,7 @@ static chain chain_after(const answer *a, json_t *output)
     return c;
 }
 
-/* The output as a conversation has it: items, or the message of the first choice. */
+/* The output as part of a conversation: items, or the message of the first choice. */
 static json_t *output_of(const answer *a)
 {
     const protocol_api api = a->request->api;
@@ -48,7 +48,7 @@ static json_t *output_of(const answer *a)
     return output;
 }
 
-/* Those of which the client sends back what was said. */
+/* APIs whose clients send the answer's text back. */
 static bool goes_on(const protocol_request *r)
 {
     switch (r->api) {
@@ -73,7 +73,7 @@ bool answer_is_stored(const protocol_request *r)
     return r->api == PROTOCOL_RESPONSES && r->store && !r->compacts;
 }
 
-/* What was said after what the model said: the next turn reads it. */
+/* Text added after the model's own: the next turn reads it. */
 static void add_verdict(const answer *a, int32_t **tokens, size_t *n)
 {
     const view verdict = protocol_writer_verdict(a->writer, 0);

@@ -10,10 +10,10 @@ bool answer_is_stored(const protocol_request *r);
  * that failed.
  *   body: the whole answer, JSON */
 bool answer_keep(answer *a, view body);
-/* For source.h: the same of what our engine saw, as tokens. */
+/* For source.h: the same for text of our engine, as tokens. */
 bool answer_keep_tokens(answer *a, view body);
-/* In the journal before its client hears of the end; the same numbers everywhere.  An answer that
- * used nothing (it never began, or we failed) is as if it had not been asked for. */
+/* Write the usage to the journal before the client gets the end; the same numbers everywhere.  An
+ * answer without usage (it never began, or the server failed) does not count as a request. */
 void answer_meter(answer *a);
 
 #endif

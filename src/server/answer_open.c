@@ -1,4 +1,4 @@
-/* answer_open.c - the beginning of an answer, and its place in line. */
+/* answer_open.c - the beginning of an answer, and its place in the queue. */
 #include "server/answer_open.h"
 
 #include <time.h>
@@ -20,7 +20,7 @@
 #include "server/source_upstream.h"
 #include "server/tenant_quota.h"
 
-/* One for each text that is asked for; their prompts come later. */
+/* One for each requested text; their prompts come later. */
 static int make_choices(answer *a, protocol_error *e)
 {
     const protocol_request *r = a->request;
@@ -39,7 +39,7 @@ static int make_choices(answer *a, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* Older answers that complete the same document for the same client are of no use any more. */
+/* Older answers that complete the same document for the same client are useless now. */
 static void supersede(answer *a)
 {
     for (answer *b = a->next; b; b = b->next) {
@@ -116,7 +116,7 @@ static void link_answer(answer *a)
     sink_occupy(&a->sink, a);
 }
 
-/* It came to nothing: as if it had never been there. */
+/* It failed to begin: as if it had never existed. */
 static void unlink_answer(answer *a)
 {
     server *s = a->s;
@@ -167,10 +167,10 @@ static void start(answer *a)
 {
     bool was_begun = a->begun;
     if (a->document) supersede(a);
-    tell_limits(a); /* before it counts as one of those that wait */
+    tell_limits(a); /* before it counts as waiting */
     take_place_in_line(a);
     a->source->start(a);
-    if (was_begun) answer_end_warm_up(a); /* a sign of life came first */
+    if (was_begun) answer_end_warm_up(a); /* a keepalive came first */
     answers_start(a->s);
     leave_background(a);
     connection_flush(a->sink.c);
@@ -186,7 +186,7 @@ static void on_prepared(answer *a)
         start(a);
 }
 
-/* Its stream has begun, for it took so long.  Nothing was computed. */
+/* Its stream has begun because preparing took long.  Nothing was computed. */
 static void fail_begun(answer *a, const protocol_error *e)
 {
     answer_fail(a, e);
@@ -201,7 +201,7 @@ static void on_unprepared(answer *a, const protocol_error *e)
     const char *previous = a->request->previous_response_id;
     if (a->quota.refused) tell_limits(a);
     if (a->sink.lane) {
-        /* What a continuation failed on is not kept for another try. */
+        /* If a continuation fails, its turn is not kept for another try. */
         if (previous) history_evict(a->s->history, a->tenant, a->serial, previous);
         metrics_request(&a->s->metrics, METRICS_RESPONSES_SOCKET, e->http_status);
     }

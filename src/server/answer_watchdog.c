@@ -1,22 +1,23 @@
-/* answer_watchdog.c - policies, watches, and starting the engine again. */
+/* answer_watchdog.c - policies, watches, and restarting the engine. */
 #include "server/answer_watchdog.h"
 
 #include "server/restart.h"
 
 enum {
-    BEFORE_BYTES = 64 << 10,   /* of a file before a hole, that the watchdog looks at */
-    REQUEST_BYTES = 256 << 10, /* of the newest texts of the request, where lines may be repeated */
+    BEFORE_BYTES = 64 << 10,   /* bytes before a hole that the watchdog reads */
+    REQUEST_BYTES = 256 << 10, /* bytes of the newest texts of the request, whose lines may be
+                                * repeated */
 };
 
 typedef struct answer_watchdog {
     watch_drive drive;
     const names_index *names;    /* taken, or NULL */
-    exists *of;                  /* from whom */
+    exists *of;                  /* by whom */
     view *request;               /* owned; the watch borrows it */
-    size_t n_corrected;          /* texts of a->corrected that were said */
+    size_t n_corrected;          /* used texts of a->corrected */
 } answer_watchdog;
 
-/* ---- what is done about weaknesses ---- */
+/* ---- policies ---- */
 
 static int ask_for(answer *a, const char *words, const char *param, protocol_error *e)
 {
@@ -65,7 +66,7 @@ static void choose_form(const choice *ch, watch_config *config)
     config->before = before;
 }
 
-/* What is left of the room takes the text's beginning. */
+/* The rest of the room is for the text's beginning. */
 static void add_text(watch_config *config, view *list, size_t *room, view text)
 {
     if (text.len > *room) text.len = *room;
@@ -73,8 +74,8 @@ static void add_text(watch_config *config, view *list, size_t *room, view text)
     if (text.len) list[config->n_request++] = text;
 }
 
-/* Texts of the user and of tools, the newest first: a line that is repeated from them is not the
- * model's.  They are the request's, which outlives the watch. */
+/* Texts of the user and of tools, the newest first: a line repeated from them is not the model's.
+ * They belong to the request, which outlives the watch. */
 static int gather_request(const protocol_request *r, watch_config *config, view **owned)
 {
     size_t room = REQUEST_BYTES;
@@ -148,7 +149,7 @@ void answer_watchdog_close(choice *ch)
     watch_stop(g->drive.watch);
     const int32_t *tokens = watch_tokens(g->drive.watch, &n);
     ch->sampled.len = 0;
-    /* Without memory for it the log ends early: less is found computed the next time. */
+    /* Without memory for it the log ends early: less is found in the cache the next time. */
     if (n && bytes_append(&ch->sampled, tokens, n * sizeof *tokens)) ch->sampled.len = 0;
     discard(g);
     ch->watchdog = NULL;
@@ -214,21 +215,21 @@ bool answer_watchdog_turns(const choice *ch)
     return ch->watchdog && ch->watchdog->drive.retries;
 }
 
-/* ---- starting again ---- */
+/* ---- restarting ---- */
 
-/* What stood after the line in whose place another was put, and then the rest. */
+/* The text after the replaced line, and then the rest. */
 static int say_rest(choice *ch, view behind)
 {
     bytes text = {.max = SIZE_MAX / 2};
     int status = bytes_append(&text, behind.ptr, behind.len);
     if (!status) status = choice_script_text(ch, &text);
     if (!status && text.len) status = choice_say(ch, (view){text.ptr, text.len});
-    else if (!status) ch->script = ch->a->script, ch->n_script = 0; /* there is no more */
+    else if (!status) ch->script = ch->a->script, ch->n_script = 0; /* there is no more text */
     bytes_free(&text);
     return status;
 }
 
-/* What is said from here on, where that is recorded. */
+/* The next recorded text, if the answer is recorded. */
 static int next_script(choice *ch, const watch_plan *plan)
 {
     answer_watchdog *g = ch->watchdog;
@@ -246,7 +247,7 @@ static int next_script(choice *ch, const watch_plan *plan)
     if (!text) return CERIUM_OK;
     g->n_corrected++;
     view said = {json_string_value(text), json_string_length(text)};
-    if (plan->added && view_starts(said, VIEW("+"))) said.ptr++, said.len--; /* it is there */
+    if (plan->added && view_starts(said, VIEW("+"))) said.ptr++, said.len--; /* the + exists */
     return choice_say(ch, said);
 }
 
@@ -263,7 +264,7 @@ bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)
     if (*status || !runs || (ch->script && ch->n_script == 0)) return false;
     request->script = ch->script;
     request->n_script = ch->n_script;
-    if (g->drive.plan.corrects) { /* what was predicted has the weak line in it */
+    if (g->drive.plan.corrects) { /* the prediction contains the weak line */
         request->prediction = NULL;
         request->n_prediction = 0;
     }

@@ -51,12 +51,12 @@ void answer_tell_begin(answer *a)
         return;
     }
     if (!a->source->is_local) protocol_writer_runs(a->writer);
-    /* Heard before the engine wakes its threads, and before the books are kept. */
+    /* Counted before the engine wakes its threads, and before usage is recorded. */
     connection_flush(a->sink.c);
     if (!a->prepare) answer_end_warm_up(a);
 }
 
-/* ---- what it says ---- */
+/* ---- its text ---- */
 
 void answer_count_waiting(const answer *a, int32_t n)
 {
@@ -78,7 +78,7 @@ int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_
 
 /* ---- the last events ---- */
 
-/* What is sent, and what is sent as a whole.  On a thread or on the loop. */
+/* Make the last events, and the whole answer.  On a thread or on the loop. */
 static bool run_ending(job *j)
 {
     answer_ending *end = (answer_ending *)j;
@@ -94,7 +94,7 @@ static bool run_ending(job *j)
     return false;
 }
 
-/* The last of it; where events stream, they have said what failed. */
+/* Send the last of it; if events stream, they have reported the failure. */
 static void tell_end(answer *a)
 {
     protocol_error e;
@@ -110,7 +110,8 @@ static void tell_end(answer *a)
     }
 }
 
-/* Told to the end, and no session open: the lane is free, and the answer can go. */
+/* Is it sent to the end, with no session open?  Then the lane is free, and the answer can be
+ * freed. */
 static void settle(answer *a)
 {
     if (a->dead || !a->finished || a->prepare || a->n_closed < a->n_choices) return;
@@ -120,7 +121,7 @@ static void settle(answer *a)
     a->sink.lane = NULL;
 }
 
-/* The end is written, and kept: let it out. */
+/* The end is written and stored: send it. */
 static void finish(answer *a)
 {
     connection *c = a->sink.c;
@@ -143,7 +144,7 @@ static void finish(answer *a)
     else
         recording_drop(&a->recording); /* no such response */
     a->recording = NULL;
-    /* Same-lane continuations that fail take the id that they went on from with them. */
+    /* Same-lane continuations that fail remove the id that they continued. */
     if (a->failed && a->sink.lane && a->request->previous_response_id)
         history_evict(a->s->history, a->tenant, a->serial, a->request->previous_response_id);
     bytes_free(&a->ending.held);
@@ -157,11 +158,11 @@ static void on_ending(job *j)
 {
     answer *a = ((answer_ending *)j)->last->a;
     a->ending.is_away = false;
-    connection_cork(a->sink.c); /* they go out in one write */
+    connection_cork(a->sink.c); /* they are sent in one write */
     finish(a);
 }
 
-/* About how many bytes its end has: all of the text again, and of the request what is echoed. */
+/* About how many bytes its end has: all of the text again, and the echoed part of the request. */
 static size_t ending_bytes(const answer *a)
 {
     const protocol_request *r = a->request;
@@ -201,7 +202,7 @@ static void begin_ending(answer *a)
 
 /* ---- a choice ends ---- */
 
-/* Text that waited for the probability of the whole: sent now, or not at all. */
+/* Text that waited for the probability of the whole: sent now, or dropped. */
 static int tell_unsure(choice *ch, protocol_end end)
 {
     answer *a = ch->a;
@@ -231,7 +232,7 @@ static void count_used(choice *ch, protocol_end end)
     answer *a = ch->a;
     a->source->count(ch, end);
     if (!a->failed) return;
-    /* What we failed at costs nothing, and its client hears that. */
+    /* A failure of the server is not charged, and the client sees that. */
     ch->usage.prompt_tokens = ch->usage.reused_tokens = ch->usage.new_tokens = 0;
 }
 
@@ -297,12 +298,12 @@ void answer_cancel(answer *a, const char *reason)
     if (answer_is_over(a)) return;
     bool was_ready = !a->prepare;
     a->canceled = reason;
-    if (!prepare_stop(a)) return; /* a thread has it: it ends when that is done */
+    if (!prepare_stop(a)) return; /* a thread has it: it ends when the thread is done */
     if (!was_ready && !answer_is_wanted(a)) {
         answer_abandon(a);
         return;
     }
-    if (!a->begun) { /* an answer that ends has begun */
+    if (!a->begun) { /* an ending answer has begun */
         answer_tell_begin(a);
         if (answer_is_over(a)) return;
     }

@@ -5,10 +5,10 @@
 #include "server/state.h"
 
 CERIUM_CHECKED int api_writer_open(answer *a, protocol_error *e);
-/* Text, and its tokens [n]; NULL: they are not wanted. */
+/* Write text, and its tokens [n]; NULL: without tokens. */
 CERIUM_CHECKED int api_writer_text(choice *ch, view text, const cerium_watch_token *tokens,
                                    uint32_t n);
-/* Tell the events that a thread made. */
+/* Send the events that a thread made. */
 void api_writer_tell_held(answer *a);
 
 #endif

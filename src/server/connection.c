@@ -14,7 +14,7 @@ enum {
 
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 
-/* ---- what the stream tells ---- */
+/* ---- events of the stream ---- */
 
 static bool on_input(void *user)
 {
@@ -68,8 +68,8 @@ static const stream_events events = {.input = on_input,
 
 static void set_options(int fd)
 {
-    /* What a slow reader does not take waits with us, where it is counted, and not in megabytes of
-     * the kernel's. */
+    /* Output for a slow reader waits here, where it is counted, and not in megabytes of kernel
+     * buffers. */
     int unsent = SERVER_UNSENT_BYTES_MAX, idle = KEEPALIVE_S, probes = KEEPALIVE_PROBES;
     int interval = KEEPALIVE_S / KEEPALIVE_PROBES;
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
@@ -180,7 +180,7 @@ bool connection_gathers(connection *c, size_t so_far, ptrdiff_t more)
 
 /* ---- time ---- */
 
-/* It carries nothing just now. */
+/* It carries nothing now. */
 static bool is_idle(const connection *c)
 {
     if (c->gone || c->closing || stream_waiting(&c->io)) return false;
@@ -193,7 +193,7 @@ bool connections_evict(server *s)
     for (connection *c = s->connections; c; c = c->next) {
         if (!is_idle(c)) continue;
         bool is_older = !oldest || c->active_ns < oldest->active_ns;
-        /* A WebSocket is kept for longer. */
+        /* An idle WebSocket is kept longer. */
         if (oldest && c->type != oldest->type) is_older = c->type->is_cheap;
         if (is_older) oldest = c;
     }

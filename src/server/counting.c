@@ -1,4 +1,4 @@
-/* counting.c - prompts that are only counted, made by a thread. */
+/* counting.c - prompts that are only counted, by a thread. */
 #include "server/counting.h"
 
 #include "protocol/json_out.h"
@@ -64,7 +64,7 @@ static void put_tokens(json_out *t, const prompt *made)
     json_out_literal(t, "]}");
 }
 
-/* Of Completions. */
+/* For Completions. */
 static int render_texts(counting *k, const prompt_room *room)
 {
     prompt made;

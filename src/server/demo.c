@@ -1,5 +1,5 @@
-/* demo.c - a client as any other: a thread of its own, a blocking socket, OpenSSL and wslay.  It
- * always shows something: code, or the reason why there is none. */
+/* demo.c - a client like any other: a separate thread, a blocking socket, OpenSSL and wslay.  It
+ * always shows either code or the reason for none. */
 #include "server/demo.h"
 
 #include <pthread.h>
@@ -49,19 +49,19 @@ struct demo {
     BIO *wire;
     bool quiets;    /* on a terminal no event of the log appears within the text */
     _Atomic int fd; /* the socket; -1 = none; shut down to end the demo */
-    const char *asked; /* text of the place that was asked last */
-    uint32_t n_places; /* of places[] that were asked */
+    const char *asked; /* text of the last place asked */
+    uint32_t n_places; /* number of places[] asked */
     uint64_t asked_ns, first_ns;
-    double predict_ms; /* as the server reports it: one piece has no speed */
+    double predict_ms; /* as the server reports it: a single piece has no speed */
     uint32_t n_tokens;
-    bytes blanks; /* of the answer so far, while it has nothing else */
+    bytes blanks; /* of the answer so far, if it has no other text */
     bool over;
-    _Atomic bool closing; /* the server ends: there is nothing left to open */
+    _Atomic bool closing; /* the server ends: no browser can open it */
 };
 
-/* ---- what it tells ---- */
+/* ---- its output ---- */
 
-/* Where to connect: the address for all of them is not one. */
+/* Where to connect: the address that means all addresses cannot be used. */
 static const char *address_of(const server *s)
 {
     const char *host = s->config.host;
@@ -69,7 +69,7 @@ static const char *address_of(const server *s)
     return strcmp(host, "::") ? host : "::1";
 }
 
-/* "host:port", as addresses of the web have it: an IPv6 address is in brackets. */
+/* "host:port", as in URLs: an IPv6 address is in brackets. */
 static void authority(const server *s, char *out, size_t size)
 {
     const char *address = address_of(s);
@@ -100,7 +100,7 @@ static void print_next_step(const demo *d)
     fflush(stdout);
 }
 
-/* The text that was asked about comes before the first of the answer that is seen. */
+/* The given text is printed before the first part of the answer. */
 static void show(demo *d, const char *text)
 {
     if (!d->first_ns) {
@@ -118,7 +118,7 @@ static void show(demo *d, const char *text)
 
 static bool ask_place(demo *d, wslay_event_context_ptr context, const char *text);
 
-/* Nothing was shown: ask at another place, while there is one. */
+/* Nothing was shown: ask at another place, if one is left. */
 static void go_on(demo *d, wslay_event_context_ptr context)
 {
     d->over = d->n_places == ARRAY_LEN(places);
@@ -200,7 +200,7 @@ static void on_message(wslay_event_context_ptr context,
     json_decref(event);
 }
 
-/* Shown as it comes, sure or not: that is what a demonstration is for. */
+/* Shown at once, confident or not: this is a demonstration. */
 static bool ask_place(demo *d, wslay_event_context_ptr context, const char *place)
 {
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i}", "type", "completion.create", "id", "demo",
@@ -262,7 +262,7 @@ static bool upgrade(demo *d)
                      "Sec-WebSocket-Version: 13\r\n%s\r\n",
                      at, key);
     if (BIO_write(d->wire, head, n) != n) return false;
-    /* Byte by byte: what follows the head is a frame. */
+    /* Byte by byte: the byte after the head belongs to a frame. */
     size_t len = 0;
     while (len + 1 < sizeof head && BIO_read(d->wire, head + len, 1) == 1) {
         head[++len] = 0;
@@ -284,7 +284,7 @@ static void *run(void *arg)
         atomic_store(&d->fd, fd);
         reached = upgrade(d) && talk(d);
         char rest[256];
-        shutdown(fd, SHUT_WR); /* and until the server has closed, too: it logs that first */
+        shutdown(fd, SHUT_WR); /* and until the server has closed, too: its log line comes first */
         while (reached && BIO_read(d->wire, rest, sizeof rest) > 0) continue;
         atomic_store(&d->fd, -1);
         BIO_free_all(d->wire);

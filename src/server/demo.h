@@ -1,5 +1,5 @@
-/* demo.h - the server's first client: it requests one completion over a WebSocket, prints it as it
- * comes with its speed, and prints the address for a browser. */
+/* demo.h - the server's first client: it requests one completion over a WebSocket, prints it while
+ * it arrives, its speed, and the address for a browser. */
 #ifndef SERVER_DEMO_H
 #define SERVER_DEMO_H
 

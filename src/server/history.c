@@ -91,7 +91,7 @@ int history_open(history **out, size_t tenant_bytes_max, size_t tenant_turns_max
     return CERIUM_OK;
 }
 
-/* ---- what is held ---- */
+/* ---- references ---- */
 
 static void let_go(entry *e)
 {
@@ -175,7 +175,7 @@ void history_close(history **h)
     *h = NULL;
 }
 
-/* Tenants are as many as there are keys, and stay. */
+/* There are as many tenants as keys, and they are never removed. */
 static tenant *find_tenant(history *h, uint64_t id)
 {
     tenant *t = h->tenants;
@@ -228,7 +228,7 @@ static const history_turn *hold(entry *e)
     return &e->turn;
 }
 
-/* A copy of a turn, of this size, for the tables; NULL: no memory. */
+/* A copy of a turn, of this size, for the tables; NULL: out of memory. */
 static entry *make_entry(const history_turn *turn, size_t size)
 {
     entry *e = memory_zalloc(1, sizeof *e);

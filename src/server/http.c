@@ -1,4 +1,4 @@
-/* http.c - reading heads and bodies, writing answers. */
+/* http.c - parses heads and bodies, writes answers. */
 #include "server/http.h"
 
 #include "base/json.h"
@@ -13,8 +13,8 @@
 
 enum {
     HEAD_BYTES_MAX = 4096,
-    PIECE_BYTES_MAX = 128, /* in front of the body of a piece */
-    PROBE_NS = 2000000000, /* after a client said that it sends no more: is it there? */
+    PIECE_BYTES_MAX = 128, /* before the body of a chunk */
+    PROBE_NS = 2000000000, /* after a client's end of sending: is it still there? */
 };
 
 void http_argument(const connection *c, const char *name, char *out, size_t cap)
@@ -56,7 +56,7 @@ static const char *status_text(int status)
     return status < 500 ? "Error" : "Server Error";
 }
 
-/* The head of an answer into out; length < 0: it streams. */
+/* Write the head of an answer to out; length < 0: it streams. */
 static view write_head(connection *c, char out[HEAD_BYTES_MAX], const http_head *head,
                        int64_t length)
 {
@@ -190,7 +190,7 @@ json_t *http_body_object(connection *c, size_t bytes_max)
 void http_stream(connection *c, const char *type)
 {
     char text[HEAD_BYTES_MAX];
-    if (!c->http.chunked) c->http.closes = true; /* HTTP/1.0: so the client sees the end */
+    if (!c->http.chunked) c->http.closes = true; /* HTTP/1.0: this shows the client the end */
     c->http.status = 200;
     view head = write_head(c, text,
                            &(http_head){.status = 200,
@@ -251,7 +251,7 @@ static void forget_exchange(connection *c)
     c->deadline_ns = 0;
 }
 
-/* Everything is sent: make ready for the next request. */
+/* Everything is sent: prepare for the next request. */
 static void on_sent(connection *c)
 {
     bool closes = c->http.closes || c->closing;
@@ -271,7 +271,7 @@ static void on_sent(connection *c)
 void http_abandon(connection *c)
 {
     if (!c->http.route) return;
-    if (!c->http.status) c->http.status = 499; /* as nginx calls it: the client went away */
+    if (!c->http.status) c->http.status = 499; /* nginx's status: the client went away */
     forget_exchange(c);
 }
 
@@ -293,8 +293,8 @@ void http_open(connection *c)
     make_id(x->request_id, "req_");
     x->method = http_reader_method(c->reader);
     x->chunked = http_reader_is_1_1(c->reader);
-    /* A client that keeps connections must not meet a closed one when it could ask another server.
-     * */
+    /* A client that keeps connections must not meet a closed one if it could use another server.
+     */
     x->closes = !x->chunked || !http_reader_keeps_alive(c->reader) || c->s->leaving;
     snprintf(x->path, sizeof x->path, "%s", path);
     size_t len = strlen(x->path);
@@ -311,7 +311,7 @@ static int bad_request(protocol_error *e, int status, const char *why)
                               why);
 }
 
-/* What came is not a request, or none that is taken: answered, and the connection ends. */
+/* The bytes are not a request, or a refused one: answered, and the connection ends. */
 static void refuse_bytes(connection *c)
 {
     protocol_error e;
@@ -341,7 +341,7 @@ static int check_body(const connection *c, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* The head is whole: a request that may not be made is refused before its body is read. */
+/* The head is complete: a forbidden request is refused before its body is read. */
 static void take_head(connection *c)
 {
     exchange *x = &c->http;
@@ -356,7 +356,7 @@ static void take_head(connection *c)
         if (!len)
             http_error(c, &e);
         else
-            http_refuse(c, &e); /* what it sends is not read */
+            http_refuse(c, &e); /* its further bytes are not read */
         return;
     }
     c->deadline_ns = clock_ns() + c->s->config.body_s * UINT64_C(1000000000);
@@ -365,7 +365,7 @@ static void take_head(connection *c)
         connection_send(c, VIEW("HTTP/1.1 100 Continue\r\n\r\n"), (view){NULL, 0});
         return;
     }
-    c->closing = true; /* it asks whether to send a body to what takes none */
+    c->closing = true; /* it asks whether to send a body to a route without one */
     stream_pause(&c->io);
     x->route->serve(c);
 }
@@ -393,7 +393,7 @@ static void take_whole(connection *c)
     x->is_whole = true;
     c->deadline_ns = 0;
     stream_pause(&c->io);
-    if (bytes_reserve(&x->body, 1)) { /* for readers that want a string */
+    if (bytes_reserve(&x->body, 1)) { /* for code that needs a string */
         connection_break(c);
         return;
     }
@@ -419,7 +419,8 @@ static bool on_input(connection *c)
         if (progress == HTTP_READ_HEAD && c->http.status) return false;
         if (progress != HTTP_READ_HEAD && !count_body(c)) return false;
         if (progress == HTTP_READ_WHOLE) take_whole(c);
-        if (progress == HTTP_READ_MORE && c->ended_ns) connection_close(c); /* no more will come */
+        if (progress == HTTP_READ_MORE && c->ended_ns) connection_close(c); /* no more will
+                                                                             * arrive */
         if (progress != HTTP_READ_HEAD) return false;
     }
 }
@@ -429,7 +430,7 @@ static bool on_input(connection *c)
 static void on_ended(connection *c)
 {
     if (!c->http.route || !c->http.is_whole) connection_close(c);
-    /* An answer is under way: a client that only closed its own side still reads it (RFC 9112,
+    /* An answer is running: a client that only closed its own side still reads it (RFC 9112,
      * 9.6). */
 }
 
@@ -467,7 +468,7 @@ static void on_gone(connection *c)
 {
     answers_leave(c);
     http_abandon(c);
-    answers_start(c->s); /* what waited for its place */
+    answers_start(c->s); /* it waited for its place */
 }
 
 #define HTTP_CONNECTION                                                                            \

@@ -1,4 +1,4 @@
-/* http_sinks.h - answers that are heard over HTTP. */
+/* http_sinks.h - answers that are sent over HTTP. */
 #ifndef SERVER_HTTP_SINKS_H
 #define SERVER_HTTP_SINKS_H
 

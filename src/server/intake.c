@@ -1,4 +1,4 @@
-/* intake.c - reading requests on the loop and on threads, and the order of messages. */
+/* intake.c - parses requests on the loop and on threads, and keeps messages in order. */
 #include "server/intake.h"
 
 #include <time.h>
@@ -14,7 +14,7 @@
 #include "server/model_loader.h"
 #include "server/model_list.h"
 
-/* What it turned out to be. */
+/* The kind of the request. */
 typedef enum {
     IS_REQUEST,           /* an HTTP body, response.create or response.cancel */
     IS_COMPLETION,        /* completion.create, edit.predict */
@@ -26,7 +26,7 @@ struct intake {
     job job; /* first */
     connection *c;
     intake *next; /* a message of the same WebSocket, after it */
-    bool is_away; /* a thread reads it, or it waits for one */
+    bool is_away; /* a thread parses it, or it waits for one */
     bool is_message;
     protocol_api api;
     count_what counts;
@@ -40,7 +40,7 @@ struct intake {
     history *history;
     uint64_t tenant;
 
-    /* What came of it. */
+    /* The result of parsing. */
     intake_kind kind;
     int status;
     protocol_error error;
@@ -49,7 +49,7 @@ struct intake {
     protocol_steer steer;      /* owned */
 };
 
-/* ---- reading: what a thread may do ---- */
+/* ---- parsing, which a thread may do ---- */
 
 static json_t *find_item(void *user, const char *id)
 {
@@ -63,7 +63,7 @@ static void keep_id(intake *in, const protocol_body *body)
     snprintf(in->id, sizeof in->id, "%s", id ? id : "");
 }
 
-/* What holds of the model that is asked for; whether there is one of that name is asked later. */
+/* The defaults of the requested model; whether the name exists is checked later. */
 static void take_defaults(intake *in, const json_t *root, protocol_api api)
 {
     const char *name = json_string_value(json_object_get(root, "model"));
@@ -123,7 +123,7 @@ static bool run(job *j)
 {
     intake *in = (intake *)j;
     read_text(in);
-    bytes_free(&in->memory); /* what is read has copies */
+    bytes_free(&in->memory); /* parsed values are copies */
     return false;
 }
 
@@ -145,7 +145,7 @@ static intake intake_of(connection *c, protocol_api api, bool is_message, view t
     return in;
 }
 
-/* Its memory stays with its owner. */
+/* Its owner keeps its memory. */
 static void forget(intake *in)
 {
     request_bury(in->c->s, &in->request, in->text.len);
@@ -213,7 +213,7 @@ static int begin_http(intake *in, protocol_error *e)
                                   "/v1/responses/{id}/cancel");
     if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && asks_on_the_side(c))
         in->request->class_ = CERIUM_CLASS_BATCH;
-    /* An address is a client, for clients open a connection a time. */
+    /* Without a key an address is a client, because clients open several connections. */
     answer_order order = {.sink = {.type = sink_of(r), .c = c},
                           .request = take_request(in),
                           .document = r->document,
@@ -224,7 +224,7 @@ static int begin_http(intake *in, protocol_error *e)
     return answer_open(c->s, &order, e);
 }
 
-/* Ollama's: nothing is asked. */
+/* Ollama's empty request. */
 static void tell_loaded(connection *c, const protocol_request *r)
 {
     bytes body = {.max = 1 << 16};
@@ -237,7 +237,7 @@ static void tell_loaded(connection *c, const protocol_request *r)
     }
     model_keep(m, r);
     if (loads) model_want(m);
-    else (void)model_unload(m); /* one that runs goes when it is idle */
+    else (void)model_unload(m); /* a running model is unloaded once it is idle */
     if (protocol_ollama_load_body(&body, r, m->names[0], (int64_t)time(NULL))) {
         (void)protocol_error_memory(&e);
         http_error(c, &e);
@@ -306,7 +306,7 @@ void intake_http(connection *c, protocol_api api, count_what what)
 
 /* ---- messages ---- */
 
-/* Nothing of the text is needed any more but its length. */
+/* Only the text's length is still needed. */
 static void deliver_message(intake *in)
 {
     connection *c = in->c;
@@ -328,7 +328,7 @@ static void deliver_message(intake *in)
     }
 }
 
-/* Out of the queue, and not counted any more. */
+/* Remove from the queue, and from the counts. */
 static intake *take_first(connection *c)
 {
     intake *in = c->intake;
@@ -351,7 +351,7 @@ static void on_message_read(job *j)
     connection_flush(c);
 }
 
-/* The first one is read; those after it wait. */
+/* The first one is parsed; those after it wait. */
 static void read_first(connection *c)
 {
     protocol_error e;
@@ -391,7 +391,7 @@ static int keep_message(connection *c, intake *from, bytes *text, protocol_error
 }
 
 /* Cancel a running response at once, ahead of queued messages.  False: it is another message, or
- * its response may still be in the queue. */
+ * the response may still be in the queue. */
 static bool cancels(intake *in)
 {
     connection *c = in->c;
@@ -402,7 +402,7 @@ static bool cancels(intake *in)
         found = inline_cancel(c, in->id);
     else if (in->request && in->request->cancel)
         found = lanes_cancel(c, in->request);
-    protocol_request_free(&in->request); /* else it is read when its turn comes */
+    protocol_request_free(&in->request); /* else it is parsed in its turn */
     in->kind = IS_REQUEST;
     in->status = CERIUM_OK;
     return found;

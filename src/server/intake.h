@@ -1,18 +1,18 @@
-/* intake.h - requests on their way from their last byte to what they ask: read by a thread, unless
- * they are small.
+/* intake.h - requests from their last byte to their handler: parsed by a thread, unless they are
+ * small.
  *
- * A WebSocket's messages are taken in their order: after one that a thread reads, all wait; only a
- * small message that cancels what runs goes by. */
+ * A WebSocket's messages are processed in order: after one that a thread parses, all wait; only a
+ * small message that cancels a running response overtakes them. */
 #ifndef SERVER_INTAKE_H
 #define SERVER_INTAKE_H
 
 #include "server/counting.h"
 
-/* The body of the connection's HTTP request is whole. */
+/* The body of the connection's HTTP request is complete. */
 void intake_http(connection *c, protocol_api api, count_what what);
-/* A message of a WebSocket, which is taken (and empty then) where a thread is to read it. */
+/* A message of a WebSocket; it is taken (and then empty) if a thread parses it. */
 void intake_message(connection *c, bytes *text);
-/* The connection is gone: what it asked is not read. */
+/* The connection is gone: its requests are not parsed. */
 void intake_close(connection *c);
 
 #endif

@@ -1,8 +1,8 @@
-/* keep_alive.c - signs of life for silent streams, and the progress of their prompts.
+/* keep_alive.c - keepalives for silent streams, and the progress of their prompts.
  *
- * It goes by the answer, not by its connection: lanes of a WebSocket share one, and the client of
- * each has a clock of its own.  Each API has its own form of a sign of life, as clients count only
- * events that they know. */
+ * Each answer has its own timer, not its connection: lanes of a WebSocket share a connection, but
+ * their clients have separate timeouts.  Each API has its own form of a keepalive, as clients count
+ * only events that they know. */
 #include "server/keep_alive.h"
 
 #include "server/answers.h"
@@ -11,7 +11,7 @@
 
 enum {
     PROGRESS_MS = 250, /* between two chunks of return_progress */
-    LOADING_S = 1,     /* between two signs while the model is loaded: a user watches */
+    LOADING_S = 1,     /* between two keepalives while the model is loaded: a user watches */
 };
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -27,7 +27,7 @@ static void add_load(const answer *a, protocol_progress *p)
     served_model *m = a->model;
     if (!waits_for_model(a)) return;
     p->loading = m->names[0];
-    if (m->state != MODEL_LOADING) return; /* others are loaded, or go, before it */
+    if (m->state != MODEL_LOADING) return; /* others are loaded, or unloaded, before it */
     p->load_bytes = atomic_load_explicit(&m->total_bytes, memory_order_relaxed);
     p->loaded_bytes = atomic_load_explicit(&m->done_bytes, memory_order_relaxed);
 }
@@ -67,8 +67,8 @@ static void fail(answer *a)
     answer_cancel(a, "out_of_memory");
 }
 
-/* What is still being prepared, or asked of another server, begins now: an error that might have
- * been an HTTP status will be the stream's. */
+/* An answer that is still being prepared, or requested from another server, begins its stream now:
+ * an error that might have been an HTTP status will be an event. */
 static void beat(answer *a, uint64_t now_ns)
 {
     protocol_progress p = progress_of(a);

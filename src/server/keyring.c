@@ -5,7 +5,7 @@ int keyring_read(keyring **out, store *s, cerium_error *err)
 {
     keyring *ring = memory_zalloc(1, sizeof *ring);
     if (!ring) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the keys");
-    /* The version first: what changes in between is read again. */
+    /* The version first: a change in between is read again. */
     int status = store_keys_version(s, &ring->version, err);
     if (!status) status = store_keys_read(s, &ring->keys, &ring->n, err);
     if (status)

@@ -1,7 +1,7 @@
 /* keyring.h - the store's keys as the event loop reads them: in memory, never changed.
  *
- * The accounts thread makes a new ring when a key changed, and the event loop takes it in place of
- * the old one; so a key is checked without SQL, and without a lock. */
+ * The accounts thread makes a new ring when a key changed, and the event loop replaces the old one;
+ * so a key is checked without SQL, and without a lock. */
 #ifndef SERVER_KEYRING_H
 #define SERVER_KEYRING_H
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-/* Of one page at most: a token takes 5 bytes, all else of the event less than 100. */
+/* Of one page at most: a token takes 5 bytes, the rest of the event less than 100. */
 enum { PAGE_TOKENS_MAX = 64, EVENT_BYTES_MAX = 5 * PAGE_TOKENS_MAX + 100 };
 
 typedef enum { STORED, REMOVED, CLEARED } kind;
@@ -24,12 +24,13 @@ struct kv_events_model {
 
 struct kv_events {
     kv_events_model models[KV_EVENTS_MODELS_MAX];
-    pthread_mutex_t lock; /* what follows; taken after an engine's, and for a copy alone */
+    pthread_mutex_t lock; /* the fields after it; taken after an engine's lock, and only for a
+                           * copy */
     bool has_lock;
-    bool lost;            /* something was dropped: all are to be cleared, */
-    uint32_t n_cleared;   /* and this many were */
+    bool lost;            /* number of models reported empty so far */
+    uint32_t n_cleared;   /* number of dropped events */
     uint64_t first, n;    /* in ring, modulo its size */
-    uint64_t told;        /* models, a bit each, that said something */
+    uint64_t told;        /* models with events, one bit each */
     void (*wake)(void *user);
     void *wake_user;
     event *ring;          /* [KV_EVENTS_RING] */
@@ -224,7 +225,7 @@ static void put_batch(bytes *out, double seconds, const event *ring, uint64_t fi
     put_nil(out); /* the rank of one that is parallel */
 }
 
-/* What waits at the front, of one model.  0: nothing does. */
+/* The events at the front, of one model.  0: there are none. */
 static uint32_t of_one_model(const kv_events *e)
 {
     uint32_t n = 0;
@@ -235,7 +236,7 @@ static uint32_t of_one_model(const kv_events *e)
     return n;
 }
 
-/* The next model that is to be cleared; when there is none, all that comes is kept again. */
+/* The next model to report empty; when there is none, new events are stored again. */
 static bool is_to_clear(kv_events *e, uint32_t *model)
 {
     while (e->lost && e->n_cleared < KV_EVENTS_MODELS_MAX)

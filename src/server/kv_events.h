@@ -2,7 +2,7 @@
  * threads to the loop, and batches of it in msgpack.
  *
  * An engine never waits: if the ring is full, events are dropped, and every model is then reported
- * empty, which is never wrong. */
+ * empty, which is always correct. */
 #ifndef SERVER_KV_EVENTS_H
 #define SERVER_KV_EVENTS_H
 
@@ -15,12 +15,12 @@ typedef struct kv_events_model kv_events_model;
 
 /* CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int kv_events_open(kv_events **out, cerium_error *err);
-/* After all engines that report to it are closed. */
+/* Call it after closing all engines that report to it. */
 void kv_events_close(kv_events **e);
-/* What config.kv_watcher is, with what config.kv_watcher_user is for the n-th model. */
+/* The value of config.kv_watcher, with the n-th model's config.kv_watcher_user. */
 extern const cerium_kv_watcher kv_events_watcher;
 kv_events_model *kv_events_of(kv_events *e, uint32_t n);
-/* Call wake on an engine's thread, with its lock, when there is something after there was not. */
+/* Call wake on an engine's thread, with its lock, when the empty ring gets an event. */
 void kv_events_wake(kv_events *e, void (*wake)(void *user), void *user);
 
 /* Append the next batch, of one model: `[seconds, [event, ...], nil]`.  False: there is none. */

@@ -1,10 +1,10 @@
 /* kv_publisher.c - the sockets of KV events.
  *
  * A message has three frames: a topic `kv@HOST:PORT@MODEL`, its number (8 bytes, big-endian, from
- * 0), and a batch (kv_events.h).  A subscriber that takes too little misses messages, sees a gap in
- * the numbers, and asks the other socket: `["", first]` is answered by every message that is kept
- * from that number on, `["", topic, number, batch]`, and an end with the number 2^64 - 1.  This is
- * what vLLM does, and neither side waits. */
+ * 0), and a batch (kv_events.h).  A subscriber that reads too slowly misses messages, sees a gap in
+ * the numbers, and asks the other socket: the answer to `["", first]` is every stored message from
+ * that number on, `["", topic, number, batch]`, and an end with the number 2^64 - 1.  This is what
+ * vLLM does, and neither side waits. */
 #include "server/kv_publisher.h"
 
 #include <time.h>
@@ -19,16 +19,16 @@ enum {
     POD_BYTES_MAX = 255,
     PEERS_MAX = 32,             /* of each socket */
     TOPICS_MAX = 32, TOPIC_BYTES_MAX = 300,
-    FRAME_BYTES_MAX = 1024,     /* of what a peer says */
+    FRAME_BYTES_MAX = 1024,     /* of a peer's messages */
     UNSENT_BYTES_MAX = 8 << 20, /* of a subscriber; beyond that it misses messages */
-    REPLAYED_BYTES = 1 << 20,   /* of kept ones that wait for a socket at once */
+    REPLAYED_BYTES = 1 << 20,   /* stored messages queued for a socket at once */
     KEPT_MAX = 10000, KEPT_BYTES_MAX = 32 << 20,
     HANDSHAKE_S = 10, STALL_S = 60,
 };
 #define KV_EVENTS_END UINT64_MAX
 
 typedef struct {
-    uint8_t *all; /* owned: as it goes over the wire, topic, number, batch */
+    uint8_t *all; /* owned: as on the wire, topic, number, batch */
     size_t len;
 } message;
 
@@ -38,8 +38,8 @@ typedef struct peer {
     stream io;
     uint64_t since_ns;
     bool is_replay, is_greeted, is_ready, is_closed;
-    bool in_message;            /* a replay's: its first frame came, which is empty */
-    bool replays;               /* from this number on: */
+    bool in_message;            /* a replay's: its first frame, which is empty, was read */
+    bool replays;               /* requested from this number on: */
     uint64_t at;
     uint32_t n_topics;
     struct {
@@ -57,7 +57,7 @@ typedef struct kv_publisher {
     uint32_t n_peers[2];        /* of events and of replays */
     char pod[POD_BYTES_MAX + 1];              /* of topics */
     uint64_t n;                 /* messages so far: the number of the next */
-    message kept[KEPT_MAX];     /* those before it, modulo the size */
+    message kept[KEPT_MAX];     /* earlier messages, modulo the size */
     uint64_t n_kept;
     size_t kept_bytes;
     bytes batch, out;
@@ -94,7 +94,7 @@ static void send_to(peer *c, const void *from, size_t n)
     stream_flush(&c->io);
 }
 
-/* What has no memory is not said: its number is missing. */
+/* Without memory a message is not sent: its number is missing. */
 static int write_message(kv_publisher *p, view topic)
 {
     uint8_t number[8];
@@ -180,7 +180,7 @@ static bool take_request(peer *c, const zmtp_frame *f)
     return true;
 }
 
-/* ---- what peers say ---- */
+/* ---- input from peers ---- */
 
 static bool add_topic(peer *c, view topic)
 {
@@ -250,7 +250,7 @@ static bool greet(peer *c)
     return c->is_greeted = true;
 }
 
-/* One step of what came: true when something was used up. */
+/* One step of the input: true when some of it was used. */
 static zmtp_result take_one(peer *c)
 {
     zmtp_frame f;
@@ -359,7 +359,7 @@ static int open_sockets(kv_publisher *p, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Of the replica, as its header has it. */
+/* Of the replica, as in its header. */
 static const char *name_of(const server *s, char name[REPLICA_NAME_BYTES])
 {
     return sscanf(s->replica.field, "%*[^:]: %64[^\r]", name) == 1 ? name : "localhost";

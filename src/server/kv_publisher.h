@@ -1,11 +1,11 @@
 /* kv_publisher.h - KV events for subscribers: a PUB socket of ZeroMQ, and a ROUTER for missed
- * events, as vLLM has them. */
+ * events, as in vLLM. */
 #ifndef SERVER_KV_PUBLISHER_H
 #define SERVER_KV_PUBLISHER_H
 
 #include "server/state.h"
 
-/* Where config.kv_events and config.kv_events_replay say, if anywhere; models are open.
+/* Open the sockets of config.kv_events and config.kv_events_replay, if set; models are open.
  * CERIUM_ERR_ARGUMENT, CERIUM_ERR_IO, CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int kv_publisher_open(server *s, cerium_error *err);
 /* Once a second. */

@@ -2,7 +2,7 @@
  *
  * Messages with the same stream_id (or none) form a lane: first in, first out.  Lanes run in
  * parallel.  A lane exists while something runs or waits on it.  The response that continues after
- * a steer comes first, before all that wait. */
+ * a steer comes before all waiting ones. */
 #include "server/lanes.h"
 
 #include <time.h>
@@ -18,9 +18,9 @@ typedef struct pending pending;
 struct pending {
     pending *next;
     protocol_request *request; /* owned */
-    size_t n_bytes;            /* that it came as, counted as input until it begins */
+    size_t n_bytes;            /* bytes received, counted as input until it begins */
     uint64_t started_ns;
-    bool is_successor;         /* that steers asked for, and no create */
+    bool is_successor;         /* requested by steers, not by a create */
 };
 
 struct lane {
@@ -30,7 +30,7 @@ struct lane {
     answer *running;
     pending *first, *last;
     steering steers;
-    bool is_successor; /* what runs, or is about to */
+    bool is_successor; /* running, or about to run */
     lane *next_ready; /* in server.ready */
     bool is_ready;
 };
@@ -78,8 +78,8 @@ static steering_lane place_of(const lane *l, answer *a)
     return (steering_lane){.c = l->c, .name = l->name, .a = a};
 }
 
-/* The request of some steers is refused: give their input back; without a request of the client,
- * send no other error. */
+/* The request of some steers is refused: return their input; without a request of the client, send
+ * no other error. */
 static void fail_leaving(lane *l, const protocol_error *e)
 {
     const steering_lane at = place_of(l, NULL);
@@ -90,7 +90,7 @@ static void fail_leaving(lane *l, const protocol_error *e)
     steering_fail(&l->steers, &at, true, "successor_creation_failed", why);
 }
 
-/* A client that hears that we are going asks again elsewhere; of an error it may despair. */
+/* A client that is told that the server ends retries elsewhere; after an error it may give up. */
 static void tell_refusal(connection *c, const protocol_error *e, const char *stream_id)
 {
     if (c->s->draining && e->http_status == 503 && !answers_of(c) && !c->closing)
@@ -106,7 +106,7 @@ static void refuse(const sink *k, const protocol_error *e)
     if (!l || !l->is_successor) tell_refusal(k->c, e, k->name);
 }
 
-/* The first event of a request that took steers with it commits them. */
+/* The first event of a request with steers commits them. */
 static void event(const sink *k, const char *name, view json)
 {
     if (k->lane) steering_commit(&k->lane->steers);
@@ -115,7 +115,7 @@ static void event(const sink *k, const char *name, view json)
 
 static void end_steered(lane *l, answer *a);
 
-/* The next request begins at the end of the turn, when nothing of the answer is under way. */
+/* The next request begins at the end of the turn, when nothing of the answer is running. */
 static void occupy(const sink *k, answer *a)
 {
     lane *l = k->lane;
@@ -146,7 +146,7 @@ static void not_ready(lane *l)
     l->is_ready = false;
 }
 
-/* The first one waits no longer; its request is the caller's. */
+/* Remove the first waiting one; the caller then owns its request. */
 static pending *take_pending(lane *l)
 {
     pending *p = l->first;
@@ -207,7 +207,7 @@ static void begin_pending(lane *l, pending *p)
     if (!answer_open(c->s, &order, &e)) return;
     if (l->steers.n_leaving) fail_leaving(l, &e);
     if (p->is_successor) return;
-    /* What a continuation failed on is not kept for another try. */
+    /* If a continuation fails, its turn is not kept for another try. */
     if (previous[0]) history_evict(c->s->history, c->tenant, c->serial, previous);
     metrics_request(&c->s->metrics, METRICS_RESPONSES_SOCKET, e.http_status);
     log_event(LOG_INFO, "refused", "status=%d code=%s peer=%s", e.http_status,
@@ -232,12 +232,12 @@ void lanes_start(server *s)
         lane *l = s->ready;
         connection *c = l->c;
         not_ready(l);
-        begin_next(l); /* l may be gone */
+        begin_next(l); /* l may be freed */
         connection_flush(c);
     }
 }
 
-/* The lane of a message; a new one when it is idle. NULL with *e when there are too many. */
+/* The lane of a message; a new one if needed.  NULL with *e when there are too many. */
 static lane *find_lane(connection *c, const char *name, protocol_error *e)
 {
     socket_state *w = c->socket;
@@ -271,8 +271,8 @@ static bool goes_on_from(const protocol_request *r, const char *id)
     return r->previous_response_id && !strcmp(r->previous_response_id, id);
 }
 
-/* The request that waits has what the steers say before its own input.  False: it cannot be made,
- * and they are given back. */
+/* Put the steers' items before the input of the waiting request.  False: it cannot be made, and
+ * they are returned. */
 static bool take_steers(lane *l, pending *p)
 {
     protocol_request *made = NULL;
@@ -294,7 +294,8 @@ static bool take_steers(lane *l, pending *p)
     return true;
 }
 
-/* A request of the steers alone, with the settings of the response; before all that waits. */
+/* A request of the steers alone, with the settings of the response; it comes before all waiting
+ * ones. */
 static void make_successor(lane *l, const answer *a)
 {
     protocol_request *made = NULL;
@@ -321,7 +322,7 @@ static void make_successor(lane *l, const answer *a)
     l->c->socket->n_pending++;
 }
 
-/* A response ended: what becomes of its steers. */
+/* A response ended: continue, report or return its steers. */
 static void end_steered(lane *l, answer *a)
 {
     socket_state *w = l->c->socket;
@@ -349,7 +350,8 @@ static void end_steered(lane *l, answer *a)
         make_successor(l, a);
 }
 
-/* Where a response runs, or its calls are waited for; or what steers made of it is not begun. */
+/* Does a response run, or wait for its calls' results, or is the request of its steers not
+ * begun? */
 static bool is_of(const lane *l, const char *id)
 {
     const answer *a = l->running;
@@ -382,7 +384,7 @@ static const char *why_not(const connection *c, const lane *l, const char *id, c
     }
     *why = "no response of this id runs on this connection";
     if (!l) return "response_not_found";
-    if (!a) return NULL; /* its calls are waited for */
+    if (!a) return NULL; /* its calls' results are awaited */
     *why = "the response is completed";
     if (a->warm_up) return "response_already_completed";
     *why = "this response cannot be steered";
@@ -459,7 +461,7 @@ static int queue(connection *c, protocol_request *r, size_t n_bytes, uint64_t st
 void lanes_take(connection *c, protocol_request *r, size_t n_bytes, uint64_t started_ns)
 {
     protocol_error e;
-    lanes_start(c->s); /* what is free is not taken by those after it */
+    lanes_start(c->s); /* a later request does not take a free place */
     if (socket_is_old(c, clock_ns()) || r->cancel) {
         if (r->cancel)
             (void)lanes_cancel(c, r);

@@ -1,4 +1,4 @@
-/* lanes.h - a WebSocket's messages out, and the lanes on which its requests are answered. */
+/* lanes.h - sends a WebSocket's messages, and orders the answers to its requests in lanes. */
 #ifndef SERVER_LANES_H
 #define SERVER_LANES_H
 
@@ -19,13 +19,13 @@ struct socket_state {
     uint32_t n_ended;
 };
 
-/* One message out, with the others of this turn. */
+/* Send one message, with the others of this turn. */
 void socket_send(connection *c, view json);
-/* One error event; stream_id: of the lane, or NULL. */
+/* Send one error event; stream_id: of the lane, or NULL. */
 void socket_error(connection *c, const protocol_error *e, const char *stream_id);
 /* A closing frame, and the end. */
 void socket_end(connection *c, websocket_code code, const char *text);
-/* It is open for config.socket_s; and its end for that. */
+/* Is it older than config.socket_s?  socket_end_old() ends it for that reason. */
 bool socket_is_old(const connection *c, uint64_t now_ns);
 void socket_end_old(connection *c);
 
@@ -33,16 +33,16 @@ void socket_end_old(connection *c);
 void socket_event(const sink *k, const char *name, view json);
 void socket_limits(const sink *k, const rates_report *left, const char *served_by);
 
-/* A message was read: it waits for its turn on its lane, or cancels what it names.  The request,
- * which came as this many bytes, is taken. */
+/* A message was parsed: it waits for its turn on its lane, or cancels the named response.  Takes
+ * the request, of this many received bytes. */
 void lanes_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
-/* A response.steer was read; takes its input; *e: why it is refused, or NULL. */
+/* A response.steer was parsed; takes its input; *e: the reason to refuse it, or NULL. */
 void lanes_steer(connection *c, protocol_steer *said, const protocol_error *e);
-/* What a response.cancel names, if it runs; false: it does not. */
+/* Cancel the response named by a response.cancel, if it runs; false: it does not. */
 bool lanes_cancel(connection *c, const protocol_request *request);
-/* Answers left their lanes: the next requests begin.  At the end of each turn of the loop. */
+/* Answers left their lanes: begin the next requests.  At the end of each turn of the loop. */
 void lanes_start(server *s);
-/* The connection is gone: what waits is not begun, and what runs has no lane any more. */
+/* The connection is gone: waiting requests are dropped, and running answers lose their lane. */
 void lanes_close(connection *c);
 
 #endif

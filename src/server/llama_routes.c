@@ -6,7 +6,7 @@
 #include "server/http.h"
 #include "server/model_list.h"
 
-/* Clients send back what they read here, so what bounds nothing is 1, as there. */
+/* Clients send these values back, so a field without a limit is 1, as in llama.cpp. */
 static json_t *sampling(const served_model *m)
 {
     const cerium_sampling *d = &m->defaults.sampling;

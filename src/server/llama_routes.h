@@ -1,4 +1,4 @@
-/* llama_routes.h - handlers of llama.cpp's routes that sample nothing, and of embeddings. */
+/* llama_routes.h - handlers of llama.cpp's routes without sampling, and of embeddings. */
 #ifndef SERVER_LLAMA_ROUTES_H
 #define SERVER_LLAMA_ROUTES_H
 

@@ -28,7 +28,7 @@ void log_event(log_level level, const char *event, const char *format, ...)
     if (more > 0) n += (size_t)more < sizeof line - n - 1 ? (size_t)more : sizeof line - n - 2;
     n = view_trim_end((view){line, n}, " ").len;
     line[n++] = '\n';
-    /* A failing log is no reason to stop serving. */
+    /* A log that fails must not stop the server. */
     if (write(STDERR_FILENO, line, n) < 0) return;
 }
 

@@ -9,17 +9,17 @@
 
 typedef enum { LOG_INFO = 0, LOG_WARNING = 1, LOG_ERROR = 2 } log_level;
 
-/* The least level that is written; process-wide, any thread. */
+/* The lowest level written; process-wide, any thread. */
 void log_open(log_level least);
 
 /* event: a word; format: more pairs, "route=%s status=%d".  Written at once, as one write. */
 void log_event(log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* text in quotes, shortened to cap bytes, fit for a value.  Returns out. */
+/* text in quotes, shortened to cap bytes, valid as a value.  Returns out. */
 const char *log_quote(char *out, size_t cap, const char *text);
 
-/* What a client said, where that is asked for (--log-prompts): its beginning, as one event. */
+/* Log the beginning of a client's text, if enabled (--log-prompts), as one event. */
 void log_said(const char *peer, view body);
 
 #endif

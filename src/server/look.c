@@ -1,4 +1,4 @@
-/* look.c - whose events are taken now, and for how long. */
+/* look.c - chooses which events to read now, and for how long. */
 #include "server/look.h"
 
 #include "server/connection.h"
@@ -7,8 +7,8 @@
 #include "server/wake.h"
 
 enum {
-    LOOK_NS = 2000000,         /* then sockets have a turn */
-    LOOK_LOWER_NS = 200000,    /* of lower classes, while a better one runs: once in LOWER_MS */
+    LOOK_NS = 2000000,         /* then sockets get a turn */
+    LOOK_LOWER_NS = 200000,    /* for lower classes, while a better one runs: once in LOWER_MS */
     LOWER_MS = 1,
 };
 
@@ -36,7 +36,7 @@ static bool is_running(const answer *a)
     return false;
 }
 
-/* Of those that run; SERVER_CLASSES when none does. */
+/* Among running ones; SERVER_CLASSES when none runs. */
 static uint32_t best_class(const server *s)
 {
     uint32_t best = SERVER_CLASSES;
@@ -48,7 +48,7 @@ static uint32_t best_class(const server *s)
 }
 
 /* One round over the answers of the best class, or over all others.  A round that an earlier look
- * began may have passed those over that have something new since: another one has to follow. */
+ * began may have passed answers with new events: another one must follow. */
 static look_result look_round(server *s, bool of_best, uint32_t best, uint64_t end_ns)
 {
     look_result found = LOOK_NOTHING;

@@ -1,4 +1,4 @@
-/* look.h - what the engine has for answers is taken in turns, so that none holds the loop. */
+/* look.h - reads the engine's events for answers in short turns, so that none delays the loop. */
 #ifndef SERVER_LOOK_H
 #define SERVER_LOOK_H
 
@@ -8,7 +8,7 @@
  * others for a fraction of the time, within each the answers not reached last time.  Then start
  * answers that wait for a place.  LOOK_UNFINISHED: another look is scheduled. */
 look_result look_at_answers(server *s);
-/* The same for those whose reader c is: it took some of what waited for it. */
+/* The same for answers whose reader is c: it took some of the queue. */
 void look_at_reader(connection *c);
 
 #endif

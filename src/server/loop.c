@@ -24,7 +24,7 @@ enum { TURN_MS = 1, FILES_BESIDE = 64 };
 
 /* ---- keys that were revoked ---- */
 
-/* The key that a connection came with is still one. */
+/* Is the key of a connection still valid? */
 static bool still_in(const server *s, const connection *c)
 {
     if (c->type->is_probe || c->tenant & 1 || !tenant_keys_needed(s)) return true;
@@ -33,7 +33,7 @@ static bool still_in(const server *s, const connection *c)
     return key && !strcmp(key->prefix, c->key_prefix);
 }
 
-/* Of what runs in the background. */
+/* For background answers. */
 static bool is_known(const server *s, uint64_t tenant)
 {
     return tenant & 1 || !tenant || !tenant_keys_needed(s) || keyring_of(s->ring, tenant);
@@ -44,7 +44,7 @@ static void close_revoked(connection *c)
     protocol_error e;
     for (answer *a; (a = answers_of(c)); ) {
         answer_cancel(a, "key_revoked");
-        if (a->sink.c == c) break; /* what does not end at once loses its listener */
+        if (a->sink.c == c) break; /* an answer that does not end at once loses its listener */
     }
     if (c->type == &socket_connection) {
         (void)protocol_error_set(&e, 401, "invalid_request_error", "invalid_api_key", "",
@@ -74,7 +74,7 @@ static void refresh_keys(server *s)
     close_all_revoked(s);
 }
 
-/* ---- what the engine has ---- */
+/* ---- the engine's events ---- */
 
 static void on_turn(void *user)
 {
@@ -91,7 +91,7 @@ static void on_turn(void *user)
     }
 }
 
-/* Being woken costs as much as some tokens do.  While they come quicker than one a turn, they are
+/* A wake-up costs as much as some tokens.  While they arrive faster than one a turn, they are
  * fetched once a turn, as a network card's packets are under load: together in one write. */
 static void look(server *s)
 {
@@ -106,7 +106,7 @@ static void look(server *s)
     look_at_answers(s);
 }
 
-/* What the workers have done is taken at once, and puts off no look that was ordered. */
+/* Finished jobs of the workers are handled at once, without delaying a scheduled look. */
 static void on_wake(void *user)
 {
     server *s = user;
@@ -114,7 +114,7 @@ static void on_wake(void *user)
     if (!s->turn_waits && atomic_load(&s->woken)) look(s);
 }
 
-/* Once a second: deadlines, and whatever waits for a place. */
+/* Once a second: deadlines, and answers that wait for a place. */
 static void on_tick(void *user)
 {
     server *s = user;
@@ -131,7 +131,7 @@ static void on_tick(void *user)
     keep_alive_tick(s, clock_ns());
 }
 
-/* ---- who connects ---- */
+/* ---- connections ---- */
 
 static bool on_full(void *user)
 {
@@ -155,7 +155,8 @@ static void on_accepted(void *user, int fd, const char *peer)
     close(fd);
 }
 
-/* The system's limit of open files is raised to what is configured, or that is lowered to it. */
+/* The system's limit of open files is raised to the configured number, or that number is lowered to
+ * the limit. */
 static void fit_connections(server *s)
 {
     struct rlimit files;

@@ -6,13 +6,14 @@
 
 /* Bind and listen; s->loop, s->listeners, s->tls. CERIUM_ERR_IO. */
 CERIUM_CHECKED int loop_open(server *s, cerium_error *err);
-/* One turn: waits for something to do. */
+/* One turn: waits for events, and handles them. */
 void loop_turn(server *s);
-/* What ended in the turn is freed, and what waited for that begins: nothing points there now. */
+/* Free answers that ended in the turn, and begin what waited for that: nothing points to them
+ * now. */
 void loop_settle(server *s);
 /* Accept no more connections. */
 void loop_refuse(server *s);
-/* All connections end. */
+/* End all connections. */
 void loop_close(server *s);
 
 #endif

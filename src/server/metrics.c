@@ -10,7 +10,7 @@
 
 _Static_assert((int)METRICS_KINDS == (int)WATCH_KINDS_MAX, "a counter for each weakness");
 
-/* Those that the server gives; a 0 means every other. */
+/* Status codes with a series; 0 stands for every other. */
 static const int statuses[METRICS_STATUSES] = {101, 200, 201, 204, 206, 301, 304, 400,
                                                401, 403, 404, 405, 408, 409, 413, 415,
                                                422, 426, 429, 499, 500, 501, 503, 0};
@@ -34,7 +34,7 @@ static const struct {
 #undef COUNTER_NAME
 };
 
-/* The histograms by our name and by vLLM's. */
+/* The histograms, by our name and by vLLM's. */
 static const struct {
     const char *name, *alias, *help;
 } histograms[METRICS_HISTOGRAMS] = {
@@ -99,7 +99,7 @@ void metrics_ended(metrics *m, metrics_end end, const cerium_usage *usage)
 
 typedef struct {
     bytes *out;
-    int status;              /* the first failure; nothing is written after it */
+    int status;              /* the first failure; later writes are dropped */
     char model[3 * METRICS_LABEL_BYTES_MAX]; /* label of every vllm:* sample, quoted */
 } writer;
 
@@ -115,7 +115,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->status = bytes_append(w->out, line, (size_t)len);
 }
 
-/* What a label's value may hold: backslash, quote and newline escaped, and not endless. */
+/* Text for a label's value: backslash, quote and newline escaped, of limited length. */
 static void quote(char *to, size_t cap, const char *from)
 {
     size_t len = 0;
@@ -212,7 +212,7 @@ static void put_value(writer *w, const char *name, const char *type, const char 
     }
 }
 
-/* A client that holds the loop would be seen here. */
+/* These show a client that blocks the loop. */
 static void put_loop(writer *w, const metrics *m)
 {
     const net_turns *t = &m->turns;
@@ -231,7 +231,7 @@ static void put_loop(writer *w, const metrics *m)
     put_value(w, "cerium_loop_turn_seconds_max", "gauge", "The longest one.", t->longest);
 }
 
-/* What answers used, as their clients were shown it. */
+/* Usage of answers, as shown to their clients. */
 static void put_used(writer *w, const metrics *m)
 {
     static const char counter[] = "counter";
@@ -304,7 +304,7 @@ static void put_engine(writer *w, const metrics_engine *e)
               (double)s->busy_ns * 1e-9);
 }
 
-/* Where KV is kept on disk. */
+/* For KV on disk. */
 static void put_disk(writer *w, const cerium_engine_stats *s)
 {
     const struct {
@@ -360,7 +360,7 @@ static double running_of(const metrics_model *m)
     return n;
 }
 
-/* What all of them do together is in the series of engines. */
+/* The sums over all engines are in the series of engines. */
 static void put_models(writer *w, const metrics_engine *e)
 {
     static const char counter[] = "counter", gauge[] = "gauge";
@@ -388,8 +388,8 @@ static void put_store(writer *w, const metrics_engine *e)
     put(w, "cerium_store_expired_total %" PRIu64 "\n", e->store_expired);
 }
 
-/* What the inference extension's endpoint picker scrapes.  Cached pages that no session holds can
- * be had at once, so they are not usage, as vLLM counts. */
+/* The metrics that the inference extension's endpoint picker scrapes.  Cached pages that no session
+ * holds can be had at once, so they are not usage, as in vLLM. */
 static void put_protocol(writer *w, const metrics_engine *e)
 {
     const cerium_engine_stats *s = &e->stats;
@@ -417,7 +417,7 @@ static void put_protocol(writer *w, const metrics_engine *e)
               (double)s->preempted_passes);
 }
 
-/* Number `field` (from 1) of a /proc file whose fields are numbers; 0 when it is not there. */
+/* Number `field` (from 1) of a /proc file whose fields are numbers; 0 when missing. */
 static double proc_field(const char *path, int field)
 {
     char text[512];

@@ -1,11 +1,11 @@
 /* metrics.h - counters, gauges and histograms of the server, and their Prometheus text.
  *
- * All of it is one struct of fixed size: counting never allocates or fails.  The event loop's
- * thread alone counts and reads.
+ * All of it is one struct of fixed size: counting never allocates or fails.  Only the event loop's
+ * thread counts and reads.
  *
- * The text has our own names (cerium_*), and beside them those that the Kubernetes Gateway API
- * inference extension and llm-d read from a model server, which are vLLM's (vllm:*); see the
- * extension's "Model Server Protocol", docs/proposals/003-model-server-protocol. */
+ * The text has our own names (cerium_*), and those that the Kubernetes Gateway API inference
+ * extension and llm-d read from a model server, which are vLLM's (vllm:*); see the extension's
+ * "Model Server Protocol", docs/proposals/003-model-server-protocol. */
 #ifndef SERVER_METRICS_H
 #define SERVER_METRICS_H
 
@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "net/event_loop.h"
 
-/* X(symbol, value, label): what was asked for. */
+/* X(symbol, value, label): kinds of requests. */
 #define METRICS_ROUTE_MAP(X)                                                                       \
     X(METRICS_RESPONSES, 0, "/v1/responses")                                                       \
     X(METRICS_RESPONSES_SOCKET, 1, "/v1/responses (websocket)")                                    \
@@ -36,7 +36,7 @@
 typedef enum { METRICS_ROUTE_MAP(METRICS_ROUTE_ENUM) METRICS_ROUTES = 16 } metrics_route;
 #undef METRICS_ROUTE_ENUM
 
-/* X(symbol, value, name, help): things that happened. */
+/* X(symbol, value, name, help): counted events. */
 #define METRICS_COUNTER_MAP(X)                                                                     \
     X(METRICS_CONNECTIONS, 0, "connections", "Connections accepted.")                              \
     X(METRICS_CONNECTIONS_REFUSED, 1, "connections_refused", "Connections over a limit.")          \
@@ -68,7 +68,7 @@ typedef enum {
     METRICS_FIRST_TOKEN = 0,  /* from the request to its first token */
     METRICS_TOKEN_GAP = 1,    /* from one token to the next: the mean of an answer, per token */
     METRICS_QUEUE = 2,        /* from the request to its first pass */
-    METRICS_PROMPT = 3,       /* from there to the whole prompt computed */
+    METRICS_PROMPT = 3,       /* from there until the whole prompt is computed */
     METRICS_ANSWER = 4,       /* from the request to its end */
     METRICS_HISTOGRAMS = 5,
 } metrics_histogram;
@@ -82,7 +82,7 @@ typedef struct {
     double sum_s;
 } metrics_times;
 
-/* Tokens: of prompts, those of them that were found computed, and those that were said. */
+/* Tokens: of prompts, the cached ones of these, and generated ones. */
 typedef struct {
     uint64_t prompt, reused, said;
 } metrics_used;
@@ -95,15 +95,15 @@ typedef enum {
 typedef struct {
     uint64_t counters[METRICS_COUNTERS];
     uint64_t requests[METRICS_ROUTES][METRICS_STATUSES];
-    uint64_t answers[CERIUM_CLASSES];       /* that were metered */
-    metrics_used used[METRICS_SERVED_BY];   /* by them */
-    uint64_t ends[4]; /* stop, length, abort, error: as vLLM names them */
+    uint64_t answers[CERIUM_CLASSES];       /* metered requests */
+    metrics_used used[METRICS_SERVED_BY];   /* their tokens */
+    uint64_t ends[4]; /* stop, length, abort, error: vLLM's names */
     metrics_times times[METRICS_HISTOGRAMS];
-    uint64_t guard_findings[METRICS_KINDS][METRICS_DEEDS]; /* by weakness and deed */
-    uint64_t guard_ns, guard_bytes, guard_lines, guard_discarded, guard_held; /* held: at most */
+    uint64_t guard_findings[METRICS_KINDS][METRICS_DEEDS]; /* by weakness and action */
+    uint64_t guard_ns, guard_bytes, guard_lines, guard_discarded, guard_held; /* the most held */
     uint32_t connections_open, sockets_open, streams_open; /* gauges: the server sets them */
-    uint64_t input_bytes, output_bytes; /* on their way in; that wait for readers */
-    uint64_t recorded_bytes;            /* of events that streams can be resumed from */
+    uint64_t input_bytes, output_bytes; /* incoming; queued for readers */
+    uint64_t recorded_bytes;            /* of events recorded to resume streams */
     net_turns turns;                    /* of the event loop */
 } metrics;
 
@@ -112,47 +112,47 @@ static inline void metrics_count(metrics *m, metrics_counter which, uint64_t n)
     m->counters[which] += n;
 }
 
-/* A request was answered.  A status that is not in our list counts as "other". */
+/* A request was answered.  An unlisted status counts as "other". */
 void metrics_request(metrics *m, metrics_route route, int http_status);
 
 void metrics_time(metrics *m, metrics_histogram which, uint64_t ns, uint64_t n_times);
 
 typedef enum {
-    METRICS_END_STOP = 0,   /* the model ended, or a stop string came */
-    METRICS_END_LENGTH = 1, /* a cap or the context */
+    METRICS_END_STOP = 0,   /* the model ended, or a stop string occurred */
+    METRICS_END_LENGTH = 1, /* a token limit or the context */
     METRICS_END_ABORT = 2,  /* canceled */
     METRICS_END_ERROR = 3,
 } metrics_end;
 
-/* A text of an answer of this engine ended: its times into the histograms that it has times for. */
+/* A text of an answer of this engine ended: add its times to their histograms. */
 void metrics_ended(metrics *m, metrics_end end, const cerium_usage *usage);
-/* An answer is metered, with what it used: the numbers of its client, of the log and of its key. */
+/* An answer was metered with this usage: the same numbers go to its client, the log and its key. */
 void metrics_metered(metrics *m, cerium_class class_, metrics_served_by who,
                      const metrics_used *used);
 
 typedef struct {
-    const char *name;               /* what requests call it */
+    const char *name;               /* its name in requests */
     bool is_loaded;
-    uint64_t bytes, n_loads;        /* that it takes when it is loaded; how often it was */
+    uint64_t bytes, n_loads;        /* bytes when loaded; number of loads */
     cerium_engine_stats stats;
 } metrics_model;
 
-/* Of all engines together, where nothing else is said. */
+/* Sums over all engines, unless stated otherwise. */
 typedef struct {
-    const char *model;              /* what requests call the first one */
-    const metrics_model *models;    /* [n_models] each alone */
+    const char *model;              /* the first one's name in requests */
+    const metrics_model *models;    /* [n_models] for each alone */
     uint32_t n_models;
-    uint64_t models_bytes_max;      /* memory that they may take */
-    uint32_t page_tokens;           /* of a KV page */
-    uint64_t page_bytes;            /* of one, in the layers that keep everything */
+    uint64_t models_bytes_max;      /* bound of their memory */
+    uint32_t page_tokens;           /* tokens of a KV page */
+    uint64_t page_bytes;            /* bytes of a page, in layers without a window */
     uint32_t context_tokens_max;
-    bool replay;                    /* a script chooses the tokens */
+    bool replay;                    /* a script determines the tokens */
     int64_t started_at;             /* seconds since 1970 */
     cerium_engine_stats stats;
     uint64_t store_bytes, store_responses, store_expired; /* of stored responses */
 } metrics_engine;
 
-/* The body of GET /metrics, text format 0.0.4; appends to *out, which has room for
+/* The body of GET /metrics, text format 0.0.4; appends to *out, whose maximum is
  * METRICS_TEXT_BYTES_MAX (base/limits.h).  CERIUM_ERR_MEMORY, CERIUM_ERR_CAPACITY. */
 CERIUM_CHECKED int metrics_text(bytes *out, const metrics *m, const metrics_engine *engine);
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"

@@ -1,4 +1,4 @@
-/* model_delete.c - which model may be deleted, and how it goes while others are served. */
+/* model_delete.c - decides which model may be deleted, and removes it while others are served. */
 #include "server/model_delete.h"
 
 #include "server/connection.h"
@@ -7,11 +7,11 @@
 #include "server/model_loader.h"
 #include "server/model_pull.h"
 
-/* Removing a file of many gigabytes takes long: a thread does it. */
+/* Removing a file of many gigabytes is slow: a thread does it. */
 typedef struct {
     job job; /* first */
     server *s;
-    uint64_t serial; /* of the connection that waits */
+    uint64_t serial; /* of the waiting connection */
     char name[SERVER_ID_BYTES];
     char path[SERVER_PULL_PATH_MAX];
     int status;
@@ -54,7 +54,7 @@ static void done(job *j)
     release(j);
 }
 
-/* ---- what may be deleted ---- */
+/* ---- deletable models ---- */
 
 static int refuse(protocol_error *e, int status, const char *code, const char *name,
                   const char *why)

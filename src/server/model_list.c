@@ -9,9 +9,9 @@
 
 static const char any_model[] = "cerium";
 
-/* ---- one ---- */
+/* ---- one model ---- */
 
-/* Recorded answers are shown, however unlikely they are to the model. */
+/* Recorded answers are shown, however improbable they are to the model. */
 static double confidence_of(const served_model *m)
 {
     const server_config *config = &m->s->config;
@@ -19,7 +19,7 @@ static double confidence_of(const served_model *m)
     return config->replay_path ? 0 : (double)m->info.confidence;
 }
 
-/* As configured, else what the model's file says, else by its name. */
+/* As configured, else from the model's file, else by its name. */
 static next_edit_form edit_form_of(const served_model *m)
 {
     next_edit_form form = m->s->config.edit_form;
@@ -35,7 +35,7 @@ static const char *edit_form_name(const served_model *m)
     return next_edit_name(!form && m->info.fill_in_middle ? NEXT_EDIT_FIM : form);
 }
 
-/* What requests call it: a name without blanks, so that it fits on a command line. */
+/* Its name in requests: without blanks, so that it fits on a command line. */
 static void take_name(served_model *m, const char *name)
 {
     char *out = m->names[m->n_names++];
@@ -44,7 +44,7 @@ static void take_name(served_model *m, const char *name)
     out[n] = 0;
 }
 
-/* Its file's, as `-m` and `cerium pull` know it. */
+/* Its file's name, as in `-m` and `cerium pull`. */
 static void take_file_name(served_model *m)
 {
     char name[SERVER_ID_BYTES];
@@ -89,8 +89,8 @@ static void describe(served_model *m)
                                  .display_name = info->name,
                                  .context_tokens = info->context_tokens_max,
                                  .created_at = m->s->started_at,
-                                 /* A model without a form gets a plain one; one whose template
-                                  * cannot be run chats in none. */
+                                 /* A model without a chat form gets a plain one; one whose template
+                                  * cannot be run has none. */
                                  .chats = !*info->chat_refusal,
                                  .chat_form = info->chat_form,
                                  .chat_refusal = info->chat_refusal,
@@ -111,7 +111,7 @@ static served_model *new_model(server *s)
     return m;
 }
 
-/* A context that is longer than the model's is an error of the first one alone. */
+/* Only for the first model a context longer than the model's is an error. */
 static int open_vocab(served_model *m, bool is_first, cerium_error *err)
 {
     m->is_first = is_first;
@@ -170,7 +170,7 @@ static uint32_t place_of(const served_model *m)
 {
     uint32_t i = 0;
     while (i < models_n(m->s) && models_at(m->s, i) != m) i++;
-    return i; /* the next, where it is not in the list yet */
+    return i; /* the next one that is not in the list yet */
 }
 
 cerium_engine_config models_engine_config(const served_model *m)
@@ -180,7 +180,7 @@ cerium_engine_config models_engine_config(const served_model *m)
     if (m->s->config.engine_config) config = *m->s->config.engine_config;
     config.model_path = m->path;
     const uint32_t place = place_of(m);
-    if (place >= KV_EVENTS_MODELS_MAX) config.kv_watcher = NULL; /* nor will it be loaded */
+    if (place >= KV_EVENTS_MODELS_MAX) config.kv_watcher = NULL; /* nor will the file be loaded */
     if (config.kv_watcher)
         config.kv_watcher_user = kv_events_of(m->s->config.kv_pages, place);
     if (m->is_first) return config;
@@ -214,7 +214,7 @@ static served_model *find_name(const server *s, const char *name, size_t len)
     return NULL;
 }
 
-/* Whose name is taken keeps what is left of its names, or gets a number. */
+/* A model whose name is taken keeps its other names, or gets a number. */
 static void free_names(const server *s, served_model *m)
 {
     char first[SERVER_ID_BYTES];
@@ -257,7 +257,7 @@ void models_remove(server *s, uint32_t i)
     models_free(&m);
 }
 
-/* ---- which one ---- */
+/* ---- choosing one ---- */
 
 model_use models_use_of(protocol_api api, bool has_suffix)
 {
@@ -287,7 +287,7 @@ static bool can(const served_model *m, model_use use)
     return m->listed.chats && !m->listed.completes_only && *m->info.chat_form;
 }
 
-/* Without ":latest". */
+/* The name without ":latest". */
 static size_t name_length(const char *name)
 {
     static const char latest[] = ":latest";
@@ -334,7 +334,7 @@ int models_unknown(const server *s, const char *name, protocol_error *e)
 
 /* ---- all ---- */
 
-/* The program's own, which is loaded and stays. */
+/* The program's own engine, which is loaded and stays. */
 static int add_borrowed(server *s, cerium_error *err)
 {
     const server_config *config = &s->config;

@@ -1,7 +1,7 @@
 /* model_loader.c - chooses the next model to load and the one to unload for it, and runs these
  * jobs.
  *
- * server.model_moved() notifies those that wait, as this file must not depend on them. */
+ * server.model_moved() notifies waiting answers, as this file must not depend on them. */
 #include "server/model_loader.h"
 
 #include <inttypes.h>
@@ -31,9 +31,9 @@ int model_check(const served_model *m, protocol_error *e)
                               (double)room / 1e6);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting answers ---- */
 
-/* When the oldest answer with a text that waits for the model came; UINT64_MAX: there is none. */
+/* When the oldest answer arrived that has a text waiting for the model; UINT64_MAX: none. */
 static uint64_t oldest_waiting(const served_model *m)
 {
     uint64_t oldest = UINT64_MAX;
@@ -45,7 +45,7 @@ static uint64_t oldest_waiting(const served_model *m)
     return oldest;
 }
 
-/* The model that was wanted first of those that are not there. */
+/* The unloaded model that was requested first. */
 static served_model *next_wanted(const server *s)
 {
     served_model *first = NULL;
@@ -114,7 +114,7 @@ static bool run_load(job *j)
     return false;
 }
 
-/* One went: the others have its room. */
+/* One was unloaded: the others get its memory. */
 static void share_rest(server *s)
 {
     models_share(s, true);
@@ -137,7 +137,8 @@ static void on_loaded(job *j)
         m->failed_ns = was_canceled ? 0 : m->used_ns;
         snprintf(m->failure, sizeof m->failure, "%.250s", m->why.message);
         const uint64_t oldest = oldest_waiting(m);
-        if (was_canceled && oldest < UINT64_MAX) m->wanted_ns = oldest; /* a request came since */
+        if (was_canceled && oldest < UINT64_MAX) m->wanted_ns = oldest; /* a request arrived
+                                                                         * since */
         log_event(was_canceled ? LOG_INFO : LOG_ERROR, "model", "id=%s state=unloaded reason=%s",
                   m->names[0], log_quote(why, sizeof why, m->failure));
     } else {
@@ -166,7 +167,8 @@ static bool run_unload(job *j)
 static void on_unloaded(job *j)
 {
     served_model *m = (served_model *)j;
-    const uint64_t oldest = oldest_waiting(m); /* for later requests than those it went for */
+    const uint64_t oldest = oldest_waiting(m); /* for later requests than those it was unloaded
+                                                * for */
     m->s->model_moves = false;
     m->state = MODEL_UNLOADED;
     m->idle_s = -1;
@@ -177,7 +179,7 @@ static void on_unloaded(job *j)
     m->s->model_moved(m);
 }
 
-/* Any engine that computes: its threads are everybody's. */
+/* Any engine that computes: all share its threads. */
 static cerium_engine *any_engine(const server *s)
 {
     for (uint32_t i = 0; i < models_n(s); i++)
@@ -211,7 +213,7 @@ static void begin_move(served_model *m, model_state state)
     workers_submit_always(m->s->workers, &m->job);
 }
 
-/* ---- what is done next ---- */
+/* ---- the next job ---- */
 
 /* A model that was idle for its configured time. */
 static served_model *find_idle(const server *s)
@@ -274,7 +276,7 @@ void models_stop(server *s)
 {
     s->models_stay = true;
     for (uint32_t i = 0; i < models_n(s); i++) atomic_store(&models_at(s, i)->unwanted, true);
-    while (s->model_moves) { /* its thread wakes the loop, which is to be closed */
+    while (s->model_moves) { /* its thread wakes the loop, which will be closed */
         struct timespec wait = {.tv_nsec = 200000};
         nanosleep(&wait, NULL);
         workers_poll(s->workers);

@@ -1,4 +1,4 @@
-/* model_memory.c - the bound of all models, and how it is shared out. */
+/* model_memory.c - the memory bound of all models, and its distribution. */
 #include "server/model_memory.h"
 
 #include "server/model_list.h"
@@ -6,7 +6,7 @@
 
 /* ---- of the machine ---- */
 
-/* A number of bytes in a file of one line, or after a name in one of many; 0: there is none. */
+/* A number of bytes in a file of one line, or after a name in one of many; 0: missing. */
 static uint64_t number_in(const char *path, const char *name, uint64_t unit)
 {
     char text[4096];
@@ -41,7 +41,7 @@ uint64_t model_bytes(const served_model *m)
     return m->own_bytes + m->kv_bytes;
 }
 
-/* What its running sessions hold of the KV cannot be given back now. */
+/* KV pages of its running sessions cannot be returned now. */
 static uint64_t kv_least(const served_model *m)
 {
     cerium_engine_stats stats = {.kv_bytes_used = 0};
@@ -84,7 +84,7 @@ void models_share(server *s, bool keeps)
         left = left > n ? left - n : 0;
         n_more += m->kv_bytes < m->kv_bytes_max;
     }
-    /* Each round fills one of them, or gives all that is left. */
+    /* Each round fills one of them, or distributes all that is left. */
     while (n_more && left >= n_more) {
         const uint64_t each = left / n_more;
         n_more = 0;

@@ -8,21 +8,21 @@
 
 #include "server/served_model.h"
 
-/* The default memory of all models: a part of what is available now. */
+/* The default memory of all models: a part of the available memory. */
 uint64_t models_memory_available(void);
-/* What it takes now, or needs at least where it is not loaded. */
+/* Its current use, or its minimum if it is not loaded. */
 uint64_t model_bytes(const served_model *m);
 uint64_t model_bytes_min(const served_model *m);
-/* For one model, with all others gone that can go. */
+/* Available for one model once all others that can be unloaded are. */
 uint64_t models_room(const server *s);
 /* Can it be loaded beside the loaded ones, once these returned unused pages? */
 bool models_fit_with(const server *s, const served_model *m);
 
-/* The KV bound of each loaded model: an equal part of what is left beside all weights, at most what
- * it can use.  keeps: none gets less than it has. */
+/* The KV bound of each loaded model: an equal part of the memory left beside all weights, at most
+ * what it can use.  keeps: no bound shrinks. */
 void models_share(server *s, bool keeps);
-/* Let engines know.  Where one has less than before it takes as long as giving back memory does:
- * that is the thread's that loads. */
+/* Tell the engines.  If a bound shrinks, this takes as long as returning the memory: call it on the
+ * loading thread. */
 void models_limit(const server *s);
 
 #endif

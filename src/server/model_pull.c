@@ -1,4 +1,4 @@
-/* model_pull.c - fetching models that are offered. */
+/* model_pull.c - pulls offered models. */
 #include "server/model_pull.h"
 
 #include <time.h>
@@ -9,16 +9,16 @@
 #include "server/model_memory.h"
 
 struct model_pull {
-    job job; /* first; it is away while `runs` */
+    job job; /* first; a worker owns it while `runs` */
     server *s;
     bool runs;
     char name[SERVER_ID_BYTES];
     _Atomic uint64_t done_bytes, total_bytes;
     _Atomic bool unwanted;
-    int status;               /* of the last one, */
-    cerium_error why;         /* and what was wrong */
+    int status;               /* of the last pull, */
+    cerium_error why;         /* and its error */
     char path[SERVER_PULL_PATH_MAX];
-    served_model *made;       /* what came of it, not in the list yet */
+    served_model *made;       /* the pulled model, not in the list yet */
 };
 
 /* ---- the thread ---- */
@@ -57,7 +57,7 @@ static void done(job *j)
     struct model_pull *p = (struct model_pull *)j;
     char why[300];
     p->runs = false;
-    if (p->made && models_add(p->s, p->made)) models_free(&p->made); /* it exists already */
+    if (p->made && models_add(p->s, p->made)) models_free(&p->made); /* it already exists */
     p->made = NULL;
     if (p->status)
         log_event(LOG_WARNING, "pull", "model=%s reason=%s", p->name,
@@ -96,7 +96,7 @@ static int refuse(const server *s, protocol_error *e)
                               pulls ? pulls->refusal : "this server fetches no models");
 }
 
-/* Begin to fetch; a fetch of the same is joined.  CERIUM_ERR_ARGUMENT with *e. */
+/* Begin a pull; a running one of the same model is joined.  CERIUM_ERR_ARGUMENT with *e. */
 static int begin(server *s, const char *name, protocol_error *e)
 {
     server_offer all[SERVER_OFFERS_MAX];
@@ -133,7 +133,7 @@ void pull_stop(server *s)
     struct model_pull *p = s->pull;
     if (!p) return;
     atomic_store(&p->unwanted, true);
-    while (p->runs) { /* its thread wakes the loop, which is to be closed */
+    while (p->runs) { /* its thread wakes the loop, which will be closed */
         struct timespec wait = {.tv_nsec = 200000};
         nanosleep(&wait, NULL);
         workers_poll(s->workers);
@@ -164,7 +164,7 @@ static json_t *offered(const server *s)
     return list;
 }
 
-/* How far it is; how the last one ended. */
+/* The progress of a pull; how the last one ended. */
 static json_t *state(const server *s)
 {
     const struct model_pull *p = s->pull;
@@ -188,7 +188,7 @@ void pull_list(connection *c)
                         (json_int_t)models_room(s), "pull", state(s), "data", offered(s)));
 }
 
-/* What a body names; false: an error was answered. */
+/* The model named in a body; false: an error was answered. */
 static bool read_name(connection *c, char out[SERVER_ID_BYTES], bool *streams)
 {
     static const char latest[] = ":latest";
@@ -297,7 +297,7 @@ void pull_ollama(connection *c)
     bool streams = true;
     protocol_error e;
     if (!read_name(c, name, &streams)) return;
-    /* For a model that exists: Codex pulls before it looks. */
+    /* For a model that exists: Codex pulls before it checks. */
     const bool is_there = is_listed(c->s, name) || !strcmp(name, "cerium");
     if (!is_there && begin(c->s, name, &e)) {
         http_error(c, &e);

@@ -1,9 +1,9 @@
-/* model_pull.h - models that are offered, fetched one at a time by a thread, and then served.
+/* model_pull.h - offered models, pulled one at a time by a thread, and then served.
  *
- *   GET /models/pull        what is offered, what fits, and how far a fetch is
- *   POST /models/pull       {"model": NAME}: fetch it; answered at once
- *   DELETE /models/pull     end that; what came is kept for another time
- *   POST /api/pull          the same as Ollama has it, with progress in lines
+ *   GET /models/pull  the offered models, which fit, and the progress of a pull
+ *   POST /models/pull  {"model": NAME}: pull it; answered at once
+ *   DELETE /models/pull  cancel that; the received part is kept for another time
+ *   POST /api/pull  the same as in Ollama, with progress in lines
  */
 #ifndef SERVER_MODEL_PULL_H
 #define SERVER_MODEL_PULL_H
@@ -15,11 +15,11 @@ void pull_begin(connection *c);
 void pull_cancel(connection *c);
 void pull_ollama(connection *c);
 
-/* It is being fetched now. */
+/* It is being pulled now. */
 bool pull_fetches(const server *s, const char *name);
-/* Once a second: send progress to the followers of a fetch. */
+/* Once a second: send progress to the followers of a pull. */
 void pull_tick(server *s);
-/* A fetch ends soon: waits for it. */
+/* End a running pull soon: waits for it. */
 void pull_stop(server *s);
 /* The server closes. */
 void pull_close(server *s);

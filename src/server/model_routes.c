@@ -47,7 +47,7 @@ void model_list(connection *c)
     bytes_free(&body);
 }
 
-/* By a name that it has; "cerium" is one. */
+/* By one of its own names; "cerium" is one. */
 static served_model *named(const server *s, const char *name)
 {
     served_model *m = models_choose(s, name, MODEL_TALKS);
@@ -81,7 +81,7 @@ void model_get(connection *c)
 
 /* ---- loading ---- */
 
-/* The model that a body names; NULL: an error was answered. */
+/* The model named in a body; NULL: an error was answered. */
 static served_model *asked_for(connection *c)
 {
     json_t *root = http_body_object(c, SERVER_INLINE_BYTES_MAX);

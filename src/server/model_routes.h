@@ -6,7 +6,7 @@
 
 void model_list(connection *c);
 void model_get(connection *c);
-/* As llama.cpp's router has them. */
+/* As in llama.cpp's router. */
 void model_post_load(connection *c);
 void model_post_unload(connection *c);
 

@@ -1,4 +1,4 @@
-/* model_stats.c - counters of engines added up: counters never decrease, engines come and go. */
+/* model_stats.c - sums of engines' counters: these never decrease, though engines come and go. */
 #include "server/model_stats.h"
 
 #include "server/model_list.h"

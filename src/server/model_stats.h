@@ -1,4 +1,4 @@
-/* model_stats.h - what the engines of all models did. */
+/* model_stats.h - statistics over the engines of all models. */
 #ifndef SERVER_MODEL_STATS_H
 #define SERVER_MODEL_STATS_H
 
@@ -6,7 +6,7 @@
 
 /* Adds counters; and gauges if `now`. */
 void stats_add(cerium_engine_stats *sum, const cerium_engine_stats *of, bool now);
-/* Everything since the server was opened, also of engines that are gone.  out [models_n()]. */
+/* Everything since the server was opened, including closed engines.  out [models_n()]. */
 void models_measure(const server *s, metrics_engine *all, metrics_model *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include "server/connection.h"
 #include "server/schedule.h"
 
-/* Tell those that wait for it that loading failed. */
+/* Tell answers that wait for it that loading failed. */
 static void fail_waiting(served_model *m)
 {
     protocol_error e;
@@ -32,7 +32,7 @@ static void fail_waiting(served_model *m)
     }
 }
 
-/* Streams that waited for a model that might not have come begin. */
+/* Begin streams that waited for a model that might not have been loaded. */
 static void tell_begins(served_model *m)
 {
     for (answer *a = m->s->answers, *next; a; a = next) {

@@ -102,7 +102,7 @@ void ollama_ps(connection *c)
 
 /* ---- one model ---- */
 
-/* The model that a body names; NULL: an error was answered. */
+/* The model named in a body; NULL: an error was answered. */
 static const served_model *read_name(connection *c)
 {
     json_t *root = http_body_object(c, SERVER_INLINE_BYTES_MAX);

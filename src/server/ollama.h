@@ -1,4 +1,4 @@
-/* ollama.h - handlers of Ollama's routes that sample nothing. */
+/* ollama.h - handlers of Ollama's routes without sampling. */
 #ifndef SERVER_OLLAMA_H
 #define SERVER_OLLAMA_H
 
@@ -8,7 +8,7 @@ void ollama_version_get(connection *c);
 void ollama_tags(connection *c);
 void ollama_ps(connection *c);
 void ollama_show(connection *c);
-/* What changes models. */
+/* Routes that change models. */
 void ollama_unserved(connection *c);
 
 #endif

@@ -1,11 +1,11 @@
-/* output_format.c - owns the compiled grammars of requests, and compiles the one of a request.
+/* output_format.c - the cache of compiled grammars, and the compilation of a request's.
  *
  * Clients send the same schemas and tools with each request, so the last ones are cached for all
  * tenants: a compiled schema reveals nothing about its sender.
  *
  * An order goes through up to three stages: the whole guide; if that fails, each schema and grammar
  * alone, to find which part is at fault; and the whole again without that part, if it was optional.
- * */
+ */
 #include "server/output_format.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ typedef struct {
 
 struct grammar_cache {
     cerium_engine *engine; /* NULL: its vocabulary is sorted */
-    pthread_mutex_t lock;  /* what is below */
+    pthread_mutex_t lock;  /* the members below */
     kept_grammar kept[SERVER_GRAMMARS_MAX];
     uint64_t clock;
 };
@@ -31,31 +31,31 @@ struct grammar_cache {
 typedef enum { STAGE_WHOLE, STAGE_BLAME, STAGE_AGAIN, STAGE_OVER } order_stage;
 
 typedef struct {
-    char *text; /* [len] owned; NULL: nothing is to be compiled */
+    char *text; /* [len] owned; NULL: nothing to compile */
     size_t len;
     cerium_grammar_syntax syntax;
-    bool may_fail;           /* others are compiled if this one cannot be */
+    bool may_fail;           /* if it cannot be compiled, continue with the others */
     bool failed;
-    uint32_t call_line;      /* of the whole: where the first tool's call is in it; 0: nowhere */
+    uint32_t call_line;      /* in the whole: where the first tool's call is; 0: nowhere */
     cerium_grammar *grammar; /* owned */
 } order_part;
 
-/* The parts of a whole: the grammar, or none, and those of the triggers; to find the part at fault:
- * the document, or none, and those of the tools. */
+/* The parts of a whole: the grammar, if any, and those of the triggers; when searching the part at
+ * fault: the document, if any, and those of the tools. */
 struct format_order {
     grammar_cache *s;
     const protocol_request *r;
     const char *chat_form;
     order_stage stage;
-    bool loose_document; /* of its schema only the type: no grammar can be made of it, */
-    char why[160];       /* because of this */
+    bool loose_document; /* only the type of its schema: no grammar can be made of it, */
+    char why[160];       /* for this reason */
     bool forgives; /* schemas are optional: leave invalid ones out */
     order_part *parts; /* [n_parts] owned */
     size_t n_parts, n_seen;
-    int status;       /* of the first part that failed and may not; */
-    size_t at;        /* which that is, */
-    cerium_error err; /* and why */
-    protocol_trigger triggers[PROTOCOL_TRIGGERS_MAX]; /* but for their grammars */
+    int status;       /* of the first required part that failed; */
+    size_t at;        /* the part's index, */
+    cerium_error err; /* and the reason */
+    protocol_trigger triggers[PROTOCOL_TRIGGERS_MAX]; /* without their grammars */
     size_t n_triggers;
 };
 
@@ -102,9 +102,9 @@ bool output_format_guide(const output_format *s, cerium_guide *guide)
     return s->grammar || s->n_triggers;
 }
 
-/* ---- what is kept ---- */
+/* ---- the cache ---- */
 
-/* Within the lock. */
+/* Call with the lock. */
 static kept_grammar *find_kept(grammar_cache *s, view text, bool forgives)
 {
     for (size_t i = 0; i < SERVER_GRAMMARS_MAX; i++) {
@@ -127,7 +127,7 @@ static cerium_grammar *hold_kept(grammar_cache *s, view text, bool forgives)
     return grammar;
 }
 
-/* Keeps the text of a part that was compiled, in place of what was not used for the longest. */
+/* Stores the compiled text of a part, in place of the least recently used one. */
 static void keep(grammar_cache *s, order_part *part, bool forgives)
 {
     kept_grammar gone = {.len = 0}, *oldest = &s->kept[0];
@@ -174,7 +174,7 @@ static int put(order_part *part, cerium_grammar_syntax syntax, view text)
     return part->text ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-/* Each tool has a line of its own from there on. */
+/* From there on, each tool has a separate line. */
 static uint32_t line_of_calls(view text)
 {
     const view word = VIEW("call: ");
@@ -262,7 +262,7 @@ static void begin_stage(format_order *o, order_stage stage)
     if (status) order_fail(o, status);
 }
 
-/* All parts of a stage were seen, or one failed that may not. */
+/* All parts of a stage were compiled, or a required one failed. */
 static void end_stage(format_order *o)
 {
     bool goes_on = o->status != CERIUM_ERR_MEMORY;
@@ -284,8 +284,8 @@ static void end_stage(format_order *o)
     o->stage = STAGE_OVER;
 }
 
-/* "schema: /properties/a: ..." -> what comes after the notation's name, and a place that is none
- * is left out. */
+/* "schema: /properties/a: ..." -> the text after the notation's name; an empty place is left
+ * out. */
 static const char *without_notation(const char *message)
 {
     const char *at = strstr(message, ": ");
@@ -322,7 +322,7 @@ static void compile(format_order *o, order_part *part)
 
 bool format_order_is_done(const format_order *o) { return o->stage == STAGE_OVER; }
 
-/* To the next part that is to be compiled, or the end of the stage. */
+/* Go to the next part to compile, or to the end of the stage. */
 static void seek(format_order *o)
 {
     while (!o->status && o->n_seen < o->n_parts && !is_to_do(&o->parts[o->n_seen])) o->n_seen++;
@@ -361,9 +361,9 @@ void format_order_free(format_order **o)
     *o = NULL;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
-/* Whose fault it is. */
+/* Report the part at fault. */
 static int tell_blame(const format_order *o, protocol_error *e)
 {
     const char *why = without_notation(o->err.message);
@@ -385,7 +385,7 @@ static int tell_blame(const format_order *o, protocol_error *e)
                               is_schema ? "schema" : "grammar", o->r->tools[o->at - 1].name, why);
 }
 
-/* The tool that can be called as number k of those that can. */
+/* The tool that is number k of the callable ones. */
 static size_t callable_tool(const protocol_request *r, uint32_t k)
 {
     for (size_t i = 0; i < r->n_tools; i++)
@@ -393,7 +393,7 @@ static size_t callable_tool(const protocol_request *r, uint32_t k)
     return r->n_tools;
 }
 
-/* Where the request has the schema of a tool, or of the answer. */
+/* The field of the request with the schema of a tool, or of the answer. */
 static void print_param(const protocol_request *r, size_t tool, char out[static 160])
 {
     if (tool < r->n_tools)
@@ -405,7 +405,7 @@ static void print_param(const protocol_request *r, size_t tool, char out[static 
                                                            : "text.format.schema");
 }
 
-/* "line 4: %json /properties/a: ..." of a part: whose schema that is, and what it is without. */
+/* "line 4: %json /properties/a: ..." of a part: finds the schema, and the rest of the message. */
 static void warn_of_line(protocol_request *r, const order_part *part, const char *text)
 {
     const char *what = strstr(text, "%json ");

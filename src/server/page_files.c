@@ -1,4 +1,4 @@
-/* page_files.c - looks up a file of the page: there are so few that a walk is fastest. */
+/* page_files.c - finds a file of the page: a linear search is fastest for so few. */
 #include "server/page_files.h"
 
 const page_file *page_find(view path)

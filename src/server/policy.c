@@ -10,16 +10,16 @@ _Static_assert(POLICY_LINE_BYTES_MAX < INI_MAX_LINE - 3, "libinih's own buffer")
 
 enum { DAY_S = 86400 };
 
-/* A text that libinih reads line by line: its handler does not learn where it is. */
+/* A text that libinih reads line by line: its handler does not get the line number. */
 typedef struct {
     view rest;
     uint32_t line;
-    uint32_t wrong_line; /* of the first fault that we found */
+    uint32_t wrong_line; /* of the first error found */
     policy *p;
     const char *name;
     cerium_error *err;
     int status;
-    uint64_t seen[POLICY_TIERS_MAX + POLICY_UPSTREAMS_MAX + 2]; /* keys given, a bit each */
+    uint64_t seen[POLICY_TIERS_MAX + POLICY_UPSTREAMS_MAX + 2]; /* given keys, one bit each */
 } reading;
 
 static int wrong(reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -39,15 +39,15 @@ static int wrong(reading *r, const char *format, ...)
 
 typedef enum {
     VALUE_COUNT,   /* a whole number within low..high */
-    VALUE_PRICE,   /* dollars a million tokens, three decimals */
+    VALUE_PRICE,   /* dollars for a million tokens, three decimals */
     VALUE_TEXT,
     VALUE_URL,
     VALUE_CLASS,
     VALUE_BOOL,
-    VALUE_MODELS,  /* names with commas between */
+    VALUE_MODELS,  /* names separated by commas */
     VALUE_EFFORTS,
     VALUE_TIER,
-    VALUE_GUARD,   /* as --guard, words with commas between */
+    VALUE_GUARD,   /* as in --guard, words separated by commas */
 } value_kind;
 
 typedef struct {
@@ -78,7 +78,7 @@ static bool parse_class(const char *text, cerium_class *out)
     return false;
 }
 
-/* The next name of a list into out[cap]; false at its end, or with *bad when it does not fit. */
+/* Copy the next name of a list to out[cap]; false at its end, or with *bad when it does not fit. */
 static bool next_name(const char **text, char *out, size_t cap, bool *bad)
 {
     *text += strspn(*text, ", ");
@@ -273,7 +273,7 @@ static int take_setting(reading *r, const char *name, const char *value)
     return CERIUM_OK;
 }
 
-/* The tier of a section; a new one where the name is new. */
+/* The tier of a section; a new one for a new name. */
 static tier *find_tier(reading *r, const char *name)
 {
     policy *p = r->p;
@@ -312,7 +312,7 @@ static upstream_policy *find_upstream(reading *r, const char *name)
     return u;
 }
 
-/* libinih: 0 stops nothing, but makes ini_parse_stream() report the line. */
+/* libinih: returning 0 does not stop it, but makes ini_parse_stream() report the line. */
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
     reading *r = user;
@@ -344,7 +344,7 @@ static int on_key(void *user, const char *section, const char *name, const char 
     return status == CERIUM_OK;
 }
 
-/* The next line for libinih, without the blanks that it would take for a continued value. */
+/* The next line for libinih, without the blanks that would make it a continued value. */
 static char *read_line(char *out, int cap, void *stream)
 {
     reading *r = stream;
@@ -367,7 +367,7 @@ static char *read_line(char *out, int cap, void *stream)
     return out;
 }
 
-/* Each of the stores that know nothing of each other lets through its part; a limit stays one. */
+/* Independent stores each admit their part; a limit stays at least one. */
 static void divide_limits(policy *p)
 {
     for (uint32_t i = 0; i < p->n_tiers; i++) {
@@ -380,7 +380,7 @@ static void divide_limits(policy *p)
     }
 }
 
-/* What can be said of the file as a whole only. */
+/* Checks that need the whole file. */
 static int check_whole(reading *r)
 {
     policy *p = r->p;
@@ -408,7 +408,7 @@ int policy_parse(policy *out, view text, const char *name, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", name,
                          POLICY_BYTES_MAX);
     int line = ini_parse_stream(read_line, &r, on_key, &r);
-    /* libinih continues after a line that it cannot read; later errors would mislead. */
+    /* libinih continues after a line that it cannot parse; later errors would mislead. */
     if (line > 0 && (!r.status || (uint32_t)line < r.wrong_line))
         return error_set(err, CERIUM_ERR_FORMAT, "%s:%d: not `[section]` or `key = value`", name,
                          line);

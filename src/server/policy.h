@@ -1,7 +1,7 @@
 /* policy.h - the configuration file: tiers, prices, upstreams, and options of the server.
  *
- * INI, read by libinih.  Pure: from bytes to a struct, without a file or a clock.  What each key
- * means is in docs/service.md. */
+ * INI, read by libinih.  Pure: from bytes to a struct, without a file or a clock.  docs/service.md
+ * describes the keys. */
 #ifndef SERVER_POLICY_H
 #define SERVER_POLICY_H
 
@@ -12,38 +12,41 @@ enum { POLICY_TEXT_BYTES = POLICY_LINE_BYTES_MAX + 1 };
 
 typedef char policy_name[POLICY_NAME_BYTES_MAX + 1];
 
-/* What holders of a key may do.  A limit of 0 is none. */
+/* The rights of a key.  A limit of 0 means none. */
 typedef struct {
     policy_name name;
-    uint32_t requests_per_minute, tokens_per_minute; /* of the model that runs here */
+    uint32_t requests_per_minute, tokens_per_minute; /* of the local model */
     uint32_t deep_requests_per_minute, deep_tokens_per_minute; /* of upstreams */
-    uint32_t streams;          /* answers at the same time */
-    cerium_class ceiling;      /* the best class that its requests get */
-    char guard[POLICY_TEXT_BYTES]; /* what is done about weak lines, as `--guard` has it, words with
-                                      commas; "" = as the server does */
-    bool guard_loosens;        /* its requests may ask for less */
+    uint32_t streams;          /* concurrent answers */
+    cerium_class ceiling;      /* the best class of its requests */
+    char guard[POLICY_TEXT_BYTES]; /* actions on weak lines, as in `--guard`, words separated by
+                                      commas; "" = the server's */
+    bool guard_loosens;        /* its requests may be less strict */
     uint64_t price_input, price_cached, price_output; /* billionths of a dollar for a token, that
                                                          is thousandths of a dollar a million */
 } tier;
 
-/* Another server that speaks an OpenAI API, and what goes to it. */
+/* Another server with an OpenAI API, and the requests to send there. */
 typedef struct {
     policy_name name;
     char url[POLICY_TEXT_BYTES];      /* "https://host/v1", without a '/' at the end */
     char key_env[POLICY_TEXT_BYTES];  /* environment variable with its key, or "" */
     char key_file[POLICY_TEXT_BYTES]; /* file with its key, or "" */
-    char model[POLICY_TEXT_BYTES];    /* what it calls its model; "" = as the request does */
-    char models[POLICY_NAMES_MAX][POLICY_TEXT_BYTES]; /* [n_models] requests for these go there */
+    char model[POLICY_TEXT_BYTES];    /* its name for the model; "" = that of the request */
+    char models[POLICY_NAMES_MAX][POLICY_TEXT_BYTES]; /* [n_models] requests for these are sent
+                                                       * there */
     uint32_t n_models;
-    policy_name efforts[POLICY_NAMES_MAX]; /* [n_efforts] reasoning.effort that goes there */
+    policy_name efforts[POLICY_NAMES_MAX]; /* [n_efforts] reasoning.effort values sent there */
     uint32_t n_efforts;
-    uint32_t context_over;            /* longer prompts go there; 0 = never */
-    uint32_t queue_over_s;            /* when an answer would begin later than that; 0 = never */
-    bool responses;                   /* it has the Responses API; else Chat Completions alone */
-    char budget[POLICY_TEXT_BYTES];   /* its field of Chat for a budget of thoughts; "no": none */
+    uint32_t context_over;            /* longer prompts are sent there; 0 = never */
+    uint32_t queue_over_s;            /* requests with a longer predicted wait are sent there; 0 =
+                                       * never */
+    bool responses;                   /* it has the Responses API; else only Chat Completions */
+    char budget[POLICY_TEXT_BYTES];   /* Chat's field for a budget of thoughts; "no": none */
     uint32_t connect_s, first_s, idle_s; /* to connect; to the first byte; between two */
-    uint32_t retries;                 /* further tries before the first byte */
-    uint32_t failures, rest_s;        /* this many in a row: it is left alone for so long */
+    uint32_t retries;                 /* retries before the first byte */
+    uint32_t failures, rest_s;        /* after this many failures in a row: it is skipped for so
+                                       * long */
     uint32_t health_s;                /* between checks of its health; 0 = none */
 } upstream_policy;
 
@@ -60,23 +63,24 @@ typedef struct policy {
     uint32_t n_tiers;
     upstream_policy upstreams[POLICY_UPSTREAMS_MAX]; /* [n_upstreams] in their order */
     uint32_t n_upstreams;
-    policy_name key_tier;            /* of the keys of --api-key, and of a server without keys;
-                                        "" = no limits, the standard prices */
-    uint32_t queue_s;                /* a request that would begin later is refused; 0 = never */
-    uint32_t replicas;               /* stores that know nothing of each other: limits of tiers
-                                        are divided by their number already */
-    uint32_t load_s;                 /* a wait of so long is full load, ... */
-    uint32_t load_floor;             /* ... at which the limits are this many percent */
+    policy_name key_tier;            /* for the keys of --api-key, and for a server without keys; ""
+                                        = no limits, the standard prices */
+    uint32_t queue_s;                /* a request with a longer predicted wait is refused; 0 =
+                                      * never */
+    uint32_t replicas;               /* number of independent stores: limits of tiers are already
+                                        divided by it */
+    uint32_t load_s;                 /* this wait counts as full load, ... */
+    uint32_t load_floor;             /* ... at which limits shrink to this many percent */
 } policy;
 
-/* What holds without a file: the three tiers, without limits, at the standard prices. */
+/* The policy without a file: the three tiers, without limits, at the standard prices. */
 void policy_defaults(policy *out);
 
 /* Read `text`; name: of the file, for messages.  *out is overwritten, also on error.
  * CERIUM_ERR_FORMAT: "FILE:LINE: what, what to do". */
 CERIUM_CHECKED int policy_parse(policy *out, view text, const char *name, cerium_error *err);
 
-/* NULL when there is none of that name. */
+/* NULL when there is no such name. */
 const tier *policy_tier(const policy *p, const char *name);
 /* Letters, digits, '-', '_', '.', at most POLICY_NAME_BYTES_MAX. */
 bool policy_name_is_good(const char *name);

@@ -8,8 +8,8 @@
 
 typedef enum {
     STAGE_TURN,    /* the turn that it continues */
-    STAGE_PROMPTS, /* and a look for its output_format */
-    STAGE_ASK,     /* in place of what follows: what another server is asked */
+    STAGE_PROMPTS, /* and looks up its output_format */
+    STAGE_ASK,     /* instead: makes the request to another server */
     STAGE_DRAFTS,
     STAGE_FORMAT,
     STAGE_READY,
@@ -26,26 +26,26 @@ struct preparation {
     answer *a;
     const preparation_events *events;
     prepare_stage stage;
-    bool is_away;       /* a thread has it, or it waits for one */
+    bool is_away;       /* a thread runs it, or it waits for one */
     bool store_failed;
     int status;         /* of the last stage, */
-    protocol_error why; /* and what was wrong */
+    protocol_error why; /* and its error */
     const history_turn *previous; /* held, or NULL */
     protocol_request *whole; /* the request with all its earlier turns; owned, or NULL */
     made_prompt *made;  /* [n_made] owned */
     uint32_t n_made;
-    prompt first;       /* of a conversation: what is known of it, but for its tokens */
-    format_order *order; /* NULL: the answer is free */
+    prompt first;       /* for a conversation: its facts without tokens */
+    format_order *order; /* NULL: the answer is unconstrained */
 };
 
-/* ---- the stages: what a thread may do ---- */
+/* ---- the stages that a thread may run ---- */
 
 static bool is_ours(const answer *a, const history_turn *turn)
 {
     return turn && !turn->items && turn->model == a->model->key_hash;
 }
 
-/* Its tokens are another model's: all of the conversation is rendered, as it is stored. */
+/* Its tokens are another model's: render the whole conversation, as it is stored. */
 static int read_whole(preparation *p)
 {
     answer *a = p->a;
@@ -69,7 +69,7 @@ static int run_turn(preparation *p)
         RETURN_IF(stored_turn(a->model, a->tenant, a->serial, id, &p->previous, &p->store_failed,
                               &p->why));
     if (is_ours(a, p->previous)) return CERIUM_OK;
-    /* One that another server went on with has no tokens here: the client sends all of it. */
+    /* A turn that another server continued has no tokens here: the client must send all of it. */
     if (p->previous && p->previous->items) return stored_no_turn(id, &p->why);
     history_release(&p->previous);
     return read_whole(p);
@@ -114,14 +114,14 @@ static int run_prompts(preparation *p)
     return status;
 }
 
-/* Text that no token of the context would be left of is not tokenized. */
+/* Text beyond the whole context is not tokenized. */
 static view as_far_as_fits(const served_model *m, view text)
 {
     size_t most = prompts_bytes_max(m);
     return (view){text.ptr, text.len < most ? text.len : most};
 }
 
-/* Where its text comes from a script, or is predicted. */
+/* The tokens of a recorded text, and of a predicted one. */
 static int run_drafts(preparation *p)
 {
     view output;
@@ -133,7 +133,7 @@ static int run_drafts(preparation *p)
         RETURN_IF(prompts_tokenize(a->model, as_far_as_fits(a->model, output),
                                    CERIUM_TOKENIZE_SPECIAL,
                                    &a->script, &a->n_script, &p->why));
-        /* A script may say more than the context holds: then that is its end. */
+        /* A script longer than the context is cut at the context's end. */
         if (a->n_script > a->model->info.context_tokens_max)
             a->n_script = a->model->info.context_tokens_max;
     }
@@ -143,7 +143,7 @@ static int run_drafts(preparation *p)
                             &a->prediction, &a->n_prediction, &p->why);
 }
 
-/* True: it goes on. */
+/* True: it continues. */
 static bool run_stage(preparation *p)
 {
     p->status = CERIUM_OK;
@@ -167,7 +167,7 @@ static bool run_job(job *j)
 
 /* ---- between the stages: the loop ---- */
 
-/* The prompts become the choices'. */
+/* Hand the prompts to the choices. */
 static void give_prompts(preparation *p)
 {
     answer *a = p->a;
@@ -205,7 +205,7 @@ static int end_prompts(preparation *p, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* What comes after the stage that ended. */
+/* The stage after the one that ended. */
 static int end_stage(preparation *p, protocol_error *e)
 {
     answer *a = p->a;
@@ -242,7 +242,7 @@ static workers_lane lane_by_size(const answer *a)
     return a->n_bytes <= SERVER_SMALL_BYTES_MAX ? WORKERS_SMALL : WORKERS_LARGE;
 }
 
-/* Whether the stage is a thread's, and which one's.  What is in memory is found here. */
+/* Does the stage need a thread, and which one?  Turns in memory are found here. */
 static bool is_for_worker(preparation *p, workers_lane *whose)
 {
     answer *a = p->a;
@@ -253,7 +253,7 @@ static bool is_for_worker(preparation *p, workers_lane *whose)
         *whose = WORKERS_STORE;
         p->previous = history_find(a->s->history, a->tenant, a->serial,
                                    a->request->previous_response_id);
-        /* Of one that was stored, the store knows whether it still is. */
+        /* Only the store knows whether a stored turn still exists. */
         if (p->previous && (!p->previous->connection || !is_ours(a, p->previous)))
             history_release(&p->previous);
         return !p->previous;
@@ -285,7 +285,7 @@ static bool is_enough(const preparation *p)
            (p->a->canceled && (p->a->source->make || p->stage >= STAGE_DRAFTS));
 }
 
-/* Up to where a thread is needed, or to the end. */
+/* Run stages up to one that needs a thread, or to the end. */
 static int advance(preparation *p, protocol_error *e)
 {
     workers_lane whose;
@@ -304,7 +304,7 @@ static void on_done(job *j)
     answer *a = p->a;
     protocol_error e;
     p->is_away = false;
-    /* A client that left gets nothing; one that canceled gets the beginning and the end. */
+    /* If its client left, nothing is sent; if it canceled, the beginning and the end. */
     int status = CERIUM_OK;
     const bool is_wanted = answer_is_wanted(a);
     if (is_wanted && !(a->canceled && p->stage == STAGE_FORMAT)) status = end_stage(p, &e);
@@ -341,7 +341,7 @@ bool prepare_stop(answer *a)
 {
     preparation *p = a->prepare;
     if (!p) return true;
-    /* Before its prompts are made an answer has nothing to end with. */
+    /* Before its prompts are made an answer cannot send an end. */
     bool has_enough = !answer_is_wanted(a) || p->stage == STAGE_FORMAT;
     if (!has_enough || !workers_withdraw(a->s->workers, &p->job)) return false;
     p->is_away = false;

@@ -13,20 +13,20 @@ typedef struct {
     /* Its preparation is complete, or failed. */
     void (*prepared)(answer *a);
     void (*unprepared)(answer *a, const protocol_error *e);
-    /* Its prompts are made, with n_tokens, or (status, *e) cannot be.  Returns status, or CERIUM_OK
+    /* Its prompts are made, with n_tokens, or failed (status, *e).  Returns status, or CERIUM_OK
      * after it gave the answer another source. */
     int (*made)(answer *a, uint64_t n_tokens, int status, protocol_error *e);
 } preparation_events;
 
 /* Begin, for an answer with choices and without prompts.  Afterwards a->prepare is NULL if it is
- * complete; else one of the first two will be called.  CERIUM_ERR_ARGUMENT with *e: nothing of it
- * is left. */
+ * complete; else one of the first two will be called.  CERIUM_ERR_ARGUMENT with *e: it is already
+ * freed. */
 CERIUM_CHECKED int prepare_begin(answer *a, const preparation_events *events, protocol_error *e);
 
-/* Cancel it, or (the client still listens) finish it as an answer that ends before it runs.  True:
- * nothing of it is left; else one of the two calls will come soon. */
+/* Cancel it, or (if the client still listens) finish it as an answer that ends before it runs.
+ * True: it is freed; else one of the two calls will follow soon. */
 bool prepare_stop(answer *a);
-/* No thread has it any more; accepts answers without one. */
+/* No thread uses it any more; accepts answers without one. */
 void prepare_free(answer *a);
 
 #endif

@@ -1,7 +1,8 @@
 /* probes.c - the listener of probes.
  *
- * A scraper asks many times a second and has no key; a health check must get through when all
- * connections are taken.  So their connections count apart, and are not logged when all is well. */
+ * A scraper polls many times a second and has no key; a health check must get through when all
+ * connections are taken.  So these connections are counted separately, and logged only on
+ * errors. */
 #include "server/probes.h"
 
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include "server/connection.h"
 #include "server/http.h"
 
-enum { PROBES_MAX = 32 /* connections at once; beside those of clients */ };
+enum { PROBES_MAX = 32 /* concurrent connections; not counting clients' */ };
 
 static void on_accepted(void *user, int fd, const char *peer)
 {

@@ -30,14 +30,14 @@ size_t prompts_bytes_max(const served_model *m)
     return most ? (size_t)most : SIZE_MAX;
 }
 
-/* What cannot fit is refused before it becomes tokens: many megabytes take seconds. */
+/* Text that cannot fit is refused before it is tokenized: many megabytes take seconds. */
 static int check_bytes(const served_model *m, size_t n_bytes, protocol_error *e)
 {
     if (n_bytes <= prompts_bytes_max(m)) return CERIUM_OK;
     return too_long(m, n_bytes / m->info.token_bytes_max, "at least ", e);
 }
 
-/* With truncation the newest message alone has to fit. */
+/* With truncation only the newest message must fit. */
 static size_t request_bytes(const protocol_request *request)
 {
     size_t n = 0, i = request->truncate && request->n_messages ? request->n_messages - 1 : 0;
@@ -46,7 +46,7 @@ static size_t request_bytes(const protocol_request *request)
     return n;
 }
 
-/* Hash of what came as instructions, 0 when nothing did. */
+/* Hash of the instructions, 0 without any. */
 static uint64_t said_instructions(const protocol_request *request)
 {
     chain c = {{0, 0}};
@@ -70,7 +70,7 @@ static bool of_assistant(const cerium_message *m)
            !strcmp(m->role, "call");
 }
 
-/* Messages that become tokens, and the turns that some of them show. */
+/* Messages to tokenize, and the turns that some of them contain. */
 typedef struct {
     cerium_message *list; /* [n] */
     size_t n;
@@ -92,7 +92,7 @@ static void conversation_close(conversation *t)
     memory_free(t->turns);
 }
 
-/* The request's messages with the turns that we sampled as tokens; *c follows the conversation. */
+/* The request's messages, with the turns that we sampled as tokens; *c follows the conversation. */
 static void splice_turns(history *h, const protocol_request *request, uint64_t tenant,
                          bool skip_said, conversation *out, chain *c)
 {
@@ -145,14 +145,14 @@ static int render(const served_model *m, const prompt_room *room, const protocol
     return status;
 }
 
-/* The oldest messages after `kept` go; the rest stays in its order. */
+/* Drop the oldest messages after `kept`; the rest keeps its order. */
 static void drop_oldest(conversation *t, size_t kept, size_t n)
 {
     t->n -= n;
     memmove(t->list + kept, t->list + kept + n, (t->n - kept) * sizeof *t->list);
 }
 
-/* What cannot fit, by its bytes, goes before anything becomes tokens; the newest message stays. */
+/* Messages that cannot fit, by their bytes, are dropped before tokenizing; the newest stays. */
 static void drop_by_bytes(const served_model *m, conversation *t, size_t kept)
 {
     const size_t most = prompts_bytes_max(m);
@@ -166,12 +166,12 @@ static void drop_by_bytes(const served_model *m, conversation *t, size_t kept)
     drop_oldest(t, kept, first - kept);
 }
 
-/* truncation "auto": the oldest messages go until the rest fits.  What instructs stays. */
+/* truncation "auto": drop the oldest messages until the rest fits.  Instructions stay. */
 static int render_fitting(const served_model *m, const prompt_room *room,
                           const protocol_request *request, conversation *t, size_t n_base,
                           size_t *total, size_t *n_head, cerium_error *err)
 {
-    size_t kept = 0; /* leading messages that instruct */
+    size_t kept = 0; /* leading messages with instructions */
     while (kept < t->n && instructs(&t->list[kept])) kept++;
     if (request->truncate && !n_base) drop_by_bytes(m, t, kept);
     for (;;) {
@@ -179,7 +179,7 @@ static int render_fitting(const served_model *m, const prompt_room *room,
         bool long_ = status == CERIUM_ERR_CAPACITY ||
                      (!status && *total >= m->info.context_tokens_max);
         if (!long_ || n_base || !request->truncate || t->n - kept < 2) return status;
-        /* As large a part as is over, but never the newest message. */
+        /* As large a part as exceeds the bound, but never the newest message. */
         size_t drop = (t->n - kept) * (*total - m->info.context_tokens_max) / *total + 1;
         if (drop > t->n - kept - 1) drop = t->n - kept - 1;
         drop_oldest(t, kept, drop);
@@ -187,8 +187,8 @@ static int render_fitting(const served_model *m, const prompt_room *room,
 }
 
 /* Copy the timeline of a turn into the buffer; *n_head, *in_force: of its head.  New instructions
- * (said is their hash) replace those of the turn, if it has any.  CERIUM_ERR_CAPACITY: longer than
- * the context. */
+ * (`said` is their hash) replace those of the turn, if it has any.  CERIUM_ERR_CAPACITY: longer
+ * than the context. */
 static int take_turn(const served_model *m, const prompt_room *room,
                      const protocol_request *request, uint64_t said,
                      const history_turn *turn, size_t *n_base, size_t *n_head,
@@ -197,7 +197,7 @@ static int take_turn(const served_model *m, const prompt_room *room,
     size_t skipped = 0, head = 0, unused;
     *n_head = turn->n_head;
     *in_force = turn->instructions;
-    /* Where there was nothing, a head might lack what joins it to the rest. */
+    /* Without an old head, a new one might lack the text that joins it to the rest. */
     if (said != turn->instructions && turn->n_head && turn->n_head != CERIUM_NO_HEAD) {
         cerium_message messages[] = {{.role = "system", .content = ""},
                                      {.role = "user", .content = "."}};
@@ -263,7 +263,7 @@ int prompts_chat(const served_model *m, const prompt_room *room, protocol_reques
     conversation talk;
     size_t n_base = 0, total = 0, n_head = CERIUM_NO_HEAD;
     uint64_t said = said_instructions(request), in_force = said;
-    /* Another model's tokens are found by none of these. */
+    /* Another model's tokens cannot be found in either of these. */
     chain c = previous ? previous->chain : (chain){{1, m->key_hash}};
     RETURN_IF(check_bytes(m, request_bytes(request), e));
     if (previous && protocol_request_name_results(request, previous->output))
@@ -282,7 +282,7 @@ int prompts_chat(const served_model *m, const prompt_room *room, protocol_reques
         status = render_fitting(m, room, request, &talk, n_base, &total, &n_head, &err);
         if (!status) status = add_prefill(m, room, request, &total, &err);
     }
-    /* A first message of the system that is not the instructions stays where it is. */
+    /* A first system message that is not the instructions stays in its place. */
     if (!previous && !said && talk.n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
     conversation_close(&talk);
     RETURN_IF(chat_failed(m, status, total, &err, e));
@@ -294,7 +294,7 @@ int prompts_chat(const served_model *m, const prompt_room *room, protocol_reques
     return CERIUM_OK;
 }
 
-/* What cannot fit, by its bytes, goes before anything becomes tokens: files, the oldest first. */
+/* Files that cannot fit, by their bytes, are dropped before tokenizing, the oldest first. */
 static void cut_by_bytes(const served_model *m, cerium_infill *in)
 {
     const size_t most = prompts_bytes_max(m);
@@ -308,7 +308,7 @@ static void cut_by_bytes(const served_model *m, cerium_infill *in)
         n_bytes += in->files[in->n_files - 1 - n].text_len;
         if (n_bytes > most) break;
     }
-    if (n == in->n_files) return; /* none may be no array */
+    if (n == in->n_files) return; /* an empty list may have no array */
     in->files += in->n_files - n;
     in->n_files = n;
 }
@@ -326,8 +326,8 @@ static void drop_files(cerium_infill *in, size_t n, size_t max)
     } while (in->n_files && (double)(gone + in->files->text_len) < over);
 }
 
-/* What is far from the hole goes first, three bytes of the prefix for one of the suffix; before
- * that the other files, the oldest first. */
+/* Drop the other files first, the oldest first; then text far from the hole, three bytes of the
+ * prefix for one of the suffix. */
 static int fit_infill(const served_model *m, const prompt_room *room, cerium_infill in, size_t max,
                       size_t *n, cerium_error *err)
 {
@@ -364,7 +364,7 @@ static int infill_tokens(const served_model *m, const prompt_room *room, const p
 }
 
 /* The text that the answer continues, as tokens; *heal_prefix: the rest, as it may end within a
- * token.  There is none if tokens were given, or recorded. */
+ * token.  It is empty if tokens were given, or recorded. */
 static view text_of(const served_model *m, const protocol_request *r, size_t i, view *heal_prefix)
 {
     view text = r->n_prompts ? (view){r->prompts[i], r->prompt_lens[i]}
@@ -380,7 +380,7 @@ static view text_of(const served_model *m, const protocol_request *r, size_t i, 
     return text;
 }
 
-/* A text to embed: it ends as the file says, and is cut if allowed and too long. */
+/* A text to embed: it ends as the model's file says, and is cut if allowed and too long. */
 static int embedded_text(const served_model *m, const prompt_room *room, const protocol_request *r,
                          view text, size_t *n, cerium_error *err)
 {
@@ -415,7 +415,7 @@ static int check_tokens(const served_model *m, const int32_t *tokens, size_t n, 
     return CERIUM_OK;
 }
 
-/* Texts and ids, one after the other; only what is first begins as a prompt does. */
+/* Texts and ids, one after the other; only the first one begins like a prompt. */
 static int mixed_tokens(const served_model *m, const prompt_room *room, const json_t *pieces,
                         size_t *n, protocol_error *e)
 {

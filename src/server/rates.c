@@ -1,4 +1,4 @@
-/* rates.c - rates, remainders and prices, and their words. */
+/* rates.c - rates, remainders and prices, and their texts. */
 #include "server/rates.h"
 
 limit_state rates_state(const bucket *b, uint64_t now_ns, uint32_t rate)
@@ -60,7 +60,7 @@ static size_t put_limit(char *out, size_t cap, const char *what, const limit_sta
     return (size_t)n;
 }
 
-/* Codex shows two windows.  Tokens come first, as what runs out first in agents. */
+/* Codex shows two windows.  Tokens come first, because agents run out of these first. */
 static void windows(const rates_report *report, const limit_state *out[2])
 {
     const limit_state *tokens = report->tokens.limit ? &report->tokens : NULL;

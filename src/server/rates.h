@@ -1,22 +1,23 @@
 /* rates.h - the arithmetic of limits and prices, and how clients see them.
  *
- * Pure: clocks come as arguments.  Admission is in server/tenant_quota.h. */
+ * Pure: clocks are arguments.  Admission is in server/tenant_quota.h. */
 #ifndef SERVER_RATES_H
 #define SERVER_RATES_H
 
 #include "server/policy.h"
 #include "store/bucket.h"
 
-/* One limit as clients see it. */
+/* One limit in a client's view. */
 typedef struct {
-    uint32_t limit;       /* a minute, as it is just now; 0 = none */
+    uint32_t limit;       /* a minute, at present; 0 = none */
     uint32_t remaining;
     uint64_t reset_ms;    /* until it is full again */
 } limit_state;
 
-/* rate: a minute; 0 = no limit. */
+/* rate: for a minute; 0 = no limit. */
 limit_state rates_state(const bucket *b, uint64_t now_ns, uint32_t rate);
-/* What is left of a rate under load, 0..1000: at full load `floor` percent, and never nothing. */
+/* The part of a rate that remains under load, 0..1000: at full load `floor` percent, and never
+ * zero. */
 uint32_t rates_under_load(uint32_t rate, uint32_t load, uint32_t floor_percent);
 
 typedef struct {

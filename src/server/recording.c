@@ -9,10 +9,10 @@ struct recording {
     uint64_t tenant;
     char id[SERVER_ID_BYTES];
     bytes events;         /* each: kept_event, name with its NUL, data */
-    uint64_t dropped;     /* bytes that stood before events */
-    int64_t first, count; /* number of the first event that is kept, and of the next one */
-    uint64_t ended_ns;    /* 0: it goes on */
-    uint32_t n_telling;   /* events are being sent: it stays */
+    uint64_t dropped;     /* bytes dropped before the first event */
+    int64_t first, count; /* number of the first stored event, and of the next one */
+    uint64_t ended_ns;    /* 0: it still runs */
+    uint32_t n_telling;   /* events are being sent: it must stay */
     connection *followers;
 };
 
@@ -20,7 +20,7 @@ typedef struct {
     size_t name_len, len; /* name_len 0: it has none */
 } kept_event;
 
-/* ---- what is kept ---- */
+/* ---- stored events ---- */
 
 recording *recording_open(server *s, uint64_t tenant, const char *id)
 {
@@ -46,7 +46,7 @@ static size_t at(const recording *r, size_t offset, kept_event *head, const char
     return offset + sizeof *head + head->name_len + head->len;
 }
 
-/* At least this many bytes of the oldest events go, or all. */
+/* Drop the oldest events, at least this many bytes, or all. */
 static void forget_oldest(recording *r, size_t n_bytes)
 {
     size_t end = 0;
@@ -82,7 +82,7 @@ size_t recordings_bytes(const server *s)
     return n;
 }
 
-/* Room for this many bytes more of r.  False: there is none. */
+/* Make room for this many bytes more of r.  False: there is none. */
 static bool make_room(recording *r, size_t n_bytes)
 {
     bytes *b = &r->events;
@@ -92,7 +92,7 @@ static bool make_room(recording *r, size_t n_bytes)
         forget_oldest(r, need > b->max / 2 ? need : b->max / 2);
     }
     if (b->len + n_bytes <= b->cap) return true;
-    /* It grows, to at most twice what it is then. */
+    /* It grows, to at most twice its size. */
     while (recordings_bytes(r->s) + b->len + n_bytes > SERVER_RECORDS_BYTES_MAX) {
         recording *oldest = oldest_ended(r->s);
         if (!oldest) return false;
@@ -111,7 +111,7 @@ static int append(bytes *b, const kept_event *head, const char *name, view json)
     return status;
 }
 
-/* ---- who follows ---- */
+/* ---- followers ---- */
 
 bool recording_is_followed(const recording *r) { return r && r->followers; }
 
@@ -126,7 +126,7 @@ void recording_leave(connection *c)
     c->http.next_follower = NULL;
 }
 
-/* Of what it was to get, some is gone. */
+/* Some events that the follower needs are gone. */
 static void tell_gone(connection *c)
 {
     protocol_error e;
@@ -160,7 +160,7 @@ static bool tell_next(connection *c, recording *r)
     return true;
 }
 
-/* Send recorded events, as fast as the reader takes them; after the last, end its stream. */
+/* Send recorded events, as fast as the reader takes them; after the last one, end its stream. */
 static void tell(connection *c, recording *r)
 {
     r->n_telling++;
@@ -174,7 +174,7 @@ void recording_reads(connection *c)
     if (c->http.follows) tell(c, c->http.follows);
 }
 
-/* A follower that leaves meanwhile is in no list any more, but valid until the turn ends. */
+/* A follower that leaves meanwhile is no longer in a list, but valid until the turn ends. */
 static void tell_all(recording *r)
 {
     r->n_telling++;
@@ -202,7 +202,7 @@ int recording_follow(const sink *k, recording *r, int64_t after, protocol_error 
     c->http.follow_sink = k->type;
     c->http.followed = r->dropped;
     c->http.follow_number = r->first;
-    /* It ended, and some events are gone: its end is not. */
+    /* It ended, and some events are gone, but not the last one. */
     c->http.follow_from = from < r->first ? r->count - 1 : from;
     c->http.next_follower = r->followers;
     r->followers = c;

@@ -19,7 +19,7 @@ typedef struct {
 } line;
 
 struct replay {
-    pthread_mutex_t lock; /* which lines are used, and what they matched */
+    pthread_mutex_t lock; /* used lines, and their counts of matches */
     line *lines;          /* [n_lines] */
     uint32_t n_lines;
 };
@@ -30,7 +30,7 @@ static const char *const apis[] = {
     [PROTOCOL_COMPACT] = "compact",     [PROTOCOL_EDITS] = "edits",
 };
 
-/* Where a line is, for its errors. */
+/* The place of a line, for its errors. */
 typedef struct {
     const char *name;
     uint32_t number;
@@ -136,7 +136,7 @@ static int read_line(const script_line *at, view text, line *l)
 {
     json_error_t error;
     *l = (line){.any_api = true};
-    /* The whole line is one value: what is after it is an error too. */
+    /* The whole line is one value: text after it is an error, too. */
     l->root = json_read(text, JSON_REJECT_DUPLICATES, &error);
     if (l->root) return read_fields(at, l);
     if (json_error_code(&error) == json_error_out_of_memory)
@@ -222,7 +222,7 @@ void replay_free(replay **r)
     *r = NULL;
 }
 
-/* What "last" and "role" are about; text NULL when there is none. */
+/* The text for "last" and its "role"; text NULL when there is none. */
 typedef struct {
     const char *role;
     view text;
@@ -260,7 +260,7 @@ static bool fulfils(const line *l, const protocol_request *request, newest said)
     return !l->has_tool || offers(request, l->has_tool);
 }
 
-/* The first line that fits and may be used; within the lock. */
+/* The first line that matches and may be used; call with the lock. */
 static line *take_line(replay *r, const protocol_request *request)
 {
     newest said = newest_of(request);

@@ -1,4 +1,5 @@
-/* replay.h - recorded answers in place of sampled ones, for tests and shows with a tiny model.
+/* replay.h - recorded answers in place of sampled ones, for tests and demonstrations with a tiny
+ * model.
  *
  * A script has one JSON object a line:
  *   {"when": {"last": "list the files", "has_tool": "exec_command"}, "output": "<tool_call>..."}
@@ -9,13 +10,13 @@
  *             infill, text that the prompt contains
  *   role      "user" or "tool": whose message that is
  *   has_tool  name of a tool that the request offers
- *   model     what the request calls the model
+ *   model  the model's name in the request
  *   api       "responses", "chat", "completions", "infill", "edits" or "compact"
  *   nth       1 is the first request that fulfils the rest of this "when", 2 the next, ...
- * The first line that matches answers; it is used once, or for ever with "repeat": true.  What no
- * line matches, the model answers.  Warm-ups use no line.  "corrected" is what is said where the
- * watchdog takes a line back, one text a time, from that line to the end of the answer; where it
- * has no more, the line's safe form is said, or a refusal, and then what stood after it. */
+ * The first line that matches answers; it is used once, or for ever with "repeat": true.  The model
+ * answers requests that no line matches.  Warm-ups use no line.  "corrected" replaces text that the
+ * watchdog retracts, one text each time, from the weak line to the end of the answer; when it has
+ * no more, the line's safe form is used, or a refusal, and then the text after it. */
 #ifndef SERVER_REPLAY_H
 #define SERVER_REPLAY_H
 
@@ -30,9 +31,9 @@ CERIUM_CHECKED int replay_parse(replay **out, view script, const char *name, cer
 CERIUM_CHECKED int replay_open(replay **out, const char *path, cerium_error *err);
 void replay_free(replay **r);
 
-/* The recorded answer to a request, whose line counts as used from now on: *output is borrowed
- * from the replay, as are *corrected, texts in an array, or NULL.  False when no line matches.
- * Callable from any thread. */
+/* The recorded answer to a request; its line then counts as used: *output is borrowed from the
+ * replay, and so is *corrected, texts in an array, or NULL.  False when no line matches.  Callable
+ * from any thread. */
 bool replay_take(replay *r, const protocol_request *request, view *output, json_t **corrected);
 
 uint32_t replay_lines(const replay *r);

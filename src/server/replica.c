@@ -1,4 +1,4 @@
-/* replica.c - the name of a server and what is made of it. */
+/* replica.c - the name of a server and values derived from it. */
 #include "server/replica.h"
 
 #include <openssl/sha.h>
@@ -12,7 +12,7 @@ bool replica_name_is_good(const char *name)
     return n && n < REPLICA_NAME_BYTES && strspn(name, good) == n;
 }
 
-/* What a header cannot have becomes '-'. */
+/* A character not allowed in a header becomes '-'. */
 static void machine_name(char out[REPLICA_NAME_BYTES])
 {
     if (gethostname(out, REPLICA_NAME_BYTES)) out[0] = 0;

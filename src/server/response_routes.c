@@ -1,6 +1,6 @@
-/* response_routes.c - responses by id: what runs, and what the store keeps.
+/* response_routes.c - responses by id: running and stored ones.
  *
- * What asks the store is a job of the thread that has it, and so is writing what may be large. */
+ * Queries of the store are jobs of its thread, and so is writing a large answer. */
 #include "server/response_routes.h"
 
 #include "base/json.h"
@@ -13,7 +13,7 @@
 
 enum { LIST_MAX = 100, LIST_DEFAULT = 20 };
 
-/* ---- what is asked of the store, and what is written ---- */
+/* ---- queries of the store, and written answers ---- */
 
 typedef enum { ASK_RESPONSE, ASK_ITEMS, ASK_LIST, ASK_DELETE, ASK_NOTHING } question;
 
@@ -25,12 +25,12 @@ typedef struct {
     uint64_t tenant;
     uint32_t n_max;       /* of a list */
     const server *s;
-    bool streams;         /* the answer is events: how it began, and how it ended, */
+    bool streams;         /* the answer is events: its first one, and its last, */
     int64_t after;        /* after this number */
     bytes beginning;
     const char *ending;   /* name of the last event */
-    json_t *object;       /* owned: to be written; NULL: the store has it */
-    bytes body;           /* the answer; empty: there is an error */
+    json_t *object;       /* owned: the object to write; NULL: the store has it */
+    bytes body;           /* the answer; empty: an error */
     protocol_error error;
     bool store_failed;
 } request_job;
@@ -50,7 +50,7 @@ static int write_object(request_job *q)
     return status ? protocol_error_memory(&q->error) : CERIUM_OK;
 }
 
-/* An item of the input, with an id: its own, or one made of the response's and its place. */
+/* An item of the input, with an id: its own, or one made from the response's id and its index. */
 static json_t *with_id(const json_t *item, const char *response, size_t i)
 {
     static const char *const prefixes[][2] = {
@@ -69,7 +69,7 @@ static json_t *with_id(const json_t *item, const char *response, size_t i)
     return copy;
 }
 
-/* Items of a conversation as a page of a list, which has them all.  Takes the reference. */
+/* Items of a conversation as one page of a list, with all of them.  Takes the reference. */
 static json_t *page_of(json_t *input, const char *response)
 {
     json_t *items = json_array(), *item;
@@ -89,7 +89,7 @@ static json_t *page_of(json_t *input, const char *response)
                      "has_more", 0);
 }
 
-/* ,"sequence_number":...: two events are left of a stored response. */
+/* ,"sequence_number":...: a stored response has only two events left. */
 static int write_event(bytes *out, const char *type, int64_t number, view response)
 {
     json_out t = {.b = *out};
@@ -104,7 +104,7 @@ static int write_event(bytes *out, const char *type, int64_t number, view respon
     return t.status;
 }
 
-/* A response as it was when it began. */
+/* A response as at its beginning. */
 static int write_beginning(request_job *q, json_t *response)
 {
     static const char *const later[] = {"usage", "completed_at", "error", "incomplete_details",
@@ -122,7 +122,7 @@ static int write_beginning(request_job *q, json_t *response)
     return status;
 }
 
-/* The row as a stream that was not kept: its first event, unless that was sent, and its last. */
+/* The row as a stream that was not recorded: its first event, unless already sent, and its last. */
 static int write_events(request_job *q, view row)
 {
     json_t *response = json_read(row, JSON_ALLOW_NUL, NULL);
@@ -136,7 +136,7 @@ static int write_events(request_job *q, view row)
     return status ? protocol_error_memory(&q->error) : CERIUM_OK;
 }
 
-/* A part of the stored row of the id. */
+/* The requested part of the stored row. */
 static int read_row(request_job *q)
 {
     store_response row;
@@ -295,7 +295,7 @@ static void ask(connection *c, question what)
     submit(c, open_job(c, what, WORKERS_STORE));
 }
 
-/* An object may be large: it is written by a thread.  Takes the reference. */
+/* An object may be large: a thread writes it.  Takes the reference. */
 static void answer_object(connection *c, json_t *object)
 {
     request_job *q = open_job(c, ASK_NOTHING, WORKERS_LARGE);
@@ -314,7 +314,7 @@ static answer *running(const connection *c)
     return a && !a->request->inline_id ? a : NULL;
 }
 
-/* It ended: answer those that asked for it meanwhile. */
+/* It ended: answer the connections that requested it meanwhile. */
 static void answer_awaiting(answer *a)
 {
     protocol_error e;
@@ -330,10 +330,10 @@ static void answer_awaiting(answer *a)
     }
 }
 
-/* As it is now; or, where a thread makes its end, as it will be then. */
+/* Its present state; or, if a thread makes its end, its state after that. */
 static void answer_running(connection *c, answer *a)
 {
-    /* A canceled one that is being prepared ends as soon as a thread is done with it. */
+    /* A canceled one in preparation ends as soon as a thread is done with it. */
     if (a->ending.is_away || (a->prepare && a->canceled)) {
         c->http.awaits_end = true;
         a->ending.on_end = answer_awaiting;
@@ -367,7 +367,7 @@ static bool wants_stream(connection *c, bool *streams, int64_t *after, protocol_
     return true;
 }
 
-/* The events of the response: those that are kept, else what the store has of it. */
+/* The events of the response: recorded ones, else those derived from the store. */
 static void resume(connection *c, int64_t after)
 {
     protocol_error e;
@@ -412,7 +412,7 @@ void response_delete(connection *c)
 void response_cancel(connection *c)
 {
     answer *a = running(c);
-    if (!a) { /* it ended before: that is what it is */
+    if (!a) { /* it already ended: return that */
         ask(c, ASK_RESPONSE);
         return;
     }

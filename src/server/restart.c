@@ -1,4 +1,4 @@
-/* restart.c - usage over several starts, and recorded texts that are left in the middle. */
+/* restart.c - usage over several starts, and the rest of interrupted recorded texts. */
 #include "server/restart.h"
 
 #include "server/prompts.h"

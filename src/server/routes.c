@@ -14,7 +14,7 @@
 
 enum {
     GET = 1 << METHOD_GET | 1 << METHOD_HEAD,
-    GET_ONLY = 1 << METHOD_GET, /* HEAD is 405: a client asks so whether WebSocket is here */
+    GET_ONLY = 1 << METHOD_GET, /* HEAD is 405: this shows a client that WebSocket exists here */
     POST = 1 << METHOD_POST,
     DELETE = 1 << METHOD_DELETE,
 };
@@ -72,7 +72,7 @@ static const route routes[] = {
     {"/metrics", GET, false, METRICS_METRICS, service_metrics},
 };
 
-/* "/v1/models" and "/models" name the same. */
+/* "/v1/models" and "/models" are the same. */
 static const char *path_begin(const char *path)
 {
     return !strncmp(path, "/v1/", 4) ? path + 3 : path;
@@ -105,7 +105,7 @@ static void serve_unknown(connection *c)
     http_error(c, &e);
 }
 
-/* Those by which a path is served. */
+/* The methods of a path. */
 static unsigned methods_of(const char *path)
 {
     const char *rest = path_begin(path);
@@ -116,7 +116,7 @@ static unsigned methods_of(const char *path)
     return methods;
 }
 
-/* With the methods that there are (RFC 9110, 15.5.6). */
+/* With the allowed methods (RFC 9110, 15.5.6). */
 static void serve_wrong_method(connection *c)
 {
     const unsigned methods = methods_of(c->http.path);

@@ -1,4 +1,4 @@
-/* routes.h - which path and method is served by what. */
+/* routes.h - the handler for each path and method. */
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H
 
@@ -14,15 +14,15 @@ typedef struct route {
     route_fn *serve;
 } route;
 
-/* The route of a request; never NULL: what is unknown has a route that answers 404 or 405.
- * Both "/v1/models" and "/models" name the same.  id: the segment at {id}, decoded, or "". */
+/* The route of a request; never NULL: unknown ones have a route that answers 404 or 405.
+ * "/v1/models" and "/models" are the same.  id: the segment at {id}, decoded, or "". */
 const route *route_find(http_method method, const char *path, char id[SERVER_ID_BYTES]);
 
-/* Handle the routes without a key that are about the server only: /health and /metrics; others are
+/* Handle the routes without a key that only concern the server: /health and /metrics; others are
  * 404. */
 const route *route_find_probed(http_method method, const char *path, char id[SERVER_ID_BYTES]);
 
-/* Pure, for tests: whether path fits pattern. */
+/* Pure, for tests: does path match pattern? */
 bool route_fits(const char *pattern, const char *path, char id[SERVER_ID_BYTES]);
 
 #endif

@@ -1,4 +1,4 @@
-/* schedule.c - which of the texts that wait begins: by class, by client, by age. */
+/* schedule.c - chooses the next waiting text to begin: by class, by client, by age. */
 #include "server/schedule.h"
 
 #include "server/admission.h"
@@ -7,8 +7,8 @@
 #include "server/model_list.h"
 #include "server/source_engine.h"
 
-/* The class that a request has by now: each second of waiting is worth one, so that none waits for
- * ever after those that keep coming. */
+/* The class that a request has by now: each second of waiting raises it by one, so that none waits
+ * for ever behind new ones. */
 static cerium_class class_by_now(const answer *a, uint64_t now)
 {
     uint64_t ages = now > a->started_ns ? (now - a->started_ns) / SERVER_AGE_NS : 0;
@@ -19,7 +19,7 @@ static cerium_class class_by_now(const answer *a, uint64_t now)
 /* A class has its places beside lower ones. */
 enum { PLACES_MAX = 2 * SERVER_RUNNING_MAX * SERVER_CLASSES };
 
-/* Answers that hold places, with how many: those of one server are few. */
+/* Answers that hold places, and their numbers: one server has few of them. */
 typedef struct {
     const answer *of[PLACES_MAX];
     uint32_t places[PLACES_MAX];
@@ -54,8 +54,8 @@ static choice *first_waiting(const answer *a)
     return NULL;
 }
 
-/* Of the highest class, counted by now, that has a place left, the client with the fewest places;
- * of its answers the oldest.  Answers are listed newest first. */
+/* In the highest class, including waiting time, that has a free place: the client with the fewest
+ * places, and its oldest answer.  Answers are listed newest first. */
 static choice *next_waiting(server *s)
 {
     const answer *best = NULL;
@@ -84,8 +84,8 @@ static choice *next_waiting(server *s)
     return best ? first_waiting(best) : NULL;
 }
 
-/* All sessions of the engine are taken, some of them by answers whose readers take nothing: the one
- * that waits for its reader for the longest has to go. */
+/* All sessions of the engine are taken, some by answers whose readers are slow: end the one that
+ * has waited the longest for its reader. */
 static void end_longest_parked(const served_model *m)
 {
     choice *longest = NULL;
@@ -120,7 +120,7 @@ void answers_start(server *s)
         if (!ch) return;
         served_model *m = ch->a->model;
         if (source_engine_start(ch) == CERIUM_ERR_CAPACITY) {
-            s->no_session = m->no_session = true; /* others may have some */
+            s->no_session = m->no_session = true; /* other answers may have sessions */
             end_longest_parked(m);
         }
     }

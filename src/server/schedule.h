@@ -1,13 +1,12 @@
-/* schedule.h - places for answers of this server's engines: waiting answers get them as they become
- * free. */
+/* schedule.h - places for answers of this server's engines: waiting answers get free places. */
 #ifndef SERVER_SCHEDULE_H
 #define SERVER_SCHEDULE_H
 
 #include "server/state.h"
 
-/* Start what waits for a place. */
+/* Start answers that wait for a place. */
 void answers_start(server *s);
-/* Something waits that could begin: must never be so after answers_start(). */
+/* Is an answer waiting that could begin?  Always false after answers_start(). */
 bool answers_are_stuck(server *s);
 
 #endif

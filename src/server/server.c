@@ -93,7 +93,7 @@ static int open_parts(server *s, cerium_error *err)
     return tenant_keys_start(s, err);
 }
 
-/* Beside the first one. */
+/* Models beside the first one. */
 static void log_models(const server *s)
 {
     char path[300];
@@ -156,7 +156,7 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     s->model_moved = model_moved;
     s->started_at = (int64_t)time(NULL);
     replica_name(&s->replica, config->replica);
-    s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: they are new */
+    s->rounds[0] = 1, s->rounds[1] = 2, s->n_rounds = 2; /* answers begin with 0: so all are new */
     int status = open_parts(s, err);
     if (status) {
         server_close(&s);
@@ -168,8 +168,8 @@ int server_open(server **out, const server_config *config, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* SIGTERM came: load balancers see it in /health, and get time to.  Nothing else changes, except
- * that connections close after their answers. */
+/* SIGTERM arrived: load balancers get time to see it in /health.  Nothing else changes, except that
+ * connections close after their answers. */
 static void leave(server *s)
 {
     s->leaving = true;
@@ -179,7 +179,7 @@ static void leave(server *s)
                   s->n_connections, s->n_running, s->n_waiting, s->config.lame_duck_s);
 }
 
-/* No more connections, idle WebSockets close, answers may end. */
+/* Accept no more connections, close idle WebSockets, let answers end. */
 static void drain(server *s)
 {
     s->draining = true;
@@ -232,7 +232,7 @@ int server_run(server *s, cerium_error *err)
 {
     (void)err;
     if (s->config.demo) demo_start(s);
-    model_want(models_at(s, 0)); /* what most will ask for */
+    model_want(models_at(s, 0)); /* most requests will be for it */
     while (!is_over(s)) loop_turn(s);
     s->draining = true;
     stop_answers(s);
@@ -264,7 +264,7 @@ void server_close(server **out)
     loop_close(s);
     loop_settle(s);
     recordings_close(s);
-    workers_close(&s->workers); /* what connections asked for was dropped with them */
+    workers_close(&s->workers); /* requests of connections were dropped with these */
     pull_close(s);
     models_close(s);
     grammar_cache_close(&s->grammars);

@@ -47,8 +47,8 @@ typedef struct {
     job job; /* first */
     connection *c;
     const server *s;
-    const served_model *m; /* while it is made */
-    bytes asked; /* the body, owned; empty: it is the exchange's */
+    const served_model *m; /* while it is being tokenized */
+    bytes asked; /* the body, owned; empty: it belongs to the exchange */
     view body;
     int status;
     protocol_error error;
@@ -182,7 +182,7 @@ void service_tokenize(connection *c)
 
 /* ---- health ---- */
 
-/* Whether answers are watched, and what of them cannot be judged. */
+/* Is the watchdog on, and what can it not judge? */
 static json_t *watched(const server *s)
 {
     json_t *unjudged = json_array();
@@ -228,7 +228,7 @@ void service_metrics(connection *c)
     metrics_model each[SERVER_MODELS_MAX];
     metrics_engine about = {.replay = s->replay != NULL, .started_at = s->started_at};
     models_measure(s, &about, each);
-    /* The accounts thread has looked at what other servers stored and removed, too. */
+    /* The accounts thread has seen what other servers stored and removed, too. */
     store_size own = store_measure(s->store), kept = {0, 0, 0};
     if (s->sync) kept = accounts_sync_measure(s->sync);
     about.store_bytes = s->sync ? kept.bytes : own.bytes;
@@ -255,7 +255,7 @@ void service_page(connection *c)
 {
     char headers[512], seen[64];
     const page_file *file = page_find(view_of(c->http.path));
-    CHECK(file != NULL); /* the route is for paths of files only */
+    CHECK(file != NULL); /* the route is only for paths of files */
     snprintf(headers, sizeof headers,
              "etag: %s\r\ncache-control: %s\r\ncontent-security-policy: %s\r\n"
              "referrer-policy: no-referrer\r\n",

@@ -22,7 +22,7 @@ void service_messages_count(connection *c);
 void service_chat_render(connection *c);
 void service_completions_render(connection *c);
 void service_apply_template(connection *c);
-void service_hello(connection *c); /* 200, for probes of presence */
+void service_hello(connection *c); /* 200, for clients that check for a server */
 void service_tokenize(connection *c);
 void service_health(connection *c);
 void service_live(connection *c);

@@ -1,4 +1,4 @@
-/* socket.c - a WebSocket from its upgrade to its end: messages in. */
+/* socket.c - a WebSocket from its upgrade to its end: incoming messages. */
 #include "server/socket.h"
 
 #include "server/access.h"
@@ -53,8 +53,8 @@ static bool on_input(connection *c)
 {
     size_t used;
     view in = stream_input(&c->io);
-    /* A peer that reads nothing of what is sent is not read from: else its pings and errors would
-     * gather. A slow reader can still cancel. */
+    /* A peer that does not read is not read from: else the replies to its pings and errors would
+     * pile up. A slow reader can still cancel. */
     if (stream_waiting(&c->io) > 2 * SERVER_PARK_BYTES) {
         stream_pause(&c->io);
         return false;
@@ -70,22 +70,22 @@ static bool on_input(connection *c)
 
 static void on_ended(connection *c)
 {
-    connection_break(c); /* it ends by a closing frame, or is lost */
+    connection_break(c); /* a closing frame ends it, or it is lost */
 }
 
 static void on_reads(connection *c)
 {
-    stream_resume(&c->io); /* it reads again: so do we */
+    stream_resume(&c->io); /* it reads again: read from it again */
     if (c->has_parked) look_at_reader(c);
 }
 
-/* Nothing runs on it, and nothing waits. */
+/* Nothing runs or waits on it. */
 static bool is_quiet(const connection *c)
 {
     return !c->socket->lanes && !c->intake && !answers_of(c);
 }
 
-/* Nothing was ever asked on it: it can be closed at no loss. */
+/* It never had a request: it can be closed without loss. */
 static bool is_unused(const connection *c)
 {
     return !c->socket->n_messages && !c->socket->lanes && !answers_of(c);
@@ -97,7 +97,7 @@ static void on_drain(connection *c)
         socket_end(c, WEBSOCKET_GOING_AWAY, "the server is shutting down");
 }
 
-/* A client that is silent for long is asked; one that does not answer is gone. */
+/* A client that is silent for long gets a ping; one that does not answer is gone. */
 static void ask_silent(connection *c, uint64_t now_ns)
 {
     static const uint64_t second = UINT64_C(1000000000);
@@ -136,7 +136,7 @@ static void on_gone(connection *c)
     history_drop_connection(c->s->history, c->serial);
     log_event(LOG_INFO, "socket_closed", "peer=%s connection=%llu", c->peer,
               (unsigned long long)c->serial);
-    answers_start(c->s); /* what waited for its place */
+    answers_start(c->s); /* it waited for its place */
 }
 
 const connection_type socket_connection = {.input = on_input,
@@ -181,8 +181,8 @@ static int refuse_upgrade(connection *c, const char *version, protocol_error *e)
     return CERIUM_ERR_ARGUMENT;
 }
 
-/* The first subprotocol of ours that is offered; a client that offers none of ours gets none (RFC
- * 6455, 4.2.2). */
+/* The first offered subprotocol of ours; a client that offers none of ours gets none (RFC 6455,
+ * 4.2.2). */
 static bool offers_cerium(const connection *c)
 {
     const char *offered = http_reader_field(c->reader, "sec-websocket-protocol");
@@ -234,5 +234,5 @@ bool socket_upgrade(connection *c)
     c->type = &socket_connection;
     c->s->n_sockets++;
     metrics_count(&c->s->metrics, METRICS_SOCKETS, 1);
-    return true; /* frames may come after the head */
+    return true; /* frames may follow the head */
 }

@@ -4,7 +4,7 @@
 
 #include "server/state.h"
 
-/* The head of an upgrade is whole: upgrade, or refuse.  True: read on. */
+/* The head of an upgrade is complete: upgrade, or refuse.  True: read on. */
 bool socket_upgrade(connection *c);
 /* From there on. */
 extern const connection_type socket_connection;

@@ -1,4 +1,4 @@
-/* socket_out.c - what is said on a WebSocket. */
+/* socket_out.c - outgoing messages of a WebSocket. */
 #include "server/connection.h"
 #include "server/lanes.h"
 

@@ -1,4 +1,4 @@
-/* solve_order.c - reading what is asked. */
+/* solve_order.c - parses the request. */
 #include "server/solve_order.h"
 
 #include "base/json.h"
@@ -36,7 +36,7 @@ static int check_names(const solve_order *o, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* null is as if it were not there. */
+/* null counts as missing. */
 static const json_t *field(const solve_order *o, const char *name)
 {
     const json_t *value = json_object_get(o->root, name);
@@ -105,7 +105,7 @@ static bool is_served(const char *file)
     return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT || language == GUARD_C;
 }
 
-/* It becomes a file, and a word of a command. */
+/* It becomes a file name, and a word of a command. */
 static bool is_plain(const char *name)
 {
     const size_t n = strlen(name);

@@ -1,4 +1,4 @@
-/* solve_route.c - between the client, the process that tries variants, and the model. */
+/* solve_route.c - connects the client, the process that tries variants, and the model. */
 #include "server/solve_route.h"
 
 #include "base/json.h"
@@ -13,16 +13,16 @@
 enum { LINE_BYTES_MAX = 16 << 20, RETRY_S = 5 };
 
 struct solving {
-    job job;             /* first; a thread has it until the process runs */
+    job job;             /* first; a thread owns it until the process runs */
     server *s;
     connection *c;       /* NULL: its client is gone */
-    uint32_t place;      /* of server.solves; SERVER_SOLVES_MAX: it gave it back */
-    bytes asked;         /* the body, owned, until it is read */
+    uint32_t place;      /* index in server.solves; SERVER_SOLVES_MAX: already returned */
+    bytes asked;         /* the body, owned, until it is parsed */
     solve_process process;
     int status;          /* of its start */
     protocol_error error;
     stream io;           /* to the process */
-    bytes line;          /* what came of one that is not whole */
+    bytes line;          /* the received part of an incomplete line */
     bool begun, waits;   /* the client's stream has begun; it waits for the model */
 };
 
@@ -56,18 +56,18 @@ static void leave(solving *x)
     }
     x->c = NULL;
     solve_kill(&x->process);
-    leave_place(x); /* the next one is begun by the thread that buries this one */
+    leave_place(x); /* the thread that frees this one begins the next one */
     stream_break(&x->io);
 }
 
 static void on_leave(connection *c) { leave(c->http.solving); }
 
-/* The client hears of the end, or of what failed. */
+/* The client gets the end, or the error. */
 static void finish(solving *x, view end, const protocol_error *e)
 {
     connection *c = x->c;
     const sink k = {.type = &http_stream_sink, .c = c};
-    answers_leave(c); /* the model's variants are of no use any more */
+    answers_leave(c); /* the model's variants are useless now */
     leave(x);
     if (e && x->begun) sink_fail(&k, e);
     else if (e) http_error(c, e);
@@ -88,7 +88,7 @@ static void fail(solving *x, const char *why)
 
 /* ---- the model ---- */
 
-/* To the process, as one line. */
+/* Write it to the process, as one line. */
 static void answer_process(connection *c, view line)
 {
     solving *x = c->http.solving;
@@ -158,7 +158,7 @@ static void take_ask(solving *x, view line)
     memory_release(text);
 }
 
-/* ---- what the process says ---- */
+/* ---- events of the process ---- */
 
 static void take_error(solving *x, view line)
 {

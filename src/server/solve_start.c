@@ -1,4 +1,4 @@
-/* solve_start.c - writing the files of what is asked, starting the process. */
+/* solve_start.c - writes the files of the request, starts the process. */
 #include "server/solve_start.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 extern char **environ;
 
 enum {
-    NICER = 10, /* than the server: what answers goes first */
+    NICER = 10, /* higher than the server's: running answers have priority */
     ENVIRONMENT_MAX = 512,
 };
 
@@ -58,7 +58,7 @@ static int write_files(solve_process *p, const solve_order *o, protocol_error *e
 
 /* ---- its process ---- */
 
-/* Keys and settings of the server are none of its. */
+/* It must not get keys and settings of the server. */
 static void make_environment(char *out[ENVIRONMENT_MAX])
 {
     size_t n = 0;
@@ -138,7 +138,7 @@ int solve_start(solve_process *out, view body, protocol_error *e)
 
 void solve_kill(const solve_process *p)
 {
-    if (p->pid) kill(p->pid, SIGKILL); /* its sandbox goes with it */
+    if (p->pid) kill(p->pid, SIGKILL); /* its sandbox ends with it */
 }
 
 static void remove_file(const solve_process *p, const char *name)

@@ -12,9 +12,9 @@
 #include "server/restart.h"
 #include "server/wake.h"
 
-/* ---- what is asked of the engine ---- */
+/* ---- requests to the engine ---- */
 
-/* What is asked of the engine for a choice. */
+/* The request to the engine for a choice. */
 static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_guide *guide)
 {
     answer *a = ch->a;
@@ -42,7 +42,7 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
 
 /* ---- the engine's events ---- */
 
-/* What may be shown of a text; true when the completion ends before it. */
+/* How much of a text may be shown; true when the completion ends before its end. */
 static bool shown(choice *ch, view text, int *status)
 {
     if (text.len && memchr(text.ptr, '\n', text.len)) ch->line_seen = true;
@@ -51,21 +51,21 @@ static bool shown(choice *ch, view text, int *status)
     return ch->stop.end != INFILL_STOP_NONE;
 }
 
-/* t_max_predict_ms, as llama.cpp has it: once there is a whole line. */
+/* t_max_predict_ms, as in llama.cpp: once there is a complete line. */
 static bool out_of_time(const choice *ch)
 {
     uint32_t limit = ch->a->request->predict_ms_max;
     return limit && ch->line_seen && clock_ns() - ch->first_ns > limit * UINT64_C(1000000);
 }
 
-/* Without memory nothing more may be said. */
+/* Without memory no more text may be sent. */
 static void choice_fail(choice *ch)
 {
     answer_fail_memory(ch->a);
     choice_stop(ch, PROTOCOL_END_FAILED);
 }
 
-/* How long a line may be that is waited for. */
+/* The longest line to wait for. */
 enum { STEER_TOKENS = 64, STEER_CALL_TOKENS = 1024 };
 
 /* A steer waits for the answer to end at the next good place.  If tools are offered, a call often
@@ -82,7 +82,7 @@ static void steer_off(choice *ch, uint32_t n)
         choice_stop(ch, whole ? PROTOCOL_END_STOP : PROTOCOL_END_STEERED);
 }
 
-/* Text that may be sent, and the tokens that it is of. */
+/* Text that may be sent, and its tokens. */
 static void choice_text(choice *ch, view said, const cerium_watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
@@ -102,7 +102,7 @@ static void choice_text(choice *ch, view said, const cerium_watch_token *tokens,
         steer_off(ch, n);
 }
 
-/* One token came, or is put into the answer as if it had. */
+/* One token arrived, or is inserted into the answer as if it had. */
 static void take_step(choice *ch, const cerium_event *event)
 {
     const cerium_step *step = &event->step;
@@ -203,7 +203,7 @@ static int say_end_of_thought(choice *ch)
     return CERIUM_OK;
 }
 
-/* After what was said; *goes_on false: there is nothing more to come, for *end. */
+/* Continue after the text so far; *goes_on false: no more will follow, the end is *end. */
 static int go_on(choice *ch, protocol_end *end, bool *goes_on)
 {
     cerium_sampling sampling;
@@ -243,8 +243,8 @@ static bool choice_leaves_thought(choice *ch, protocol_end *end)
     return !status && goes_on;
 }
 
-/* The engine stopped because a line was taken back, or at its own end, and the watch has the last
- * word.  True when it runs again. */
+/* The engine stopped because a line was retracted, or at its own end, and the watch decides.  True
+ * when it runs again. */
 static bool choice_goes_on(choice *ch, protocol_end *end)
 {
     watch_result out = {.order = CERIUM_WATCH_RETRY};
@@ -337,7 +337,7 @@ static look_result choice_look(choice *ch, uint64_t end_ns)
     for (look_result found = LOOK_NOTHING;; found = LOOK_SOME) {
         if (ch->state != CHOICE_RUNNING) return found;
         park(ch, ch->a->sink.c && connection_parked(ch->a->sink.c));
-        if (ch->parked) return found; /* looked at again when it is not */
+        if (ch->parked) return found; /* checked again when it is no longer parked */
         if (found && clock_ns() >= end_ns) return LOOK_UNFINISHED;
         cerium_session_poll(ch->session, &event);
         if (event.kind == CERIUM_EVENT_NONE) return found;
@@ -355,7 +355,7 @@ int source_engine_start(choice *ch)
     answer *a = ch->a;
     const protocol_request *r = a->request;
     cerium_error err;
-    if (a->replayed && !a->n_script) { /* the recording says nothing */
+    if (a->replayed && !a->n_script) { /* the recorded text is empty */
         choice_end(ch, PROTOCOL_END_STOP);
         choice_closed(ch);
         return CERIUM_OK;
@@ -425,7 +425,7 @@ static metrics_end metrics_end_of(protocol_end end)
     return METRICS_END_ERROR;
 }
 
-/* All of a prompt, when its end was waited for, and what was said. */
+/* The whole prompt if its computation ended, and the generated tokens. */
 static void count(choice *ch, protocol_end end)
 {
     cerium_usage *u = &ch->usage;
@@ -435,7 +435,7 @@ static void count(choice *ch, protocol_end end)
     u->new_tokens = (uint32_t)(ch->sampled.len / sizeof(int32_t));
     u->prompt_tokens = (uint32_t)ch->n_prompt;
     metrics_ended(&ch->a->s->metrics, metrics_end_of(end), u);
-    /* One that was canceled has as much of its prompt as was there by then. */
+    /* For a canceled answer, the part of its prompt computed by then. */
     const uint32_t n_there = u->reused_tokens + u->computed_tokens;
     if (end == PROTOCOL_END_CANCELED && !u->new_tokens && n_there < u->prompt_tokens)
         u->prompt_tokens = n_there;
@@ -451,8 +451,8 @@ static const char *name(const answer *a)
 
 static void no_state(answer *a) { (void)a; }
 
-/* Its choices wait for places.  While they wait for the model too, which may not come, it begins
- * with the first sign of life. */
+/* Its choices wait for places.  While they also wait for the model, which may fail to load, the
+ * stream begins with the first keepalive. */
 static void start(answer *a)
 {
     model_keep(a->model, a->request);

@@ -1,4 +1,4 @@
-/* source_engine.h - answers that the engine here gives. */
+/* source_engine.h - answers of the engine in this process. */
 #ifndef SERVER_SOURCE_ENGINE_H
 #define SERVER_SOURCE_ENGINE_H
 
@@ -6,7 +6,7 @@
 
 extern const source_type source_engine;
 
-/* A choice that waits has a place: it runs.  CERIUM_ERR_CAPACITY: no session is free. */
+/* A waiting choice gets a place and runs.  CERIUM_ERR_CAPACITY: no session is free. */
 CERIUM_CHECKED int source_engine_start(choice *ch);
 
 #endif

@@ -1,4 +1,4 @@
-/* source_upstream.c - routing, the way there and back, and conversations that went elsewhere. */
+/* source_upstream.c - routing, requests and answers, and conversations continued elsewhere. */
 #include "server/source_upstream.h"
 
 #include "base/json.h"
@@ -18,13 +18,13 @@ struct upstream_state {
     uint32_t which;
     const upstream_policy *policy;
     json_t *items;      /* Responses: the whole conversation, owned */
-    bytes body;         /* to be sent; later what came and is not yet read */
+    bytes body;         /* to send; later the received and not yet parsed part */
     transfer *transfer; /* NULL: a warm-up, or not yet sent */
     upstream_reader reader;
     bool reading;       /* reader is open */
-    bool began;         /* the other server took it: its stream comes */
-    uint64_t n_out;     /* bytes that came, if the server counts no tokens */
-    uint64_t n_in;      /* that were sent */
+    bool began;         /* the other server accepted it: its stream follows */
+    uint64_t n_out;     /* received bytes, if the server counts no tokens */
+    uint64_t n_in;      /* sent bytes */
 };
 
 int source_upstream_open(server *s, cerium_error *err)
@@ -105,7 +105,7 @@ int source_upstream_route(answer *a, protocol_error *e)
         bool late = u->queue_over_s && wait_ms > (uint64_t)u->queue_over_s * 1000;
         if (!model && !late && !wants_effort(u, a->request)) continue;
         if (upstream_is_up(a->s->upstreams, i)) return go(a, i, e);
-        if (model) down = u; /* what asks for less than a model can be answered here */
+        if (model) down = u; /* others can be answered here */
     }
     if (!down) return CERIUM_OK;
     (void)protocol_error_set(e, 503, "server_error", "upstream_down", "model",
@@ -125,7 +125,7 @@ int source_upstream_route_long(answer *a, uint64_t n_tokens, int status, protoco
         if (!over || (!full && n_tokens <= over)) continue;
         if (!upstream_is_up(a->s->upstreams, i)) continue;
         RETURN_IF(go(a, i, e));
-        choice_closed(&a->choices[0]); /* it waits for no place here */
+        choice_closed(&a->choices[0]); /* it needs no place here */
         RETURN_IF(tenant_quota_enter_deep(a, e));
         return a->begun ? CERIUM_OK : api_writer_open(a, e);
     }
@@ -168,7 +168,7 @@ static bool needs_store(const answer *a)
     return a->request->api == PROTOCOL_RESPONSES && a->request->previous_response_id;
 }
 
-/* Many servers refuse fields that they do not know. */
+/* Many servers refuse unknown fields. */
 static const char *budget_of(answer *a)
 {
     const char *field = a->upstream->policy->budget;
@@ -192,7 +192,7 @@ static int make(answer *a, bool *store_failed, protocol_error *e)
     return protocol_error_memory(e);
 }
 
-/* ---- the way there ---- */
+/* ---- the request ---- */
 
 /* The response names the server, beside the client's metadata. */
 static int sign(answer *a)
@@ -206,7 +206,7 @@ static int sign(answer *a)
     return json_object_set_new(root, "metadata", own) ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-/* The smaller of the client's limit and what its key has left; none without either. */
+/* The smaller of the client's limit and the rest of its key's; none if neither exists. */
 static int cap(answer *a, protocol_error *e)
 {
     const uint32_t most = answer_cap(a);
@@ -254,7 +254,7 @@ static void start(answer *a)
     answer_refuse(a, &e);
 }
 
-/* ---- and back ---- */
+/* ---- the answer ---- */
 
 static void refuse(answer *a, const transfer_state *state)
 {
@@ -270,7 +270,7 @@ static void refuse(answer *a, const transfer_state *state)
         answer_refuse(a, &e);
         return;
     }
-    transfer_end(&f->transfer); /* what was refused is not counted as used */
+    transfer_end(&f->transfer); /* a refused request is not counted as used */
     metrics_count(&a->s->metrics, METRICS_FAILED, 1);
     answer_end(a, PROTOCOL_END_FAILED, &e);
 }
@@ -305,7 +305,7 @@ static look_result poll(answer *a, uint64_t end_ns)
 {
     struct upstream_state *f = a->upstream;
     transfer_state state;
-    (void)end_ns; /* what came at once is bounded */
+    (void)end_ns; /* the bytes handled at once are bounded */
     if (!f->transfer || answer_is_over(a)) return LOOK_NOTHING;
     if (connection_parked(a->sink.c)) {
         a->sink.c->has_parked = true;
@@ -367,8 +367,8 @@ static void count(choice *ch, protocol_end end)
                             .new_tokens = u->output_tokens};
     (void)end;
     if (f->reader.has_usage || !f->transfer) return;
-    /* It died, was canceled, or does not count: what went over the wire, at four bytes a token; an
-     * event is some hundred bytes around one. */
+    /* It failed, was canceled, or counts no tokens: count the bytes on the wire, at four bytes a
+     * token; an event adds some hundred bytes to each. */
     usage->prompt_tokens = (uint32_t)(f->n_in / 4);
     usage->new_tokens = (uint32_t)(f->n_out / 200);
 }

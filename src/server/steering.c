@@ -1,4 +1,4 @@
-/* steering.c - steers from their acceptance to their commitment, and what is reported of them. */
+/* steering.c - steers from acceptance to commitment, and the reports about them. */
 #include "server/steering.h"
 
 #include "server/ids.h"
@@ -12,7 +12,7 @@ struct steer {
     char id[SERVER_ID_BYTES];
 };
 
-/* ---- what is sent ---- */
+/* ---- events ---- */
 
 typedef struct {
     bytes event;

@@ -15,34 +15,35 @@ typedef struct steer steer;
 
 typedef struct {
     steer *first;            /* owned, in their order */
-    uint32_t n, n_leaving;   /* the first of them are in a request that is not begun */
+    uint32_t n, n_leaving;   /* the first ones are in a request that has not begun */
     size_t n_bytes;
-    char of[SERVER_ID_BYTES]; /* pending: the response whose calls have to be answered; or "" */
-    uint64_t sequence;       /* of what is sent when no response runs */
+    char of[SERVER_ID_BYTES]; /* pending: the response whose calls must be answered first; or "" */
+    uint64_t sequence;       /* of events sent when no response runs */
 } steering;
 
-/* Where a lane's steers are sent. */
+/* The lane and the response of the events. */
 typedef struct {
     connection *c;
     const char *name; /* of the lane, or NULL */
-    answer *a;        /* that runs on it, or has just ended there; NULL: none */
+    answer *a;        /* running on it, or just ended there; NULL: none */
 } steering_lane;
 
 /* Accept, with an event; or refuse.  Takes its input. */
 void steering_take(steering *g, const steering_lane *at, protocol_steer *said);
-/* Tell that it failed, without having been accepted; at->a may be NULL. */
+/* Report that it failed without having been accepted; at->a may be NULL. */
 void steering_refuse(const steering_lane *at, const protocol_steer *said,
                      const protocol_error *e);
-/* The items of all that wait, for a request; they leave with it.  NULL: no memory. */
+/* The items of all waiting steers, for a request; they are then part of it.  NULL: out of
+ * memory. */
 json_t *steering_leave(steering *g);
-/* The request began: they are committed. */
+/* The request began: its steers are committed. */
 void steering_commit(steering *g);
-/* They are given back: all of them, or those that are leaving. */
+/* Return steers to the client: all of them, or those of a request. */
 void steering_fail(steering *g, const steering_lane *at, bool leaving, const char *code,
                    const char *why);
 /* The response ended with calls of the client. */
 void steering_wait(steering *g, const steering_lane *at);
-/* Nothing is sent. */
+/* Frees them without an event. */
 void steering_close(steering *g);
 
 #endif

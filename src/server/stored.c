@@ -1,4 +1,4 @@
-/* stored.c - turns of conversations that the store keeps.  On its thread only. */
+/* stored.c - conversation turns in the store.  Only on its thread. */
 #include "server/stored.h"
 
 #include "base/json.h"
@@ -44,7 +44,7 @@ int stored_failed(const cerium_error *err, protocol_error *e)
     return protocol_error_set(e, 500, "server_error", NULL, "", "the store failed");
 }
 
-/* A stored row becomes a turn in memory.  Its tokens serve when they are this model's. */
+/* A stored row becomes a turn in memory.  Its tokens are used if they are this model's. */
 static int load_turn(const served_model *m, const store_response *row)
 {
     json_t *response = json_read(row->response, 0, NULL);
@@ -77,7 +77,7 @@ int stored_turn(const served_model *m, uint64_t tenant, uint64_t serial, const c
         *out = turn;
         return CERIUM_OK;
     }
-    if (turn) { /* a stored one lasts as long as its row */
+    if (turn) { /* a stored turn lives as long as its row */
         history_release(&turn);
         history_forget(s->history, tenant, id);
         return CERIUM_OK;
@@ -129,6 +129,6 @@ int stored_conversation(const answer *a, const char *id, json_t *whole, bool *fa
         json_decref(turns[--n]);
     }
     if (!status) return CERIUM_OK;
-    /* Then the client sends all of it: Codex does at once. */
+    /* Then the client sends all of it: Codex does so at once. */
     return stored_no_turn(id, e);
 }

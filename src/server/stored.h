@@ -1,11 +1,11 @@
-/* stored.h - what the store knows of conversations. */
+/* stored.h - conversations in the store. */
 #ifndef SERVER_STORED_H
 #define SERVER_STORED_H
 
 #include "server/state.h"
 
 /* On the store's thread: the turn of a response, from memory (of any model: see history_turn.model)
- * or, this model's, from the store, held; *out NULL: there is none.  *failed: the store did.
+ * or, this model's, from the store, held; *out NULL: there is none.  *failed: the store failed.
  * CERIUM_ERR_ARGUMENT with *e. */
 CERIUM_CHECKED int stored_turn(const served_model *m, uint64_t tenant, uint64_t serial,
                                const char *id, const history_turn **out, bool *failed,
@@ -17,8 +17,7 @@ CERIUM_CHECKED int stored_conversation(const answer *a, const char *id, json_t *
 /* Fills *e: the store failed, which is logged; or no response has this id. */
 int stored_failed(const cerium_error *err, protocol_error *e);
 int stored_no_turn(const char *id, protocol_error *e);
-/* On the store's thread: store an answer for its client; false, after a line in the log: that
- * failed. */
+/* On the store's thread: store an answer for its client; false: that failed, and was logged. */
 bool stored_keep(answer *a, view response, const int32_t *tokens, size_t n_tokens);
 
 #endif

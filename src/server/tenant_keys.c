@@ -1,4 +1,4 @@
-/* tenant_keys.c - keys and tenants at the event loop, and the thread that keeps them. */
+/* tenant_keys.c - keys and tenants on the event loop, and the thread that updates them. */
 #include "server/tenant_keys.h"
 
 #include "server/wake.h"

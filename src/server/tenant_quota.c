@@ -1,4 +1,4 @@
-/* tenant_quota.c - the limits of a tier at the event loop, and the journal. */
+/* tenant_quota.c - the limits of a tier on the event loop, and the journal. */
 #include "server/tenant_quota.h"
 
 #include <time.h>
@@ -9,11 +9,11 @@
 #include "store/metered.h"
 
 enum {
-    PROMPT_MINUTES_MAX = 5, /* of which a prompt may have the tokens */
+    PROMPT_MINUTES_MAX = 5, /* a prompt may use the tokens of this many */
     SHARE_LEAST = 8,        /* an answer without a cap begins with this part of a minute */
 };
 
-/* Of the model that runs here; 0..1000.  An upstream's load is its own. */
+/* For the local model; 0..1000.  An upstream's load is separate. */
 static uint32_t load_of(const server *s)
 {
     uint64_t full_ms = (uint64_t)s->config.policy->load_s * 1000;
@@ -59,7 +59,7 @@ bool tenant_quota_report(const answer *a, rates_report *out)
     return true;
 }
 
-/* 429: what is over, and when to come again. */
+/* 429: the exceeded limit, and the time to retry. */
 static int refuse(answer *a, const char *what, uint32_t limit, uint64_t wait_ns, protocol_error *e)
 {
     uint64_t wait_s = (wait_ns + UINT64_C(999999999)) / UINT64_C(1000000000);
@@ -96,7 +96,7 @@ static int find_tier(answer *a, protocol_error *e)
     return CERIUM_OK;
 }
 
-/* In the order of what is had back most easily, the request last: it is gone once it is taken. */
+/* In the order of how easily each is returned, the request last: once taken, it is not returned. */
 static int take_all(answer *a, protocol_error *e)
 {
     const tier *t = a->quota.tier;
@@ -111,7 +111,7 @@ static int take_all(answer *a, protocol_error *e)
     if (!live_stream_begin(a->s->live, a->quota.place, t->streams))
         return refuse(a, "concurrent streams", t->streams, admission_answer_ns(a->s), e);
     a->quota.streaming = true;
-    /* One token: an empty bucket is known before a prompt is made. */
+    /* One token: an empty bucket is found before a prompt is made. */
     uint64_t wait = rate ? bucket_wait(word(a, LIVE_TOKENS), clock_ns(), bucket_cost(1, rate)) : 0;
     if (wait) return refuse(a, "tokens per minute", rate, wait, e);
     uint32_t requests = request_rate(a);
@@ -134,25 +134,25 @@ int tenant_quota_enter(answer *a, protocol_error *e)
 int tenant_quota_enter_deep(answer *a, protocol_error *e)
 {
     bool deep = a->quota.deep;
-    a->quota.deep = false; /* what it took is given back where it was taken */
+    a->quota.deep = false; /* the amount is returned where it was taken */
     tenant_quota_leave(a);
     a->quota.deep = deep;
     return tenant_quota_enter(a, e);
 }
 
-/* What is taken for an answer at admission, beside its prompt. */
+/* The amount to take for an answer at admission, without its prompt. */
 typedef struct {
     uint64_t tokens; /* of all of its texts together */
-    uint64_t least;  /* how much has to be there, if that is more */
-    bool is_share;   /* it names no cap that can be kept: what it gets is one */
+    uint64_t least;  /* the amount that must be available, if that is more */
+    bool is_share;   /* it names no cap that can be kept: the granted amount becomes one */
 } reservation;
 
-/* Tokens that an answer's texts may have by what it asks for; UINT64_MAX: as many as it likes. */
+/* Tokens that an answer's texts may have by its request; UINT64_MAX: no limit. */
 static uint64_t asked_for(const answer *a, uint64_t n_prompt)
 {
     uint64_t each = answer_cap(a);
     if (each == UINT32_MAX) return UINT64_MAX;
-    /* What does not fit the context is not said.  What others fit is theirs to know. */
+    /* An answer cannot exceed the context.  Other servers' contexts are not known. */
     uint64_t room = a->model->info.context_tokens_max;
     if (a->n_prompts == 1 && n_prompt < room) room -= n_prompt;
     return (!a->quota.deep && each > room ? room : each) * a->n_choices;
@@ -164,7 +164,7 @@ static uint64_t asked_for(const answer *a, uint64_t n_prompt)
 static reservation reserve(const answer *a, uint64_t n_prompt)
 {
     const uint64_t rate = a->quota.rate, n = a->n_choices, asked = asked_for(a, n_prompt);
-    /* A prompt of more than a minute's tokens is had from a full bucket, and so is its answer. */
+    /* A prompt of more than a minute's tokens takes a full bucket, and so does its answer. */
     const bool indebted = n_prompt >= rate;
     const uint64_t minute = indebted ? rate : rate - n_prompt;
     if (asked <= minute) return (reservation){.tokens = asked};
@@ -208,7 +208,7 @@ static void refund(answer *a)
 
 void tenant_quota_leave(answer *a)
 {
-    if (a->quota.reserved) refund(a); /* tenant_quota_meter() settles what was used */
+    if (a->quota.reserved) refund(a); /* tenant_quota_meter() settles the usage */
     if (a->quota.streaming) live_stream_end(a->s->live, a->quota.place);
     if (a->quota.reserved) live_unreserve(a->s->live);
     a->quota.streaming = a->quota.reserved = false;
@@ -218,7 +218,7 @@ void tenant_quota_leave(answer *a)
 void tenant_quota_meter(answer *a, const metrics_used *u, const char *model)
 {
     if (!a->quota.reserved) return;
-    /* What is found computed is not held against the limit: it costs next to nothing. */
+    /* Cached tokens do not count against the limit: they cost almost nothing. */
     uint64_t used = u->prompt - u->reused + u->said;
     if (a->quota.rate) {
         int64_t more = (int64_t)bucket_cost(used, a->quota.rate) -

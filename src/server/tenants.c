@@ -1,4 +1,4 @@
-/* tenants.c - a table of tenants, open addressing, as large as there can be tenants. */
+/* tenants.c - a table of tenants, open addressing, of the largest number of tenants. */
 #include "server/tenants.h"
 
 #include "base/hash.h"
@@ -52,7 +52,7 @@ tenant_state *tenants_get(tenants *t, uint64_t id, const keyring *ring, const po
     size_t at = hash_u64(id, 0) % PLACES;
     for (; t->places[at]; at = (at + 1) % PLACES)
         if (t->places[at]->id == id) return t->places[at];
-    /* Half of the places are enough for all keys of one ring, and a new ring empties them. */
+    /* Half of the slots suffice for all keys of one ring, and a new ring empties them. */
     if (t->n >= PLACES / 2) return NULL;
     tenant_state *new = memory_zalloc(1, sizeof *new);
     if (!new) return NULL;

@@ -1,6 +1,6 @@
-/* tenants.h - for each tenant that asked: its tier, its limits, and what its requests said before.
+/* tenants.h - for each active tenant: its tier, its limits, and the history of its requests.
  *
- * A tenant is a key: of the store (even numbers), of --api-key (odd ones), or 0, everybody of a
+ * A tenant is a key: of the store (even numbers), of --api-key (odd ones), or 0, all clients of a
  * server without keys.  Event loop only. */
 #ifndef SERVER_TENANTS_H
 #define SERVER_TENANTS_H
@@ -21,10 +21,10 @@ typedef struct tenants tenants;
 CERIUM_CHECKED int tenants_open(tenants **out);
 void tenants_close(tenants **t);
 
-/* The tenant's entry; a new one when it never asked.  ring: NULL = there is none.  NULL when memory
- * runs out.  Valid until tenants_forget(). */
+/* The tenant's entry; a new one at its first request.  ring: NULL = there is none.  NULL when
+ * memory runs out.  Valid until tenants_forget(). */
 tenant_state *tenants_get(tenants *t, uint64_t id, const keyring *ring, const policy *p);
-/* The keys changed: all entries are made anew when they are asked for. */
+/* The keys changed: all entries are made again on request. */
 void tenants_forget(tenants *t);
 
 #endif

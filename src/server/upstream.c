@@ -1,4 +1,4 @@
-/* upstream.c - the thread, its transfers, and what is known of each upstream. */
+/* upstream.c - the thread, its transfers, and the state of each upstream. */
 #include "server/upstream.h"
 
 #include <curl/curl.h>
@@ -12,7 +12,7 @@
 #include "server/log.h"
 
 enum {
-    HELD_BYTES_MAX = 256 << 10,  /* that the event loop has not taken */
+    HELD_BYTES_MAX = 256 << 10,  /* bytes that the event loop has not taken yet */
     HEAD_BYTES_MAX = 64 << 10,   /* of all headers of an answer */
     LOOK_MS = 250,
     KEY_BYTES_MAX = 4096,
@@ -22,9 +22,9 @@ enum {
 typedef struct {
     const upstream_policy *policy;
     struct curl_slist *headers;
-    _Atomic uint64_t rests_until_ns; /* left alone until then; 0 = not */
+    _Atomic uint64_t rests_until_ns; /* skipped until then; 0 = not */
     uint32_t n_failures;             /* in a row; thread */
-    uint64_t asked_ns;               /* when its health was asked last; thread */
+    uint64_t asked_ns;               /* time of the last health check; thread */
     transfer *health;                /* thread */
 } peer;
 
@@ -65,7 +65,7 @@ struct upstreams {
     transfer *all;            /* thread */
 };
 
-/* ---- what libcurl calls ---- */
+/* ---- libcurl's callbacks ---- */
 
 static size_t on_head(char *line, size_t size, size_t n, void *user)
 {
@@ -85,7 +85,7 @@ static size_t on_head(char *line, size_t size, size_t n, void *user)
     return len;
 }
 
-/* A status that another try may mend. */
+/* Could another try succeed after this status? */
 static bool is_passing(long status) { return status == 502 || status == 503 || status == 504; }
 
 static size_t on_body(char *data, size_t size, size_t n, void *user)
@@ -95,7 +95,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
     long status = 0;
     curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     t->last_ns = clock_ns();
-    if (is_passing(status) && t->tries_left) return len; /* another try will say it */
+    if (is_passing(status) && t->tries_left) return len; /* the next try will report it */
     t->n_total += len;
     if (t->is_health) return t->n_total > HEALTH_BYTES_MAX ? 0 : len;
     pthread_mutex_lock(&t->lock);
@@ -161,7 +161,7 @@ static void free_transfer(transfer *t)
     memory_free(t);
 }
 
-/* ---- what is known of an upstream ---- */
+/* ---- the state of an upstream ---- */
 
 static void tell_health(peer *p, bool good, const char *why)
 {
@@ -191,7 +191,7 @@ static void describe(char *out, size_t cap, const transfer *t, CURLcode code)
     snprintf(out, cap, "%s", why);
 }
 
-/* The try is over: another one, or the end.  True when the transfer can be forgotten. */
+/* The try has ended: start another one, or end.  True when the transfer can be forgotten. */
 static bool settle(transfer *t, CURLcode code)
 {
     long status = 0;
@@ -224,7 +224,7 @@ static bool settle(transfer *t, CURLcode code)
 
 /* ---- the thread ---- */
 
-/* Time limits, cancellations, and reading on where it was held back. */
+/* Time limits, cancellations, and resuming paused reads. */
 static const char *look_at(transfer *t, uint64_t now)
 {
     const upstream_policy *p = t->peer->policy;
@@ -235,8 +235,8 @@ static const char *look_at(transfer *t, uint64_t now)
     bool waits_for_us = t->paused;
     pthread_mutex_unlock(&t->lock);
     if (ends) return "canceled";
-    if (goes_on || waits_for_us) t->last_ns = now; /* it is not the other one's fault */
-    if (goes_on) curl_easy_pause(t->easy, CURLPAUSE_CONT); /* bytes may come within the call */
+    if (goes_on || waits_for_us) t->last_ns = now; /* it is not the other server's fault */
+    if (goes_on) curl_easy_pause(t->easy, CURLPAUSE_CONT); /* bytes may arrive within the call */
     uint64_t first_s = t->is_health ? p->connect_s : p->first_s;
     if (!t->n_total && now - t->begun_ns > first_s * UINT64_C(1000000000))
         return "no answer came in time";
@@ -320,7 +320,7 @@ static transfer *new_transfer(upstreams *u, peer *p, const char *path)
     return t;
 }
 
-/* Any answer but a server error is a good one: /models may want another key than ours. */
+/* Any answer except a server error shows health: /models may need another key than ours. */
 static void ask_health(upstreams *u)
 {
     uint64_t now = clock_ns();

@@ -23,7 +23,7 @@ typedef struct {
 
 static void ring(void *user) { sem_post(user); }
 
-/* Of our own events, the deltas of what is said. */
+/* In our own events: the deltas of text. */
 static void on_event(void *user, const char *name, const char *json, size_t len)
 {
     asking *a = user;
@@ -50,7 +50,7 @@ static int find(asking *a, const policy *p, cerium_error *err)
     return error_set(err, CERIUM_ERR_ARGUMENT, "the configuration has no [upstream %s]", name);
 }
 
-/* The question as a client of ours would ask it. */
+/* The question in the form of our own clients' requests. */
 static int make_request(asking *a, cerium_error *err)
 {
     const upstream_question *q = a->question;

@@ -9,8 +9,8 @@ typedef struct {
     const char *upstream;   /* its name; NULL: the first one */
     view prompt;
     const char *system;     /* or NULL */
-    uint32_t new_tokens_max; /* 0: as many as it likes */
-    void (*text)(void *user, view text); /* its output, as it comes */
+    uint32_t new_tokens_max; /* 0: no limit */
+    void (*text)(void *user, view text); /* receives its output at once */
     void *user;
 } upstream_question;
 
@@ -18,11 +18,11 @@ typedef struct {
     const char *served_by, *model; /* of the policy */
     uint32_t input_tokens, cached_tokens, output_tokens;
     uint64_t first_ns, duration_ns;
-    bool cut; /* it ended at the cap */
+    bool cut; /* it reached the token limit */
 } upstream_reply;
 
 /* Send the request, and wait for the end.  CERIUM_ERR_ARGUMENT: no such upstream; CERIUM_ERR_IO: it
- * failed, with its message. */
+ * failed, with the server's message. */
 CERIUM_CHECKED int upstream_ask(const policy *p, const upstream_question *question,
                                 upstream_reply *answer, cerium_error *err);
 

@@ -16,7 +16,7 @@ void wake_for_job(void *user)
 void wake_in(server *s, uint32_t ms)
 {
     uint64_t due_ns = clock_ns() + ms * UINT64_C(1000000);
-    if (s->turn_waits && s->turn_due_ns <= due_ns) return; /* it is never put off */
+    if (s->turn_waits && s->turn_due_ns <= due_ns) return; /* never postponed */
     s->turn_waits = true;
     s->turn_due_ns = due_ns;
     net_loop_later(&s->loop, ms);

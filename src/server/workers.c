@@ -1,4 +1,4 @@
-/* workers.c - owns the threads, the jobs that wait for them, and those that are done. */
+/* workers.c - the threads, the waiting jobs, and the finished ones. */
 #include "server/workers.h"
 
 #include <pthread.h>
@@ -8,13 +8,13 @@
 #include "base/thread.h"
 
 enum {
-    DONE_A_POLL = 64, /* before the loop sees to its connections again */
-    NICER = 5,        /* a third of what a thread has that computes tokens */
+    DONE_A_POLL = 64, /* before the loop returns to its connections */
+    NICER = 5,        /* a third of the weight of a computing thread */
 };
 
 enum { JOB_MADE = 0, JOB_WAITING, JOB_RUNNING, JOB_DROPPED, JOB_DONE };
 
-/* The first job of each client, by next_client; after each, by next, the client's others. */
+/* The first job of each client, by next_client; its further jobs follow it by next. */
 typedef struct {
     job *first, *last;
     uint32_t n; /* jobs */
@@ -31,7 +31,7 @@ typedef struct {
 struct workers {
     void (*wake)(void *user);
     void *user;
-    pthread_mutex_t lock; /* all below, and the links and states of jobs */
+    pthread_mutex_t lock; /* guards all below, and the links and states of jobs */
     lane lanes[WORKERS_LANES];
     int n_threads;
     job *done, *last_done; /* by next */
@@ -70,7 +70,7 @@ static void queue_put(queue *q, job *j)
     add_client(q, j);
 }
 
-/* Another takes the place of the first job of a client; NULL: the client has no more. */
+/* Another job takes the place of a client's first one; NULL: the client has no more. */
 static void replace_first(queue *q, job *old, job *new)
 {
     job *before = NULL;
@@ -81,7 +81,7 @@ static void replace_first(queue *q, job *old, job *new)
     if (q->last == old) q->last = new ? new : before;
 }
 
-/* A job that was begun comes before the others of its client. */
+/* A job that has begun comes before the others of its client. */
 static void queue_put_back(queue *q, job *j)
 {
     job *first = first_of(q, j->client);
@@ -135,7 +135,7 @@ static void put_done(workers *w, job *j)
     j->next = NULL;
     *(w->last_done ? &w->last_done->next : &w->done) = j;
     w->last_done = j;
-    /* Within the lock: a later drop of the job, and close of the loop to wake, come after it. */
+    /* Within the lock: a later drop of the job, and closing of the loop to wake, come after it. */
     if (w->done == j) w->wake(w->user);
 }
 
@@ -144,7 +144,8 @@ static void *work(void *arg)
     lane *l = arg;
     workers *w = l->w;
     const bool takes_long = l != &w->lanes[WORKERS_SMALL] && l != &w->lanes[WORKERS_STORE];
-    if (takes_long) (void)thread_be_nicer(NICER); /* those whose tokens are computed feel it less */
+    if (takes_long) (void)thread_be_nicer(NICER); /* so that clients whose tokens are computed feel
+                                                   * it less */
     pthread_mutex_lock(&w->lock);
     for (;;) {
         while (!l->waiting.first && !w->stops) pthread_cond_wait(&l->changed, &w->lock);
@@ -207,7 +208,7 @@ int workers_open(workers **out, void (*wake)(void *user), void *user, cerium_err
     return status;
 }
 
-/* The oldest that is done, as its maker's. */
+/* The oldest finished job, which its creator then owns. */
 static job *take_done(workers *w)
 {
     pthread_mutex_lock(&w->lock);
@@ -279,7 +280,7 @@ bool workers_poll(workers *w)
     for (int n = 0; n < DONE_A_POLL; n++) {
         job *j = take_done(w);
         if (!j) return n > 0;
-        j->done(j); /* may drop those that come next */
+        j->done(j); /* may drop the following ones */
     }
     w->wake(w->user);
     return true;

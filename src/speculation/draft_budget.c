@@ -1,4 +1,4 @@
-/* draft_budget.c - odds, budget, and the sums that decide. */
+/* draft_budget.c - odds, budget, and the sums that decide whether to ask. */
 #include "speculation/draft_budget.h"
 
 enum {
@@ -7,12 +7,12 @@ enum {
     LOAN_PASSES = 8,   /* and has at first */
 };
 
-static const double SHARE = 0.01;     /* of the time, for what may be in vain */
-static const float SEEN_FIRST = 6;    /* what is supposed weighs this much, */
-static const float SEEN_MAX = 64;     /* and what was seen at most this much */
+static const double SHARE = 0.01;     /* share of the time that may be spent in vain */
+static const float SEEN_FIRST = 6;    /* weight of the prior, */
+static const float SEEN_MAX = 64;     /* and the greatest weight of what was seen */
 static const float MET_MAX = 256;
 
-/* The greatest margin of each class but the last. */
+/* The greatest margin of each class except the last. */
 static const float margin_end[BUDGET_MARGINS - 1] = {.25f, .5f, 1, 1.75f, 3, 5};
 static const float at_first[BUDGET_MARGINS] = {.3f, .4f, .5f, .6f, .75f, .85f, .95f};
 
@@ -76,7 +76,8 @@ void budget_settle(draft_budget *w, double ns)
     if (w->most_ns > 0 && w->balance_ns > w->most_ns) w->balance_ns = w->most_ns;
 }
 
-/* The time of asking and of rows for n guesses, in passes without, that everybody waits. */
+/* The cost of asking and of rows for n guesses, in passes without guesses, times the requests that
+ * wait. */
 static float rows_cost(const budget_pass *pass, uint32_t n)
 {
     return (pass->cost[n] - pass->cost[0]) * (float)pass->n_sharing;
@@ -110,7 +111,7 @@ bool budget_asking(draft_budget *w, const budget_pass *pass, uint32_t n, float a
     if (n >= pass->n_max) return false;
     bool is_worth = n == 0 && rate > 1;
     float row = rate * (rows_cost(pass, n + 1) - rows_cost(pass, n));
-    for (uint32_t i = 0; i < BUDGET_CLASSES; i++) { /* a guess that is unsure gets no row */
+    for (uint32_t i = 0; i < BUDGET_CLASSES; i++) { /* an unsure guess gets no row */
         float gain = all_right * budget_odds(w, i) - row;
         met += w->met[i];
         if (gain > 0) value += w->met[i] * gain;

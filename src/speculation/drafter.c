@@ -1,12 +1,12 @@
-/* drafter.c - following texts, finding the way back to them, and choosing among them. */
+/* drafter.c - following texts, finding the place in them again, and choosing among them. */
 #include "speculation/drafter.h"
 
 enum {
-    SURE_MATCH = 4,   /* this many that agree are no accident: this place is home */
-    BEGIN_MATCH = 8,  /* what an answer's beginning is taken for where it is predicted */
+    SURE_MATCH = 4,   /* a match of this many is no accident: this place is home */
+    BEGIN_MATCH = 8,  /* match assumed at the beginning of an answer that has a prediction */
     NEAR_BEFORE = 4,  /* places around home where one token is enough */
     NEAR_AFTER = 48,
-    NEAR_BONUS = 4,   /* as good as this many tokens that agree, far away */
+    NEAR_BONUS = 4,   /* bonus of a near place, in matching tokens over a far one */
 };
 
 /* The text that a source follows. */
@@ -28,7 +28,7 @@ static draft_text text_of(const drafter *d, draft_source source, const int32_t *
     return (draft_text){0};
 }
 
-/* Whether the text says something of the token that comes at a place of it. */
+/* Does the text have a token at this place? */
 static bool goes_on(const draft_text *text, uint32_t at)
 {
     return at < text->n && text->tokens[at] != PAST_END;
@@ -45,7 +45,7 @@ void drafter_open(drafter *d, void *memory, uint32_t tokens_max)
 
 /* ---- following ---- */
 
-/* The place around home before which most agrees; of equals the nearest after it. */
+/* The place around home with the longest match; of equals the nearest after it. */
 static uint32_t find_near(const draft_text *text, uint32_t home, const int32_t *tokens, uint32_t n,
                           uint32_t *at)
 {
@@ -61,7 +61,7 @@ static uint32_t find_near(const draft_text *text, uint32_t home, const int32_t *
     return best;
 }
 
-/* Look for the place after a token that the source did not say. */
+/* Look for the place again after a token that the source got wrong. */
 static void find_way(draft_trail *t, draft_source source, const draft_text *text,
                      const int32_t *tokens, uint32_t n)
 {
@@ -134,7 +134,7 @@ void drafter_cut(drafter *d, const int32_t *tokens, uint32_t n)
 
 /* ---- drafting ---- */
 
-/* How many tokens the text says from a place on, at most n_max. */
+/* How many tokens, at most n_max, the text has from a place on. */
 static uint32_t tokens_left(const draft_text *text, draft_source source, uint32_t at,
                             uint32_t n_max)
 {
@@ -146,7 +146,7 @@ static uint32_t tokens_left(const draft_text *text, draft_source source, uint32_
 
 static void copy_draft(const draft_text *text, uint32_t at, uint32_t n, int32_t *out)
 {
-    /* A text that repeats itself to its end goes on so. */
+    /* A text that repeats itself to its end is taken to continue so. */
     for (uint32_t i = 0; i < n; i++)
         out[i] = at + i < text->n ? text->tokens[at + i] : out[at + i - text->n];
 }

@@ -59,7 +59,7 @@ void ngrams_attach_large(ngrams *x, const void *memory, uint32_t n)
     x->n = n;
 }
 
-/* Every chain leads to places that are there, and from each to an earlier one. */
+/* Every chain leads to valid places, and from each to an earlier one. */
 bool ngrams_is_sound(const ngrams *x)
 {
     uint32_t bad = 0;
@@ -116,7 +116,7 @@ uint32_t ngrams_match(const int32_t *text, uint32_t at, const int32_t *context, 
     return same;
 }
 
-/* Whether a is to be preferred to b where both agree as much. */
+/* Is a better than b where both match equally long? */
 static bool is_nearer(uint32_t a, uint32_t b, uint32_t from)
 {
     if ((a >= from) != (b >= from)) return a >= from;

@@ -2,20 +2,21 @@
 #include "speculation/odds.h"
 
 enum {
-    SEEN_ENOUGH = 3,       /* passes of a size that say what they cost */
-    SEEN_FIRST_PASSES = 6, /* this many are measured at once, */
+    SEEN_ENOUGH = 3,       /* passes of a size before its cost is known */
+    SEEN_FIRST_PASSES = 6, /* this many are all measured, */
     NEXT_PASSES = 256,     /* then one in this many */
     OLD_PASSES = 4096,
 };
 
-static const float ROW_SUPPOSED = 1.0f / 4; /* of a pass of one: a row more, before it is known */
-static const float AGE_HALF = 4096;       /* passes after which one that was not seen counts half */
-static const float SEEN_MAX = 48;         /* what was seen before weighs at most this much */
-static const float SEEN_FIRST = 6;        /* and what is supposed at first, this much */
+static const float ROW_SUPPOSED = 1.0f / 4; /* relative to a pass of one: a row more, before it is
+                                             * known */
+static const float AGE_HALF = 4096;       /* passes after which an old measurement counts half */
+static const float SEEN_MAX = 48;         /* the greatest weight of what was seen before */
+static const float SEEN_FIRST = 6;        /* and the weight of the prior */
 
-/* The last match of each class but the last, which has no end. */
+/* The greatest match of each class except the last, which has no bound. */
 static const uint32_t class_end[ODDS_CLASSES - 1] = {0, 1, 2, 3, 4, 6, 8, 11, 15, 22, 31, 47, 63};
-/* As they were learned over 150 edits of twelve repositories. */
+/* As learned over 150 edits of twelve repositories. */
 static const float at_first[ODDS_CLASSES] = {.2f,  .4f,  .5f,  .7f,   .75f, .85f,  .92f,
                                              .95f, .97f, .98f, .985f, .99f, .993f, .995f};
 
@@ -40,7 +41,8 @@ void odds_learn(draft_odds *odds, draft_source source, uint32_t match, bool was_
 {
     uint32_t i = class_of(match);
     float *right = &odds->right[source][i], *seen = &odds->seen[source][i];
-    /* A long match is seldom wrong: its share needs more of the past than that of a short one. */
+    /* A long match is seldom wrong: its share must remember more of the past than that of a short
+     * one. */
     float most = SEEN_MAX * (float)(1 + i);
     if (*seen >= most) {
         *right *= (most - 1) / most;
@@ -53,7 +55,7 @@ void odds_learn(draft_odds *odds, draft_source source, uint32_t match, bool was_
 float odds_of(const draft_odds *odds, draft_source source, uint32_t match)
 {
     uint32_t i = class_of(match);
-    /* Half of one more that was wrong, and of one that was right: never quite 0 or 1. */
+    /* Count half a wrong and half a right one more: never quite 0 or 1. */
     return (odds->right[source][i] + .05f) / (odds->seen[source][i] + .1f);
 }
 
@@ -88,7 +90,7 @@ void pace_learn(draft_pace *pace, uint32_t n_rows, uint64_t ns)
         pace->rows[i] = (float)n_rows;
         return;
     }
-    /* Others that use the caches only ever make a pass longer. */
+    /* Other users of the caches only ever make a pass longer. */
     if (is > 2 * *known) is = 2 * *known;
     *known += (is < *known ? 1.0f / 2 : 1.0f / 8) * (is - *known);
     pace->rows[i] += ((float)n_rows - pace->rows[i]) / 4;
@@ -108,7 +110,7 @@ bool pace_estimate(const draft_pace *pace, uint32_t n_max, float *ns)
         at_rows[n] = pace->rows[i];
         at_ns[n++] = pace->ns[i] / (i == first ? 1 : 1 + age / AGE_HALF);
     }
-    if (at_rows[n - 1] < (float)PACE_ROWS_MAX) { /* beyond what is known */
+    if (at_rows[n - 1] < (float)PACE_ROWS_MAX) { /* beyond what was measured */
         at_rows[n] = (float)PACE_ROWS_MAX;
         at_ns[n] = at_ns[n - 1] + one * ROW_SUPPOSED * ((float)PACE_ROWS_MAX - at_rows[n - 1]);
         n++;
@@ -152,7 +154,7 @@ static void fill_odds(const draft_odds *odds, draft_source source, uint32_t matc
     }
 }
 
-/* The most tokens in a time by a pass with n of at most n_max drafts, odds [n_max]. */
+/* The best tokens per time of a pass with *n of at most n_max drafts, odds [n_max]. */
 static float best_rate(const float *odds, const float *cost, uint32_t n_max, uint32_t *n)
 {
     float tokens = 1, all_right = 1, best = 1;
@@ -180,7 +182,7 @@ uint32_t draft_length(const draft_odds *odds, draft_source source, uint32_t matc
     for (uint32_t n = 1; n <= most; n++) {
         all_right *= is_right[n - 1];
         tokens += all_right;
-        if (is_right[n] != is_right[n - 1]) /* another class, and it alone says what follows */
+        if (is_right[n] != is_right[n - 1]) /* a new class: it alone decides what follows */
             rate = best_rate(is_right + n, cost, n_max, &ignored);
         value += all_right - rate * (cost[n] - cost[n - 1]);
         if (value + all_right * (float)(most - n) <= best_value) break;

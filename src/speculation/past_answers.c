@@ -1,4 +1,4 @@
-/* past_answers.c - adding an answer, and letting go of the oldest. */
+/* past_answers.c - adds an answer, and drops the oldest. */
 #include "speculation/past_answers.h"
 
 size_t past_answers_bytes(uint32_t n_max)
@@ -24,7 +24,7 @@ static bool has(const past_answers *x, const int32_t *answer, uint32_t n)
     return same == n;
 }
 
-/* Room for n more tokens, n <= n_max / 2 + what an answer has around it. */
+/* Make room for n more tokens, n <= n_max / 2 + the overhead of an answer. */
 static void make_room(past_answers *x, uint32_t n)
 {
     uint32_t n_max = x->index.n_max, keep = n_max / 2;

@@ -1,4 +1,4 @@
-/* translation.c - reading pieces, the places in common, and spelling what is open. */
+/* translation.c - reading pieces, common places, and spelling the open bytes. */
 #include "speculation/translation.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@
 #include "base/memory.h"
 
 enum {
-    PIECE_BYTES = 4096,  /* of text that is encoded at once */
-    PIECE_TOKENS = 64,   /* of the model, that it is made of at most, */
-    OVERLAP_TOKENS = 8,  /* this many of which were read before: the end of a text may change */
-    LOOK_BACK = 48,      /* draft tokens, for a place to go on from */
-    ROOM_TOKENS = 64,    /* that a timeline leaves for guesses */
+    PIECE_BYTES = 4096,  /* bytes of text encoded at once */
+    PIECE_TOKENS = 64,   /* most tokens of the model in a piece, */
+    OVERLAP_TOKENS = 8,  /* of which this many were read before: the end of a text may change */
+    LOOK_BACK = 48,      /* draft tokens searched for a place to continue from */
+    ROOM_TOKENS = 64,    /* tokens that a timeline keeps free for guesses */
 };
 
 #define NO_PLACE UINT32_MAX
@@ -27,7 +27,7 @@ struct translator {
     tokenizer_scratch *to_draft, *to_model;
     spelling *sorted; /* [n_sorted] of the draft model's vocabulary, tokens that are text */
     uint32_t n_sorted;
-    /* the piece that is read */
+    /* the current piece */
     char text[PIECE_BYTES];
     size_t text_len;
     uint32_t begins[PIECE_TOKENS]; /* where tokens [first, first + n_begins) begin in text */
@@ -56,8 +56,8 @@ static bool is_same(const tokenizer *a, const tokenizer *b)
     return true;
 }
 
-/* The tokens of a text, as far as they spell it: a vocabulary may lack bytes.  False where its
- * tokens are no text. */
+/* The tokens of a text, as far as they spell it: a vocabulary may lack bytes.  False if its tokens
+ * are not text. */
 static bool encode(tokenizer_scratch *x, const tokenizer *t, view text, int32_t *tokens,
                    uint32_t cap, uint32_t *n_out, size_t *n_bytes)
 {
@@ -77,8 +77,8 @@ static bool encode(tokenizer_scratch *x, const tokenizer *t, view text, int32_t 
     return true;
 }
 
-/* Code can be said when all of ASCII that is printed can.  Other bytes may be missing, as those
- * that never occurred where the vocabulary was made: a text that has one is not drafted for. */
+/* Code can be spelled if all printable ASCII can.  Other bytes may be missing if they never
+ * occurred where the vocabulary was made: a text that has one gets no drafts. */
 static bool says_code(tokenizer_scratch *x, const tokenizer *t)
 {
     for (int byte = '\n'; byte < 0x7f; byte++) {
@@ -161,7 +161,7 @@ bool translator_copies(const translator *t) { return t->copies; }
 
 /* ---- characters ---- */
 
-/* How many of the last bytes are the beginning of a character that does not end. */
+/* How many of the last bytes begin an unfinished character. */
 static uint32_t open_character(view text)
 {
     for (uint32_t n = 1; n <= 3 && n <= text.len; n++) {
@@ -195,7 +195,7 @@ static int32_t control_of(const translator *t, int32_t token)
     return TOKEN_NONE;
 }
 
-/* SentencePiece put a space before the text that token `at` begins: it is not of the text. */
+/* SentencePiece put a space before the text that token `at` begins: it is not part of the text. */
 static view text_at(const translator *t, const int32_t *tokens, uint32_t at)
 {
     view text = bytes_of(t->model, tokens[at]);
@@ -205,8 +205,8 @@ static view text_at(const translator *t, const int32_t *tokens, uint32_t at)
     return text;
 }
 
-/* Text of tokens [at, end) up to a control token, as much as a piece holds, but always a token.
- * Returns where it ends. */
+/* Gather the text of tokens [at, end) up to a control token, as much as a piece holds, but at least
+ * one token.  Returns where it ends. */
 static uint32_t gather(translator *t, const int32_t *tokens, uint32_t at, uint32_t end,
                        bool begins_text)
 {
@@ -226,7 +226,7 @@ static uint32_t gather(translator *t, const int32_t *tokens, uint32_t at, uint32
     return at;
 }
 
-/* What was gathered, in tokens of the draft model. */
+/* Append the gathered text as tokens of the draft model. */
 static bool put_text(translation *x, translator *t)
 {
     size_t n_bytes = 0, at = 0;
@@ -245,8 +245,8 @@ static bool put_text(translation *x, translator *t)
     return true;
 }
 
-/* Whether a text that is encoded from here on has the tokens that it has as a whole: words and
- * lines begin with their space or their line's end. */
+/* Does a text that is encoded from here on get the same tokens as within the whole?  Words and
+ * lines begin with their space or line break. */
 static bool is_good_place(const translation *x, const translator *t, uint32_t i)
 {
     view text = bytes_of(t->draft, x->tokens[i]);
@@ -254,7 +254,7 @@ static bool is_good_place(const translation *x, const translator *t, uint32_t i)
            (text.len && (*text.ptr == ' ' || *text.ptr == '\n'));
 }
 
-/* Take back draft tokens to a place in common, some tokens before the end.  Returns the model's
+/* Remove draft tokens back to a common place, some tokens before the end.  Returns the model's
  * token there. */
 static uint32_t step_back(translation *x, const translator *t)
 {
@@ -279,7 +279,7 @@ static bool read_piece(translation *x, translator *t, const int32_t *tokens, uin
     while (at < end) {
         bool begins = at == 0 || tokenizer_is_control(t->model, tokens[at - 1]);
         uint32_t next = gather(t, tokens, at, end, begins);
-        if (next == n) { /* the end of all */
+        if (next == n) { /* the end of the timeline */
             x->n_open = open_character((view){t->text, t->text_len});
             t->text_len -= x->n_open;
             memcpy(x->open, t->text + t->text_len, x->n_open);
@@ -296,8 +296,8 @@ static bool read_piece(translation *x, translator *t, const int32_t *tokens, uin
     return true;
 }
 
-/* Where a timeline of n tokens begins, so that it fits: at the same place for as long as may be,
- * and the same for everybody who reads it. */
+/* Where a timeline of n tokens begins, so that it fits: the same place for as long as possible, and
+ * the same for all readers. */
 static uint32_t begin_of(const translation *x, const translator *t, uint32_t n)
 {
     /* In another vocabulary a text may have more tokens. */
@@ -331,7 +331,7 @@ bool translation_read(translation *x, translator *t, const int32_t *tokens, uint
         }
         return x->n > 0;
     }
-    if (x->end == n) return x->n > 0; /* and what is open, too */
+    if (x->end == n) return x->n > 0; /* the open bytes are read, too */
     while (x->end < n)
         if (!read_piece(x, t, tokens, n)) {
             x->n = 0;
@@ -347,14 +347,14 @@ void translation_cut(translation *x, uint32_t n)
     x->n_open = 0;
     x->is_stuck = false;
     while (x->n > 0 && (x->places[x->n - 1] == NO_PLACE || x->places[x->n - 1] > n)) x->n--;
-    if (x->n == 0) return; /* begins anew */
+    if (x->n == 0) return; /* starts over */
     x->end = x->places[--x->n];
     if (x->n == 0) x->end = x->begin;
 }
 
-/* ---- back ---- */
+/* ---- guesses ---- */
 
-/* The first of the sorted spellings that is not before text. */
+/* The first of the sorted spellings that is not less than text. */
 static uint32_t lower_bound(const translator *t, view text)
 {
     uint32_t low = 0, high = t->n_sorted;
