@@ -69,7 +69,7 @@ static void bind_parameter(judge *j, int32_t n, taint level)
         v.flags = VALUE_FIELDS;
     }
     if (view_equal(v.raw, VIEW("self")) || view_equal(v.raw, VIEW("cls"))) v.level = TAINT_UNKNOWN;
-    /* A new object, not that of the enclosing function. */
+    /* A new variable, not that of the enclosing function. */
     if (j->n_vars < GUARD_VARIABLES_MAX)
         j->vars[j->n_vars++] = (variable){v.raw, judge_named(j, v)};
 }

@@ -177,7 +177,7 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
                       cerium_error *err) __attribute__((warn_unused_result));
 void guard_stream_close(guard_stream **s);
 size_t guard_stream_bytes(const guard_stream *s);
-/* Copy the state of from to to, both of the same guard. */
+/* Copy the state of `from` to `to`; both are of the same guard. */
 void guard_stream_copy(guard_stream *to, const guard_stream *from);
 
 /* Text before the stream (a prompt's code, a prefix): read for the values of names; gives no

@@ -12,9 +12,9 @@
 typedef struct {
     uint32_t rule;  /* of the set; RULE_LINE alone is kept apart */
     uint16_t len;
-    bool word;      /* no letter may be before it */
+    bool word;      /* no letter of a word may be beside it */
     bool open;      /* letters may be after it */
-    bool call;      /* it wakes calls alone: a call or an alias must follow */
+    bool call;      /* it wakes calls alone: text like a call or an alias must follow */
     bool in_c;      /* and an alias is after "=" */
     const char *needs; /* one of these bytes must be on the line, or the rule finds nothing; or
                           NULL */

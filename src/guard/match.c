@@ -161,7 +161,7 @@ static bool is_asked_for(const judge *j, int32_t n)
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
                                         "cert", "check_host", "tls_version", "ssl_version",
                                         "strict"};
-    /* Ask about the chooser, whatever the question is. */
+    /* A conditional expression counts, whatever its condition. */
     if (j->tree.list[n].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {

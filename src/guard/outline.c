@@ -100,7 +100,7 @@ void outline_line(outline *o, guard_language language, view text, uint32_t begin
     };
 }
 
-/* False when any of it went away. */
+/* False: a part of it is gone. */
 static bool moved(outline_function *f, uint32_t from, uint32_t to)
 {
     if (f->begin < to) return false;

@@ -360,7 +360,7 @@ static void put_needs(const repair *r, writing *w, const char *needs)
     repair_put_text(w, "\n");
 }
 
-/* The last literal that is weak, quotes included. */
+/* The last weak literal, quotes included. */
 static bool literal_around(const repair *r, size_t *from, size_t *to)
 {
     bool found = false;

@@ -214,8 +214,8 @@ static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
     return stop ? (uint32_t)(stop - s->text) + 1 : to;
 }
 
-/* Of the whole import: names in brackets may span lines.  Half of it would open a bracket that
- * nothing closes, and all after it would be read as names.  from: its end is not there. */
+/* Take the whole import: names in brackets may span lines.  Half of it would open a bracket that
+ * nothing closes, and all text after it would be read as names.  from: its end is not there. */
 static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
 {
     lexer x;
