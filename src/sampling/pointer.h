@@ -52,8 +52,8 @@ CERIUM_CHECKED int pointer_open(pointer **out, const pointer_vocabulary *v, uint
                                 cerium_error *err);
 void pointer_close(pointer **p);
 
-/* The logits of what follows tokens [n], n >= 1, as a mixture; strength, (0, 1], times share(l).
- * They are those given where the text has nothing to say, else in memory of p until the next call.
+/* The logits after tokens [n], n >= 1, as a mixture; strength, (0, 1], times share(l).
+ * They are the given ones if the text predicts nothing, else in memory of p until the next call.
  * Cost: one exp for each of the vocabulary, and comparing tokens with those of the last call. */
 const float *pointer_mix(pointer *p, const float *logits, float strength, const int32_t *tokens,
                          uint32_t n);
