@@ -19,7 +19,7 @@
     X(CHAT_LLAMA2, "llama2")                                                                       \
     X(CHAT_LLAMA3, "llama3")                                                                       \
     X(CHAT_LLAMA31, "llama3.1")        /* always with a system message */                          \
-    X(CHAT_MISTRAL_V0, "mistral-v0")   /* before templates had numbers */                           \
+    X(CHAT_MISTRAL_V0, "mistral-v0")   /* before templates had numbers */                          \
     X(CHAT_MISTRAL_V1, "mistral-v1")                                                               \
     X(CHAT_MISTRAL_V3, "mistral-v3")                                                               \
     X(CHAT_MISTRAL_V3_TEKKEN, "mistral-v3-tekken")                                                 \
