@@ -43,7 +43,7 @@ typedef enum {
     WIRE_PASS = 0,
     WIRE_FAIL = 1,    /* an assertion, or a status that is not 0 */
     WIRE_ERROR = 2,   /* another exception */
-    WIRE_PARSE = 3,   /* it does not compile */
+    WIRE_PARSE = 3,   /* it does not parse */
     WIRE_TIMEOUT = 4, /* of the wall clock */
     WIRE_CPU = 5,
     WIRE_MEMORY = 6,
