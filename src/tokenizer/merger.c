@@ -12,8 +12,7 @@
  *   - a lower rank can only apply to the new symbol.  It goes first, and makes a new symbol that
  *     holds the one before, until no lower rank is left;
  *   - a place that returns to the open list is the new symbol or its left neighbour.  All others in
- *   the
- *     list lie to the right of both, so its place is the first or the second.
+ *     the list lie to the right of both, so its place is the first or the second.
  *
  * Windows.  A long piece is merged a window at a time, in the caches.  The result is that of the
  * whole piece by this lemma, for any rules: let X end with the token a, Y begin with b, each merged
