@@ -1,7 +1,7 @@
 /* memory.h - all allocation goes through here: allocations that may fail, huge mappings, arenas.
  *
  * Everything returns NULL when memory runs out, and the caller returns CERIUM_ERR_MEMORY.  Tests
- * make the n-th allocation fail with memory_fail_at() and count what is alive.  Thread-safe. */
+ * make the n-th allocation fail with memory_fail_at() and count live allocations.  Thread-safe. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

@@ -1,4 +1,4 @@
-/* environment.h - what code of a workspace can import: found on disk, read, and sealed.
+/* environment.h - the modules that code of a workspace can import: found on disk, read, and sealed.
  *
  * Beside modules the root has marks for the whole:
  *   "p!" "j!"      packages of Python, of node, were read: a missing one is not installed

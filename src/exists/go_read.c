@@ -1,4 +1,5 @@
-/* go_read.c - what a package of Go exports: the names that its files declare outside of functions.
+/* go_read.c - the exports of a package of Go: the names that its files declare outside of
+ * functions.
  *
  * Files of all platforms are read as one, so names of other platforms count, too. */
 #include "exists/go.h"

@@ -18,7 +18,7 @@
 #define NAMES_WORD_MAX   1024u /* length of one, paths too */
 #define NAMES_DEPTH_MAX  16u   /* of aliases that lead to aliases, of classes over classes */
 #define NAMES_NONE       UINT32_MAX
-#define NAMES_WEAK       UINT8_MAX /* a pass: what is said in any other is believed instead */
+#define NAMES_WEAK       UINT8_MAX /* a pass: any definition of another pass takes precedence */
 
 typedef enum {
     SCOPE_OPEN = 1,    /* it may have other, unknown names */

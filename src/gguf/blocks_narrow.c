@@ -1,8 +1,8 @@
 /* blocks_narrow.c - formats of one to three bits: the level of each value, and the levels.
  *
  * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
- * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with their signs beside.
- * Q1_0 and Q2_0 have shorter blocks, and are what Q4_0 can say. */
+ * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with separate signs.
+ * Q1_0 and Q2_0 have shorter blocks, and fit into Q4_0. */
 #include "gguf/encode.h"
 #include "gguf/grids.h"
 

@@ -145,7 +145,7 @@ bool judge_is_defined(const judge *j, view name)
     return name.len && function_named(j, name) >= 0;
 }
 
-/* Is it complete?  The closers that the window was given are after what was read. */
+/* Is it complete?  The closers given to the window come after the text that was read. */
 static bool is_whole(const judge *j, int32_t function)
 {
     int32_t body = tree_field(&j->tree, function, FIELD_BODY);

@@ -77,7 +77,7 @@ typedef enum {
 } guard_severity;
 
 typedef struct {
-    const char *rule, *weakness, *message, *idiom; /* of the guard, for as long as it is open */
+    const char *rule, *weakness, *message, *idiom; /* of the guard, while it is open */
     uint32_t cwe;
     guard_severity severity;
     guard_language language;
@@ -207,7 +207,7 @@ const char *guard_weakness_name(uint32_t kind);
 guard_language guard_language_named(view name);
 guard_language guard_language_of_path(view path);
 /* Is a file of such a name data, configuration or prose, by its extension?  Then its language is
- * not detected: what it quotes is not its own. */
+ * not detected: quoted code has another one. */
 bool guard_path_is_text(view path);
 const char *guard_language_name(guard_language language);
 /* Is it a test, a fixture, an example, a document?  Weak code in it only warns. */

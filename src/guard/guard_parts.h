@@ -12,7 +12,7 @@
 enum {
     ALLOW_BYTES = 64,
     REPORTED = 16,
-    OLD_BYTES = 8192,   /* of what an edit removes */
+    OLD_BYTES = 8192,   /* of the text that an edit removes */
     KNOWN_MAX = 32,     /* findings in it */
     AWAITED_MAX = 8,    /* findings in the new side of an edit before its old side came */
     REQUEST_SPOTS_MAX = 8, /* of a line in the earlier text, that are compared */
@@ -69,7 +69,7 @@ struct guard_stream {
     guard_language language;
     bool detect;    /* the language is not known yet */
     bool guess;     /* but it is code */
-    bool soft;      /* what is weak only warns */
+    bool soft;      /* weak code only warns */
     bool records;   /* findings are the worker's `known` */
     bool watch;     /* a call that rules check is still open */
     bool in_comment; /* the held text began within a comment over lines */
@@ -104,7 +104,7 @@ struct guard_stream {
     uint32_t n_reported;
     char old[OLD_BYTES]; /* what the edit removes, and its surroundings */
     uint32_t n_old;
-    known_finding used[KNOWN_MAX]; /* of what was there, what came again */
+    known_finding used[KNOWN_MAX]; /* findings of the earlier text that came again */
     uint32_t n_used;
     awaited awaited[AWAITED_MAX];
     uint32_t n_awaited;

@@ -10,7 +10,7 @@ enum { JSON_READER_KEY = 32, JSON_READER_DEPTH = 64 };
 typedef struct {
     char key[JSON_READER_KEY]; /* of the next or current value */
     uint32_t n_key, depth, n_unicode, unicode;
-    uint64_t objects; /* bit i: what is open at depth i is an object */
+    uint64_t objects; /* bit i: the container open at depth i is an object */
     bool in_string, in_key, expects_key, escaped;
     uint64_t escape_at;
 } json_reader;

@@ -1,5 +1,5 @@
-/* lexer.h - reads code byte by byte: strings, comments, brackets, and where a logical line ends.
- * It is right on what people and models write, and merely bounded on everything else. */
+/* lexer.h - reads code byte by byte: strings, comments, brackets, and where a logical line ends. It
+ * is right on code of people and models, and merely bounded on everything else. */
 #ifndef GUARD_LEXER_H
 #define GUARD_LEXER_H
 

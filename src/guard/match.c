@@ -93,8 +93,8 @@ static const entry *next_entry(const judge *j, rule_kind kind, uint32_t hash, ui
     return &list[(*at)++];
 }
 
-/* By what an attacker gains: text that a language reads gains everything; a path, an address or
- * markup counts only if its value is theirs.  A switch that turns a check off is a constant. */
+/* What an attacker gains: everything with text that a language reads; with a path, an address or
+ * markup, only if the value is theirs.  A switch that turns a check off is a constant. */
 static guard_severity rule_severity(const rule *u, taint level)
 {
     if (u->tiers[level] >= 0) return (guard_severity)u->tiers[level];

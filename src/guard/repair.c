@@ -188,7 +188,7 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
     return true;
 }
 
-/* ---- what is weak, alone ---- */
+/* ---- the weak expression alone ---- */
 
 /* A call that is open at the line's end: the part of its arguments that continues stays. */
 static bool write_call(const repair *r, const repair_depths *d, writing *w)

@@ -1,4 +1,4 @@
-/* repair.h - what replaces a weak line: its safe form, or a statement that refuses. */
+/* repair.h - the replacements of a weak line: its safe form, or a statement that refuses. */
 #ifndef GUARD_REPAIR_H
 #define GUARD_REPAIR_H
 

@@ -1,4 +1,4 @@
-/* roles.c - what the nodes of each grammar mean. */
+/* roles.c - the meaning of each grammar's nodes. */
 #include <pthread.h>
 
 #include "guard/tree.h"

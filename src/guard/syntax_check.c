@@ -55,7 +55,7 @@ static void read_beginning(beginning *b, guard_language language, view text)
     }
 }
 
-/* ---- what closes what is open ---- */
+/* ---- closing open constructs ---- */
 
 static bool ends_with_word(view text, view word)
 {

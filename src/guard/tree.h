@@ -13,7 +13,7 @@
 #include "guard/tree_memory.h"
 
 typedef enum {
-    NODE_OTHER = 0, /* evaluates to what its children do */
+    NODE_OTHER = 0, /* has the value of its children */
     NODE_SKIP,      /* comments, types */
     NODE_BLOCK, NODE_FUNCTION, NODE_DECORATED, NODE_PARAMS, NODE_PARAM,
     NODE_CALL, NODE_NEW, NODE_ARGS, NODE_ECHO, NODE_INCLUDE, NODE_SHELL,

@@ -13,7 +13,7 @@ enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_SAID_BYTES = 200, UNWRAP
 typedef enum {
     UNWRAP_FRESH,  /* written now */
     UNWRAP_AROUND, /* is around a change, before it and after it */
-    UNWRAP_OLD,    /* what a change removes */
+    UNWRAP_OLD,    /* removed by a change */
 } unwrap_side;
 
 typedef struct {

@@ -152,7 +152,7 @@ static bool step_value(unwrap *u, view line, const unwrap_sink *to)
     return true;
 }
 
-/* What a line of prose says about the code that may follow. */
+/* A line of prose about the code that may follow. */
 static void note_prose(unwrap *u, view line)
 {
     view text = trimmed(line);
@@ -410,7 +410,7 @@ static bool step_first(unwrap *u, const unwrap_sink *to)
         u->language == GUARD_NOTEBOOK)
         return false;
     mark m = mark_first_line(head_of(u), &header);
-    if (u->is_diff && strchr(" +-@", u->head[0])) m = MARK_YES; /* its key says so */
+    if (u->is_diff && strchr(" +-@", u->head[0])) m = MARK_YES; /* by its key */
     if (m == MARK_MAYBE) return u->n_head < UNWRAP_HEAD_BYTES;
     if (m == MARK_NO || (!header && !u->language && !u->is_diff)) return false;
     char head[24];

@@ -57,7 +57,7 @@ typedef enum {
     STEP_FFN_DOWN = 5,     /* x += residual_scale norm(w[0] h + bias[0]) */
     STEP_ROUTE = 6,        /* n = norm(x); experts and their weights from w[0] n + bias[0] */
     STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e); n is
-                              ROUTE's, or norm(x) where it has a norm */
+                              ROUTE's, or norm(x) if it has a norm */
     STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
     STEP_HEAD = 9,         /* logits = cap(logit_scale (w[0] norm(x) + bias[0])) */
     STEP_LINEAR_IN = 10,   /* n = norm(x); q k v = w[0] n, z = w[1] n, beta = w[2] n, alpha = w[3] n
@@ -127,9 +127,9 @@ enum { STEP_MATRICES_MAX = 4 };
 
 typedef struct {
     step_kind kind;
-    uint32_t layer;               /* of those with KV: QKV, LATENT and ATTEND, which read what an
-                                     earlier one wrote where QKV has no w[1]; of those with a
-                                     state: CONV and DELTA; of all: LAYER_GATE */
+    uint32_t layer;               /* of those with KV: QKV, LATENT and ATTEND, which read those of
+                                     an earlier layer if QKV has no w[1]; of those with a state:
+                                     CONV and DELTA; of all: LAYER_GATE */
     uint32_t n_heads, n_kv_heads, head_dim; /* QKV, LATENT*, ATTEND: at most the shape's */
     uint32_t n_latent;            /* LATENT*, ATTEND: channels of a key that are the value; 0: they
                                      are apart */
@@ -138,16 +138,16 @@ typedef struct {
     float attention_scale;        /* QKV, LATENT_QUERY: of q k */
     bool is_row_norm;             /* QKV: head_norm is of all heads of a row together */
     bool is_gated;                /* QKV: w[0] has after each head of q as many rows of a gate;
-                                     ATTEND: a *= its sigmoid.  FFN_DOWN: what is added is times
-                                     the sigmoid of ROUTE's w[1] n, one number */
+                                     ATTEND: a *= its sigmoid.  FFN_DOWN: the addend is times the
+                                     sigmoid of ROUTE's w[1] n, one number */
     uint32_t n_gates;             /* QKV, ATTEND: gates of each head, 1 or head_dim: a *=
                                      softplus(w[3] n) of them, w[3] of QKV; 0: none */
     const float *norm;            /* [n_embd]; of x, if the kind has one */
     const float *norm_bias;       /* [n_embd] or NULL */
     const model_matrix *w[STEP_MATRICES_MAX];
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL: none */
-    const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of what is
-                                     added to x.  LAYER_INPUTS: [n_layer_input] */
+    const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
+                                     x.  LAYER_INPUTS: [n_layer_input] */
     bool waits;                   /* FFN_DOWN: norm_behind's output is added to that of the next
                                      EXPERTS_DOWN, not to x, and then */
     const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */
@@ -222,7 +222,7 @@ typedef struct {
     step_rope_table ropes[STEP_ROPES_MAX];   /* [n_ropes] */
     float query_growth;                      /* q *= 1 + this ln(1 + floor(position / next)); 0 */
     uint32_t query_growth_tokens;
-    float embedding_scale, residual_scale, logit_scale; /* 1 where there is none */
+    float embedding_scale, residual_scale, logit_scale; /* 1: there is none */
     float logit_cap;                         /* L: logits become L tanh(logit / L); 0 = they stay */
 } step_shape;
 

@@ -1,4 +1,4 @@
-/* schema.h - JSON schemas as grammars: what the parts of the front end share.
+/* schema.h - JSON schemas as grammars: shared by the parts of the front end.
  *
  * A value may have to fit several schemas at once (allOf, $ref beside others, a property that two
  * of them name): they are compiled together, as a set of *conjuncts*.  Each set is a rule, so

@@ -17,7 +17,7 @@ enum {
     FILES_DEFINING_MAX = 3, /* a name that more files define does not show where it is from */
 };
 
-/* BM25, as it was published, and what near files are worth more. */
+/* BM25, as published, and the factor for near files. */
 #define BM25_K1 1.2
 #define BM25_B  0.5
 #define PER_LINE 0.8         /* weight of lines farther away */

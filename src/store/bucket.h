@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 
-#define BUCKET_NS UINT64_C(60000000000)           /* a full bucket: what a minute brings */
+#define BUCKET_NS UINT64_C(60000000000)           /* a full bucket: the amount of a minute */
 #define BUCKET_DEBT_NS (UINT64_MAX / 4)           /* where the arithmetic ends: 146 years */
 
 typedef _Atomic uint64_t bucket;

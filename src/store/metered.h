@@ -1,4 +1,4 @@
-/* metered.h - usage by day, tenant and model, summed as it is written. */
+/* metered.h - usage by day, tenant and model, summed when written. */
 #ifndef STORE_METERED_H
 #define STORE_METERED_H
 

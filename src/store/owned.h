@@ -2,7 +2,7 @@
  *
  * Names beside the database (FILE-live, FILE-wal, FILE-shm, FILE-journal) are derived by us and by
  * SQLite, so a foreign file or link may already have one of them. A foreign file is never opened
- * for writing; its content, mode, owner and times stay as they are. */
+ * for writing; its content, mode, owner and times stay unchanged. */
 #ifndef STORE_OWNED_H
 #define STORE_OWNED_H
 

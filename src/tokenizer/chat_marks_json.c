@@ -180,8 +180,8 @@ static bool is_letter(char c)
            c == '-' || c == '.' || c == CHAT_MARK_ANY;
 }
 
-/* Text does not begin with what opens calls by chance, names end where their mark begins, and no
- * mark has what ends the turn. */
+/* Text must not begin with the opening of calls by chance, names must end where their mark begins,
+ * and no mark may contain the end of the turn. */
 static bool is_usable(const chat_call_probes *p, const json_marks *m)
 {
     const view all[] = {m->section, m->open, m->name_end, m->end, m->between, m->section_end};

@@ -12,7 +12,7 @@ enum { CHAT_REFUSAL_BYTES = 320, CHAT_CALLS_BYTES = 1024, CHAT_MARK_TEXT_MAX = 6
 
 struct chat_template {
     jinja_template *program;
-    bool parts;          /* it wants content as a list of parts */
+    bool parts;          /* it requires content as a list of parts */
     bool text_arguments; /* and arguments of calls as a JSON string */
     bool tools;          /* it renders tools and calls; else cerium does so, as text */
     bool tools_always;   /* it requires an empty list if there are no tools */

@@ -8,7 +8,7 @@
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/special.h"
 
-/* Where a space is added before text: with the old normalizer always, with Metaspace where it has
+/* When a space is added before text: with the old normalizer always, with Metaspace if there is
  * none, or only at the beginning of the whole text (`tokenizers`: prepend, always, first). */
 typedef enum { SPACE_NEVER, SPACE_PUT, SPACE_MISSING, SPACE_FIRST } space_scheme;
 

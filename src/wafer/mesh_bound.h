@@ -42,7 +42,7 @@ void mesh_bound_attend(mesh *m, const step_op *op);
 /* x += y = W in, before it is added. */
 void mesh_bound_out(mesh *m, const mesh_tiles *w, const mesh_rows *in, uint32_t row,
                     const float *y);
-/* Before the activation; op is NULL where the router has normed x. */
+/* Before the activation; op is NULL if the router has normed x. */
 void mesh_bound_up(mesh *m, const step_op *op, const mesh_tiles *const *w, uint32_t expert,
                    uint32_t row, uint32_t hidden, const float *gate, const float *up);
 /* logits: the router's, before its softmax. */

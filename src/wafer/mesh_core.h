@@ -290,7 +290,7 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w);
 
 /* ---- mesh_vector.c: norms, activations ---- */
 
-/* Row r of m->normed = norm of row `row` of x, also in 8 bits as acts says (step_acts).  With fused
+/* Row r of m->normed = norm of row `row` of x, also in 8 bits by acts (step_acts).  With fused
  * collectives without its scale, which is known together with the first product: that product's
  * messages have one value more.  Then y, the result of each product, gets the scale, and after all
  * of them the row does. */
@@ -301,7 +301,7 @@ void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n);
 void mesh_softmax(mesh *m, float *x, const mesh_split *split);
 /* The same for n values that every core has. */
 void mesh_softmax_local(const mesh *m, float *x, uint32_t n);
-/* A row in 8 bits as acts says, split over an axis. */
+/* A row in 8 bits by acts, split over an axis. */
 void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, uint32_t acts, wafer_axis axis);
 void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r);
 void mesh_norm_end(mesh *m, uint32_t r);

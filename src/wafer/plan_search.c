@@ -346,7 +346,8 @@ static int try_grids(const search *s, plan_result *best, bool *found, bool time_
 
 /* Upright, then with the wafer on its side: dimensions that are cut a little over what a core can
  * take along one edge may come out even along the other (8192 over 1170 rows are 8 a core, over 755
- * columns 11).  Dead cores are stepped over along rows, so with such there is one way only. */
+ * columns 11).  Dead cores are stepped over along rows, so a wafer with dead cores has one way
+ * only. */
 static int try_all(const search *s, plan_result *best, bool *found, bool time_it)
 {
     search side = *s;

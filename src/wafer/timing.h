@@ -8,7 +8,7 @@
 
 #include "wafer/clocks.h"
 
-/* X(name, sdk, tuned, low, high, what and where from): cycles.  low and high bound the tuned value
+/* X(name, sdk, tuned, low, high, meaning and source): cycles.  low and high bound the tuned value
  * if none is published.
  *
  * sdk is WaferLLM's style (OSDI'25), tuned that of handwritten kernels.  Rows are those of the

@@ -1,5 +1,5 @@
-/* hint.c - the words that tell a model what was wrong with a line, in the form of a comment of its
- * language; and whether the text after them is more than a comment. */
+/* hint.c - the note to a model about a wrong line, in the form of a comment of its language; and
+ * whether the text after it is more than a comment. */
 #include "watch/watch_parts.h"
 
 enum { INDENT_MAX = 64 };
