@@ -1,6 +1,6 @@
-/* random.h - a test's random numbers: the same ones each time, from a seed that it may set.
- * SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014):
- * any seed will do. */
+/* random.h - a test's random numbers: the same ones each time, from a seed that the test may set.
+ * SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): any
+ * seed will do. */
 #ifndef TESTS_RANDOM_H
 #define TESTS_RANDOM_H
 

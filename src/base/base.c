@@ -25,7 +25,7 @@ int error_set(cerium_error *err, int status, const char *format, ...)
     return status;
 }
 
-/* strchr() would find the NUL, too. */
+/* strchr() would also find the NUL. */
 static bool is_in(char c, const char *set) { return c && strchr(set, c); }
 
 view view_trim_start(view text, const char *set)

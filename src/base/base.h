@@ -1,4 +1,4 @@
-/* base.h - what every file needs: bugs that stop the program, errors that are values, views.
+/* base.h - included by every file: CHECK for bugs, errors as values, views.
  *
  * CHECK is for bugs and stays on in release.  Data from files, sockets and callers never reaches
  * a CHECK: it is validated where it enters and becomes a negative cerium_status. */
@@ -69,7 +69,7 @@ static inline size_t size_round_up(size_t n, size_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* The maximum of x[n]; NaN counts as -infinity. -INFINITY when n is 0 or all are NaN. */
+/* The maximum of x[n]; NaN counts as -infinity. -INFINITY: n is 0 or all are NaN. */
 float greatest_of(const float *x, uint32_t n);
 
 /* Parse the whole text as a number; false when it is not a number or is out of range. */

@@ -49,7 +49,7 @@ void file_make_folders(char *path)
     }
 }
 
-/* XDG Base Directory Specification: a variable that is no absolute path is as if unset. */
+/* XDG Base Directory Specification: a variable that is not an absolute path counts as unset. */
 static bool xdg_folder(char *out, size_t size, const char *variable, const char *below_home)
 {
     const char *xdg = getenv(variable), *home = getenv("HOME");

@@ -12,14 +12,13 @@ int file_write_at(int fd, const void *from, size_t len, uint64_t at);
 /* Make the folders above path, with mode 0700. Errors are not reported: opening the file will fail.
  * path is changed during the call and restored. */
 void file_make_folders(char *path);
-/* The user's cache folder, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into out [size]; false
- * when neither XDG_CACHE_HOME nor HOME is set. */
+/* The user's cache folder, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into out [size]; false:
+ * neither XDG_CACHE_HOME nor HOME is set. */
 bool file_cache_folder(char *out, size_t size);
-/* The user's folder for what a program remembers: "$XDG_STATE_HOME/cerium" or
- * "~/.local/state/cerium". */
+/* The user's folder for a program's state: "$XDG_STATE_HOME/cerium" or "~/.local/state/cerium". */
 bool file_state_folder(char *out, size_t size);
-/* 0, or an errno when a file of this many bytes should not be written there: EFBIG, or ENOSPC when
- * less than twice the size is free on the disk. */
+/* 0, or an errno if a file of this many bytes should not be written there: EFBIG, or ENOSPC if less
+ * than twice the size is free on the disk. */
 int file_lacks_room(int fd, uint64_t bytes);
 
 #endif

@@ -30,7 +30,7 @@ static size_t number_len(view text, size_t at, bool *is_integer)
     return n;
 }
 
-/* The number itself, or what replaces it when it does not fit. */
+/* The number itself, or its replacement if it does not fit. */
 static int put_number(bytes *out, view number, bool is_integer)
 {
     char *copy = memory_copy(number.ptr, number.len), *end, made[40];
@@ -96,7 +96,7 @@ static void lack_memory(json_error_t *why)
     why->text[JSON_ERROR_TEXT_LENGTH - 1] = json_error_out_of_memory;
 }
 
-/* jansson says nothing, and leaves the code as it was, where it has no memory to begin. */
+/* jansson sets no error, and leaves the code unchanged, if it has no memory to begin. */
 static json_t *load(const char *text, size_t len, size_t flags, json_error_t *why)
 {
     lack_memory(why);

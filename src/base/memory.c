@@ -19,7 +19,7 @@ static bool allowed(void)
     return atomic_fetch_sub(&fail_countdown, 1) != 0;
 }
 
-/* glibc keeps no list of aligned blocks that were freed: they cost ten times as much. */
+/* glibc keeps no list of freed aligned blocks: they cost ten times as much. */
 static void *take(size_t size, bool aligned)
 {
     void *p = NULL;
@@ -117,7 +117,7 @@ void *memory_map_file(int fd, uint64_t offset, size_t size)
         errno = why;
         return NULL;
     }
-    madvise(start, size, MADV_HUGEPAGE); /* of the page cache, where the file system has them */
+    madvise(start, size, MADV_HUGEPAGE); /* of the page cache, if the file system has them */
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     return start;
 }
@@ -166,7 +166,7 @@ static bool is_mapped(const bytes *b) { return b->cap >= BYTES_MAPPED_MIN; }
 
 static size_t mapped_size(size_t cap) { return size_round_up(cap, 4096); }
 
-/* Pages of their own for a long run: they move without being copied.  NULL: no memory. */
+/* Separate pages for a long run: they move without being copied.  NULL: no memory. */
 static char *map_run(const bytes *b, size_t cap)
 {
     const size_t size = mapped_size(cap);

@@ -1,17 +1,17 @@
 /* memory.h - all allocation goes through here: allocations that may fail, huge mappings, arenas.
  *
  * Everything returns NULL when memory runs out, and the caller returns CERIUM_ERR_MEMORY.  Tests
- * make the n-th allocation fail with memory_fail_at() and count what is alive.  Thread-safe. */
+ * make the n-th allocation fail with memory_fail_at() and count live allocations.  Thread-safe. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
 #include "base/base.h"
 
-/* A cache line, and one AVX-512 register.  So are allocations aligned from MEMORY_ALIGNED_MIN bytes
- * on, and all whose size is a multiple of it, as that of every type is that asks for it.  Others
- * are the small change of a request, aligned for any plain type. */
+/* A cache line, and one AVX-512 register.  Allocations are aligned to it from MEMORY_ALIGNED_MIN
+ * bytes on, and all whose size is a multiple of it, which includes every type that asks for it.
+ * Others are small parts of a request, aligned for any plain type. */
 enum { MEMORY_ALIGN = 64, MEMORY_ALIGNED_MIN = 1024 };
-/* A huge page of x86-64 and arm64: what large mappings and files of weights are aligned to. */
+/* A huge page of x86-64 and arm64: the alignment of large mappings and files of weights. */
 enum { MEMORY_HUGE_PAGE = 2 << 20 };
 
 /* Returns owned, uninitialised; release with memory_free(). size may be 0. */
@@ -23,15 +23,15 @@ void *memory_copy(const void *from, size_t size);
 /* Accepts NULL. */
 void memory_free(void *p);
 
-/* Return freed memory to the system, where the C library can. Small live blocks keep it from doing
- * so by itself. Takes about a millisecond at most, during which other threads may wait. */
+/* Return freed memory to the system, if the C library can. Small live blocks keep it from doing so
+ * by itself. Takes about a millisecond at most, during which other threads may wait. */
 void memory_trim(void);
 
 /* Free what the C library allocated for us (open_memstream). Accepts NULL. */
 void memory_release(void *p);
 
-/* Zeroed pages for weights and KV, on huge pages where the kernel allows them.  Physical memory
- * is taken when a page is first touched.  Returns owned; release with memory_unmap(). */
+/* Zeroed pages for weights and KV, on huge pages if the kernel allows them.  Physical memory is
+ * taken when a page is first touched.  Returns owned; release with memory_unmap(). */
 void *memory_map(size_t size);
 /* Take the physical memory of mapped pages now, if the kernel can, so that a later pass meets no
  * page fault. */
@@ -40,15 +40,15 @@ void memory_populate(void *p, size_t size);
  * map them; NULL with errno set.  offset is a multiple of MEMORY_HUGE_PAGE, so that the system can
  * use huge pages where its file systems have them.  Returns owned; the file may be closed. */
 void *memory_map_file(int fd, uint64_t offset, size_t size);
-/* Of either kind. */
+/* Unmaps mappings of either kind. */
 void memory_unmap(void *p, size_t size);
-/* Give back the physical memory of the system's pages that lie within, parts of a memory_map():
- * they read as zeros again. */
+/* Return the physical memory of the whole system pages inside, parts of a memory_map(): they read
+ * as zeros again. */
 void memory_drop(void *p, size_t size);
 
 /* Tests only: fail allocation number n from now (0 = the next one); -1 = never. */
 void memory_fail_at(long n);
-/* Allocations and mappings that are alive now. */
+/* Live allocations and mappings. */
 long memory_live(void);
 /* Allocations and mappings ever made: a decode loop must leave it unchanged. */
 long memory_count(void);
@@ -60,7 +60,7 @@ typedef struct {
 } arena;
 
 int arena_open(arena *a, size_t size);
-/* NULL when it does not fit; aligned to align (a power of two, at most MEMORY_ALIGN). */
+/* NULL: it does not fit; aligned to align (a power of two, at most MEMORY_ALIGN). */
 void *arena_take(arena *a, size_t size, size_t align);
 void arena_close(arena *a);
 
@@ -74,7 +74,7 @@ typedef struct {
     size_t max;
 } bytes;
 
-/* CERIUM_ERR_CAPACITY beyond max, CERIUM_ERR_MEMORY when memory runs out; *b stays as it was. */
+/* CERIUM_ERR_CAPACITY beyond max, CERIUM_ERR_MEMORY if memory runs out; *b stays unchanged. */
 int bytes_reserve(bytes *b, size_t more);
 int bytes_append(bytes *b, const void *from, size_t len);
 void bytes_free(bytes *b);

@@ -3,7 +3,7 @@
 
 enum { TEXT_MAX = 4096 };
 
-/* Up to the next sep, which is taken off text with it. */
+/* Text up to the next sep; both are removed from text. */
 static view cut(view *text, char sep)
 {
     const char *end = text->len ? memchr(text->ptr, sep, text->len) : NULL;
@@ -41,7 +41,7 @@ uint64_t quota_of_max(view text)
     return quota_of_pair(quota, line);
 }
 
-/* The file root/under/group/name; text [TEXT_MAX]; empty when it cannot be read whole. */
+/* The file root/under/group/name; text [TEXT_MAX]; empty: it cannot be read whole. */
 static view read_text(const char *root, const char *under, view group, const char *name, char *text)
 {
     char path[2 * TEXT_MAX];

@@ -17,7 +17,7 @@ uint64_t quota_percent(const char *root);
 /* ---- the texts of the kernel's files ---- */
 
 /* This process's group in /proc/self/cgroup: in the unified hierarchy, or in the one that has the
- * named controller. False when not found. */
+ * named controller. False: not found. */
 bool quota_group(view text, view controller, view *path);
 /* cpu.max: "QUOTA PERIOD" or "max PERIOD", microseconds. */
 uint64_t quota_of_max(view text);

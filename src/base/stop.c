@@ -1,7 +1,7 @@
 /* stop.c - two small stages: bytes pass the stop strings, then they join into characters. */
 #include "base/stop.h"
 
-/* Length of the longest stop string that held ends with; 0 for none. */
+/* Length of the longest stop string at the end of held; 0: none. */
 static uint32_t stop_at_end(stop_state *state, const view *stops, uint32_t n_stops)
 {
     uint32_t longest = 0;
@@ -15,7 +15,7 @@ static uint32_t stop_at_end(stop_state *state, const view *stops, uint32_t n_sto
     return longest;
 }
 
-/* Length of the longest end of held with which a stop string begins. */
+/* Length of the longest end of held that begins a stop string. */
 static uint32_t begun_at_end(const stop_state *state, const view *stops, uint32_t n_stops)
 {
     for (uint32_t from = 0; from < state->n_held; from++) {
@@ -26,8 +26,8 @@ static uint32_t begun_at_end(const stop_state *state, const view *stops, uint32_
     return 0;
 }
 
-/* How many bytes at the end of text begin a character that may still become valid: the ranges are
- * those of the Unicode standard, table 3-7. */
+/* The number of bytes at the end of text that begin a character that may still become valid: the
+ * ranges are those of the Unicode standard, table 3-7. */
 static uint32_t utf8_unfinished(const char *text, size_t len)
 {
     for (uint32_t n = 1; n <= STOP_UTF8_MAX && n <= len; n++) {
@@ -42,7 +42,7 @@ static uint32_t utf8_unfinished(const char *text, size_t len)
     return 0;
 }
 
-/* Keep back, of out[n], the beginning of a character.  Returns what remains. */
+/* Hold back the beginning of a character from out[n].  Returns the remaining length. */
 static size_t hold_unfinished(stop_state *state, const char *out, size_t n)
 {
     state->n_utf8 = utf8_unfinished(out, n);

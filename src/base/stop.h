@@ -1,4 +1,4 @@
-/* stop.h - what of a stream of token bytes may be shown, and where a stop string ends it.
+/* stop.h - the part of a stream of token bytes that may be shown, and its end at a stop string.
  *
  * Bytes are held back while they may be the beginning of a stop string or of a UTF-8 character,
  * and come out as soon as they cannot.  How the stream is cut into pieces changes only when bytes
@@ -11,7 +11,7 @@
 
 enum {
     STOP_UTF8_MAX = 3, /* an unfinished character: at most 3 of its 4 bytes */
-    /* What feeding len bytes can write: all that was held, and the bytes. */
+    /* The most that feeding len bytes can write: all held bytes, and these. */
     STOP_HELD_MAX = CERIUM_STOP_BYTES_MAX + STOP_UTF8_MAX,
 };
 
@@ -19,12 +19,12 @@ enum {
 typedef struct {
     uint32_t n_held; /* may begin a stop string */
     uint32_t n_utf8; /* before those: begin a character */
-    uint32_t which;  /* of the stop strings was reached */
+    uint32_t which;  /* a stop string was reached */
     char held[CERIUM_STOP_BYTES_MAX];
     char utf8[STOP_UTF8_MAX];
 } stop_state;
 
-/* Take bytes; write what may be shown.
+/* Take bytes; write those that may be shown.
  *   stops: [n_stops] validated; may change from call to call
  *   out:   [STOP_HELD_MAX + bytes.len]; does not alias bytes
  *   hit:   set to whether a stop string was reached: the rest of bytes is dropped, nothing is
@@ -33,7 +33,7 @@ typedef struct {
 size_t stop_feed(stop_state *state, const char *const *stops, uint32_t n_stops, view bytes,
                  char *out, bool *hit);
 
-/* The stream ended: write what was held back, at most STOP_HELD_MAX bytes. */
+/* The stream ended: write the held bytes, at most STOP_HELD_MAX bytes. */
 size_t stop_flush(stop_state *state, char *out);
 
 #endif

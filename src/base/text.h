@@ -1,4 +1,4 @@
-/* text.h - owns small questions about bytes and views of text that many folders ask. */
+/* text.h - owns small queries on bytes and views of text that many folders need. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -39,7 +39,7 @@ static inline bool view_is_one_of(view word, const char *const *list, size_t n)
     return false;
 }
 
-/* Where the next `part` at or after `from` begins; text.len: there is none. */
+/* The beginning of the next `part` at or after `from`; text.len: there is none. */
 static inline size_t view_find(view text, size_t from, view part)
 {
     const char *at = from < text.len ? memmem(text.ptr + from, text.len - from, part.ptr, part.len)
@@ -55,7 +55,7 @@ static inline size_t view_past(view text, view part)
     return out;
 }
 
-/* How many bytes both begin with. */
+/* The length of their common beginning. */
 static inline size_t view_common(view a, view b)
 {
     size_t n = 0;

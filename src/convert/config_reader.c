@@ -1,4 +1,4 @@
-/* config_reader.c - numbers and texts of config.json, and keys of a GGUF file. */
+/* config_reader.c - reads numbers and texts of config.json, and writes keys of a GGUF file. */
 #include "convert/config_reader.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* config_reader.h - what the parts that read config.json and write its keys share.
+/* config_reader.h - shared by the parts that read config.json and write its keys.
  *
  * Private to this folder.  A reader remembers its first error. */
 #ifndef CONVERT_CONFIG_READER_H
@@ -10,15 +10,15 @@
 enum { CONFIG_WIDTH_MAX = 1 << 24 };
 
 typedef struct {
-    const json_t *whole, *root; /* the file, and what of it is the decoder's */
+    const json_t *whole, *root; /* the file, and the decoder's part of it */
     int status;
     cerium_error *err;
 } config_reader;
 
 void config_refuse(config_reader *r, const char *what, const char *key);
-/* NULL where it is missing or null. */
+/* NULL: it is missing or null. */
 const json_t *config_get(const json_t *object, const char *key);
-/* A number without a fraction, 4.0 too. */
+/* A number without a fraction; 4.0 counts, too. */
 bool config_whole(const json_t *value, int64_t *out);
 uint32_t config_u32(config_reader *r, const char *key, uint32_t max);
 uint32_t config_u32_or(config_reader *r, const char *key, uint32_t max, uint32_t otherwise);
@@ -26,7 +26,7 @@ uint32_t config_u32_or(config_reader *r, const char *key, uint32_t max, uint32_t
 double config_number(config_reader *r, const json_t *object, const char *key, double otherwise);
 const char *config_text(const json_t *object, const char *key);
 /* layer_types: is[i] of n layers, whether each is of this type; the others see everything.
- * Unchanged where there is no list. */
+ * Unchanged if there is no list. */
 void config_layer_types(config_reader *r, const char *type, uint32_t n, bool *is);
 
 typedef struct {
@@ -41,7 +41,7 @@ void config_put_f32(const config_writer *k, const char *name, double value);
 /* convert_families.c: windows by layer, experts, scales, and parts of heads that turn. */
 void convert_families_read(config_reader *r, convert_config *c);
 void convert_families_write(const config_writer *k, const convert_config *c);
-/* Of several objects for RoPE the one of the layers that see everything. */
+/* If there are several objects for RoPE: the one of the layers that see everything. */
 const json_t *convert_families_rope(config_reader *r, convert_config *c, const json_t *rope);
 
 #endif

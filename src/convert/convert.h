@@ -9,7 +9,7 @@
 #include "gguf/safetensors.h"
 #include "gguf/write.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define CONVERT_TEXT_BYTES_MAX (256u << 20) /* one JSON file; known: 30 MB */
 
@@ -55,28 +55,29 @@ typedef struct {
     uint32_t n_experts, n_experts_used, n_ff_expert, window; /* 0: none */
     uint32_t layer_heads[CONVERT_LAYERS_MAX], layer_kv_heads[CONVERT_LAYERS_MAX];
     uint32_t layer_dim[CONVERT_LAYERS_MAX];  /* of a head */
-    uint32_t global_dim;                     /* where it differs: of layers that see everything */
-    uint32_t n_shared_kv;                    /* last layers, which have no keys and values */
+    uint32_t global_dim;                     /* if it differs: of layers that see everything */
+    uint32_t n_shared_kv;                    /* number of last layers without keys and values */
     uint32_t n_layer_input;                  /* width of an input for each layer */
     uint32_t n_gates;                        /* of attention, for each head; 0: none */
     bool is_double_wide;                     /* the feed-forward of layers that share */
     double turning;                          /* ROPE_PROPORTIONAL: part of a head that turns */
     uint32_t n_rot;                          /* channels of a head that turn */
-    uint32_t n_plain, n_value;               /* of latents: those that do not, values */
-    uint32_t n_latent, n_low;                /* of the latent; of what queries are made from; 0 */
+    uint32_t n_plain, n_value;               /* of latents: channels that do not turn, values */
+    uint32_t n_latent, n_low;                /* of the latent; of the input of queries; 0 */
     bool has_sigmoid;                        /* experts are chosen by it, and by a bias */
-    bool is_windowed[CONVERT_LAYERS_MAX];    /* where layers differ in it */
+    bool is_windowed[CONVERT_LAYERS_MAX];    /* if layers differ in it */
     double rope_base_windowed;               /* of those; 0: as the others */
     bool is_recurrent[CONVERT_LAYERS_MAX];   /* layers with a state; and of those: */
     uint32_t n_taps, key_dim, value_dim, n_key_heads, n_value_heads;
     uint32_t sections[3];                    /* of the rotation; 0: none are named */
-    uint32_t n_ff_shared, n_shared;          /* experts that every row takes: width of all */
+    uint32_t n_ff_shared, n_shared;          /* experts used by every row: width of all */
     uint32_t n_dense;                        /* first layers without experts */
     uint32_t n_groups, n_groups_used;        /* of experts */
     bool weights_sum_to_one;                 /* of experts */
     double expert_scale;                     /* of their weights */
     uint32_t n_ahead;                        /* blocks after the last, for tokens further on */
-    bool has_mtp;                            /* there is one, and it is kept: convert_find_mtp() */
+    bool has_mtp;                            /* there is one, and it is converted:
+                                                convert_find_mtp() */
     double embedding_scale, residual_scale, logit_scale, attention_scale; /* 0: none */
     double logit_cap, query_growth, yarn_log_multiplier;                  /* 0: none */
     bool names_head_dim; /* the configuration does, so the file does */
@@ -88,11 +89,11 @@ typedef struct {
     uint32_t rope_original;
     uint32_t fp8_rows, fp8_columns; /* of a block with one scale; 0: no FP8 */
     int64_t bos, eos;               /* -1: not named */
-    int32_t ends[CONVERT_ENDS_MAX]; /* all ids that end a generation, where there are several */
+    int32_t ends[CONVERT_ENDS_MAX]; /* all ids that end a generation, if there are several */
     uint32_t n_ends;
 } convert_config;
 
-/* CERIUM_ERR_FORMAT says which key is missing, or what is not supported. */
+/* CERIUM_ERR_FORMAT names the missing key, or the unsupported feature. */
 CERIUM_CHECKED int convert_config_parse(convert_config *out, view json, cerium_error *err);
 /* Ids that generation_config.json adds to those that end a generation. CERIUM_ERR_FORMAT. */
 CERIUM_CHECKED int convert_config_ends(convert_config *c, view json, cerium_error *err);
@@ -104,21 +105,21 @@ void convert_rope_divisors(const convert_config *c, float *out);
 
 typedef struct convert_vocabulary convert_vocabulary;
 
-/* config: "" if there is none; pre: the name of the pre-tokenizer, NULL: detected. n_tokens: rows
- * of the embedding; rows without a token get placeholder names. CERIUM_ERR_FORMAT or
+/* config: "": there is none; pre: the name of the pre-tokenizer, NULL: detected. n_tokens: rows of
+ * the embedding; rows without a token get placeholder names. CERIUM_ERR_FORMAT or
  * CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view config,
                                             const char *pre, uint32_t n_tokens, cerium_error *err);
 void convert_vocabulary_free(convert_vocabulary **v);
-/* bos, eos: from config.json, where tokenizer_config.json names none; -1: not named there either.
- * chat: the template if it is a separate file, else empty.  lists_merges: of a vocabulary with
- * bytes to fall back to, the merges as they are, too (Gemma 4). */
+/* bos, eos: from config.json, if tokenizer_config.json names none; -1: not named there either.
+ * chat: the template if it is a separate file, else empty.  lists_merges: for a vocabulary with
+ * byte fallback, also keep the list of merges (Gemma 4). */
 void convert_vocabulary_write(const convert_vocabulary *v, int64_t bos, int64_t eos, view chat,
                               bool lists_merges, gguf_writer *w);
 
 /* ---- tensors ---- */
 
-/* How a tensor's rows are made of the source's. */
+/* The derivation of a tensor's rows from the source's. */
 typedef enum {
     ROWS_PLAIN = 0,
     ROWS_PERMUTED = 1, /* llama's Q and K: halves of a head become pairs */
@@ -147,14 +148,14 @@ typedef struct {
     bool is_decay;            /* x becomes -e^x */
 } convert_tensor;
 
-/* Whether the model has one block behind its layers for the token after the next (MTP), of a kind
+/* Whether the model has one block after its layers for the token after the next (MTP), of a kind
  * that drafts: into c->has_mtp. */
 void convert_find_mtp(convert_config *c, const safetensors *set);
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */
 CERIUM_CHECKED int convert_plan(convert_tensor **out, size_t *n, const convert_config *c,
                                 const safetensors *set, const block_type *type, cerium_error *err);
 /* Rows [first, first + n_rows) of t into out, in the file's format; values: [2 * dims[0]] scratch.
- * CERIUM_ERR_FORMAT where a source is missing or has values that are not finite. */
+ * CERIUM_ERR_FORMAT: a source is missing or has values that are not finite. */
 CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c,
                                 const safetensors *set, uint64_t first, uint64_t n_rows,
                                 uint8_t *out, float *values, cerium_error *err);

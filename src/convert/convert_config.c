@@ -1,4 +1,4 @@
-/* convert_config.c - config.json of the architectures that we run, and the keys it becomes. */
+/* convert_config.c - config.json of the supported architectures, and the resulting keys. */
 #include <math.h>
 
 #include "convert/convert_states.h"
@@ -20,15 +20,15 @@ static const struct {
     {"DeepseekV3ForCausalLM", "deepseek2"},
 };
 
-/* Other names for the same. */
+/* Other names of the same architecture. */
 static const struct {
     const char *hf, *as;
 } aliases[] = {
     {"MistralForCausalLM", "LlamaForCausalLM"},
     {"GraniteMoeSharedForCausalLM", "GraniteMoeForCausalLM"},
-    {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"}, /* its configuration says what differs */
+    {"DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM"}, /* its configuration has the differences */
     {"Glm4MoeLiteForCausalLM", "DeepseekV3ForCausalLM"},
-    {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"}, /* beside a model of pictures */
+    {"Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"}, /* beside a vision model */
     {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
     {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
@@ -47,7 +47,7 @@ static void read_arch(config_reader *r, convert_config *c)
     }
     for (size_t i = 0; i < ARRAY_LEN(aliases); i++)
         if (!strcmp(name, aliases[i].hf)) name = aliases[i].as;
-    /* Beside a model of pictures, Mistral's decoder is one of two kinds. */
+    /* Beside a vision model, Mistral's decoder is one of two kinds. */
     const char *kind = config_text(r->root, "model_type");
     if (!strcmp(name, "Mistral3ForConditionalGeneration"))
         name = kind && !strcmp(kind, "ministral3") ? "Ministral3ForCausalLM" : "LlamaForCausalLM";
@@ -66,7 +66,7 @@ static void read_arch(config_reader *r, convert_config *c)
                               name);
 }
 
-/* Who adds a scaling to a newer file by hand often adds the older key. */
+/* Users who add a scaling to a newer file by hand often add the older key. */
 static void check_scaling(config_reader *r)
 {
     json_t *one;
@@ -122,7 +122,7 @@ static void read_experts(config_reader *r, convert_config *c)
 {
     bool qwen = c->arch == CONVERT_QWEN3MOE;
     if (!qwen && c->arch != CONVERT_GPT_OSS) return;
-    /* Which of the two depends on the version of transformers as well as on the model. */
+    /* The choice depends on the version of transformers as well as on the model. */
     const char *key = config_get(r->root, "num_experts") ? "num_experts" : "num_local_experts";
     c->n_experts = config_u32(r, key, 4096);
     c->n_experts_used = config_u32(r, "num_experts_per_tok", c->n_experts);
@@ -166,7 +166,7 @@ static void read_quantization(config_reader *r, convert_config *c)
     c->fp8_columns = (uint32_t)columns;
 }
 
-/* -1: there is none; -2: it is no id. */
+/* -1: there is none; -2: it is not an id. */
 static int64_t token_id(const convert_config *c, const json_t *value)
 {
     int64_t id;
@@ -184,7 +184,7 @@ static int64_t read_id(config_reader *r, const convert_config *c, const char *ke
     return id < 0 ? -1 : id;
 }
 
-/* False: one of them is no id. */
+/* False: one of them is not an id. */
 static bool add_ends(convert_config *c, const json_t *value)
 {
     for (size_t i = 0; i < (json_is_array(value) ? json_array_size(value) : 1); i++) {
@@ -246,7 +246,7 @@ static uint32_t number_of(config_reader *r, const char *key, uint32_t max, uint3
 
 static void read_shape(config_reader *r, convert_config *c)
 {
-    /* The older files of Gemma 3 name what differs from transformers' defaults. */
+    /* The older files of Gemma 3 have only the differences from transformers' defaults. */
     const bool gemma = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4;
     c->n_layers = config_u32(r, "num_hidden_layers", CONVERT_LAYERS_MAX);
     c->n_embd = config_u32(r, "hidden_size", CONFIG_WIDTH_MAX);
@@ -353,11 +353,11 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     if (!c->n_experts) return;
     config_put_u32(&k, "expert_count", c->n_experts);
     config_put_u32(&k, "expert_used_count", c->n_experts_used);
-    if (c->arch != CONVERT_GRANITEMOE) /* its feed_forward_length is theirs */
+    if (c->arch != CONVERT_GRANITEMOE) /* its feed_forward_length is that of its experts */
         config_put_u32(&k, "expert_feed_forward_length", c->n_ff_expert);
 }
 
-/* Llama 3: slow frequencies are divided, fast ones are not, those between a little. */
+/* Llama 3: low frequencies are divided, high ones are unchanged, those between are interpolated. */
 void convert_rope_divisors(const convert_config *c, float *out)
 {
     const uint32_t n_turning = (uint32_t)(c->turning * c->global_dim / 2);

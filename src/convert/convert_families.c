@@ -1,5 +1,5 @@
-/* convert_families.c - what config.json of the later families says beyond the common keys: windows
- * and bases by layer, experts that every row takes, scales; and the keys it becomes. */
+/* convert_families.c - keys of the later families beyond the common ones: windows and bases by
+ * layer, experts used by every row, scales; and the resulting GGUF keys. */
 #include <math.h>
 
 #include "convert/convert_states.h"
@@ -47,7 +47,7 @@ const json_t *convert_families_rope(config_reader *r, convert_config *c, const j
     return full ? full : rope;
 }
 
-/* Which layers have the window: a list, or all but the last of this many. */
+/* The layers with the window: a list, or all but the last of this many. */
 static void read_layers(config_reader *r, convert_config *c)
 {
     uint32_t every = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4 ? 6 : 0;
@@ -59,7 +59,7 @@ static void read_layers(config_reader *r, convert_config *c)
     config_layer_types(r, "sliding_attention", c->n_layers, c->is_windowed);
 }
 
-/* Layers without RoPE must be those that SmolLM3 has: no key of a GGUF file says other ones. */
+/* Layers without RoPE must be those of SmolLM3: no key of a GGUF file can name others. */
 static void check_no_rope(config_reader *r, const convert_config *c)
 {
     const json_t *layers = config_get(r->root, "no_rope_layers"), *one;
@@ -159,7 +159,7 @@ static void read_scales(config_reader *r, convert_config *c)
                       "use_bidirectional_attention");
 }
 
-/* Ministral's YaRN has two factors of which one takes the other back. */
+/* Ministral's YaRN has two factors, one of which cancels the other. */
 static void read_mistral3(config_reader *r, convert_config *c)
 {
     const json_t *rope = config_get(r->root, "rope_parameters");
@@ -218,7 +218,7 @@ static void put_family_experts(const config_writer *k, const convert_config *c)
 void convert_families_write(const config_writer *k, const convert_config *c)
 {
     char key[96];
-    bool is_usual = c->arch == CONVERT_GEMMA3; /* as readers assume where the pattern is missing */
+    bool is_usual = c->arch == CONVERT_GEMMA3; /* as readers assume if the pattern is missing */
     for (uint32_t i = 0; i < c->n_layers; i++) is_usual &= c->is_windowed[i] == ((i + 1) % 6 != 0);
     if (convert_lists_windows(c) && c->window && !is_usual)
         gguf_write_array(k->w, config_key(k, "attention.sliding_window_pattern", key), GGUF_BOOL,

@@ -1,5 +1,5 @@
-/* convert_latents.c - attention by latents (DeepSeek V2 and V3, GLM-4.7-Flash): what config.json
- * says of it and of the experts beside it, and the keys it becomes. */
+/* convert_latents.c - attention by latents (DeepSeek V2 and V3, GLM-4.7-Flash): its configuration
+ * and that of the experts beside it, and the resulting keys. */
 #include "convert/convert_states.h"
 
 /* ---- reading ---- */
@@ -16,7 +16,7 @@ static bool is_true_or(const config_reader *r, const char *key, bool otherwise)
     return value ? json_is_true(value) : otherwise;
 }
 
-/* YaRN's two factors are one where they are equal: files name it by a tenth. */
+/* YaRN's two factors must be equal: GGUF files have a tenth of it as one key. */
 static void read_yarn(config_reader *r, convert_config *c)
 {
     const json_t *rope = config_get(r->root, "rope_parameters");

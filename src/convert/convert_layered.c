@@ -17,7 +17,7 @@ static uint32_t number_in(config_reader *r, const json_t *object, const char *ke
     return 1;
 }
 
-/* Newer files have an object for each layer that differs, older ones keys for those that see
+/* Newer files have an object for each layer that differs, older ones keys for the layers that see
  * everything. */
 static void read_gemma4_heads(config_reader *r, convert_config *c)
 {

@@ -1,4 +1,4 @@
-/* convert_model.c - the folder: its files, and the whole way from them to a GGUF file. */
+/* convert_model.c - the folder: its files, and their conversion to a GGUF file. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ typedef struct {
     mapping *files;     /* [n_files] of weights */
     safetensors *parts; /* [n_files] */
     size_t n_files;
-    safetensors set;    /* all of them; names and bytes are the parts' */
+    safetensors set;    /* all of them; names and bytes belong to the parts */
     mapping config, tokenizer, tokenizer_config, chat, generation;
     convert_config facts;
     convert_vocabulary *vocabulary;
@@ -111,7 +111,7 @@ static int join_parts(conversion *x, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* All of model-00001-of-00003.safetensors and its like: tensors of a missing file may be optional,
+/* All of model-00001-of-00003.safetensors and the like: tensors of a missing file may be optional,
  * so the loss would go unnoticed. */
 static int check_parts(const conversion *x, struct dirent **names, int n, cerium_error *err)
 {
@@ -128,7 +128,7 @@ static int check_parts(const conversion *x, struct dirent **names, int n, cerium
     return CERIUM_OK;
 }
 
-/* model.safetensors, or model-00001-of-00003.safetensors and its like. */
+/* model.safetensors, or model-00001-of-00003.safetensors and the like. */
 static int open_weights(conversion *x, cerium_error *err)
 {
     struct dirent **names = NULL;
@@ -169,7 +169,7 @@ static int write_tensor(conversion *x, const convert_tensor *t, cerium_error *er
     return status;
 }
 
-/* llama.cpp's number for "mostly of this type", for those that come out of here. */
+/* llama.cpp's number for "mostly of this type", for the types that occur here. */
 static uint32_t file_type(const conversion *x)
 {
     const convert_tensor *t = &x->tensors[0]; /* the embedding: a matrix in any case */
@@ -216,7 +216,7 @@ static int run(conversion *x, cerium_error *err)
     RETURN_IF(map_text(x, &x->tokenizer, "tokenizer.json", false, err));
     RETURN_IF(map_text(x, &x->tokenizer_config, "tokenizer_config.json", true, err));
     RETURN_IF(map_text(x, &x->chat, "chat_template.jinja", true, err));
-    RETURN_IF(open_weights(x, err)); /* before what is in the files: is the folder whole? */
+    RETURN_IF(open_weights(x, err)); /* before reading the files: is the folder complete? */
     RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
     RETURN_IF(map_text(x, &x->generation, "generation_config.json", true, err));
     RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));

@@ -1,8 +1,8 @@
-/* convert_states.c - layers with a recurrent state (Qwen3-Next, Qwen3.5): what config.json says of
- * them, the keys it becomes, and the order of heads, which GGUF files have otherwise.
+/* convert_states.c - layers with a recurrent state (Qwen3-Next, Qwen3.5): their configuration, the
+ * resulting keys, and the order of heads, which differs in GGUF files.
  *
- * qwen35: where there are more heads of values than of keys, those of one key follow each other in
- * the source; in the file head p belongs to key p modulo the number of keys.  qwen3next keeps the
+ * qwen35: if there are more heads of values than of keys, those of one key follow each other in the
+ * source; in the file head p belongs to key p modulo the number of keys.  qwen3next keeps the
  * order, but its q, k, v and z lie together key by key, and the file has them apart. */
 #include "convert/convert_states.h"
 
@@ -21,7 +21,7 @@ static void read_layers(config_reader *r, convert_config *c)
     config_layer_types(r, "linear_attention", c->n_layers, c->is_recurrent);
 }
 
-/* Text has one position: sections of the rotation must be all that turns. */
+/* Text has one position: sections of the rotation must sum to all turning channels. */
 static void read_sections(config_reader *r, convert_config *c)
 {
     const json_t *rope = config_get(r->root, "rope_parameters");
@@ -105,7 +105,7 @@ uint32_t convert_state_channels(const convert_config *c)
     return 2 * c->n_key_heads * c->key_dim + c->n_value_heads * c->value_dim;
 }
 
-/* Row r of heads of `width` rows, in the file's order, is this one of the source's. */
+/* Row r of heads of `width` rows, in the file's order, is this row of the source. */
 static uint64_t tiled(const convert_config *c, uint64_t r, uint32_t width)
 {
     const uint32_t per_key = c->n_value_heads / c->n_key_heads;

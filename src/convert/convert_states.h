@@ -9,15 +9,15 @@
 /* A block of MXFP4. */
 enum { MXFP4_VALUES = 32, MXFP4_BYTES = 16 };
 
-/* convert_tensors.c: is it [a][b][c]?  c, or b and c, are 0 where it has fewer dimensions. */
+/* convert_tensors.c: is it [a][b][c]?  c, or b and c, are 0 if it has fewer dimensions. */
 bool convert_has_shape(const safetensor *t, uint64_t a, uint64_t b, uint64_t c);
 
 bool convert_has_states(const convert_config *c);
-/* convert_families.c: files list which layers have a window. */
+/* convert_families.c: files list the layers with a window. */
 bool convert_lists_windows(const convert_config *c);
-/* convert_layered.c: heads and widths, by layer where they differ. */
+/* convert_layered.c: heads and widths, by layer if they differ. */
 void convert_layered_read(config_reader *r, convert_config *c);
-/* How many of the first layers are dense, where a list says it; else 1. */
+/* The number of first dense layers, if a list has it; else 1. */
 void convert_dense_read(config_reader *r, convert_config *c);
 void convert_layered_write(const config_writer *k, const convert_config *c);
 /* convert_latents.c: attention by latents, and the experts beside it. */
@@ -28,12 +28,12 @@ void convert_states_write(const config_writer *k, const convert_config *c);
 /* Channels of q, k and v. */
 uint32_t convert_state_channels(const convert_config *c);
 
-/* What of a tensor are heads of values, in another order than the source's. */
+/* The part of a tensor with heads of values, in another order than the source's. */
 typedef enum {
     HEADS_OF_VALUES = 0,   /* all rows, or columns */
     HEADS_BEHIND_KEYS = 1, /* rows after those of q and k */
     HEADS_ONE_ROW = 2,     /* a row, or a value, for each */
-    HEADS_APART = 3,       /* qwen3next: q, k and v, of what has z, too; and */
+    HEADS_APART = 3,       /* qwen3next: q, k and v, of a tensor that also has z; and */
     HEADS_APART_GATE = 4,  /* that z */
 } convert_heads;
 

@@ -1,4 +1,4 @@
-/* convert_tensors.c - which tensors a GGUF file has, and from which of safetensors they come. */
+/* convert_tensors.c - the tensors of a GGUF file, and their sources in safetensors. */
 #include "base/memory.h"
 #include "convert/convert_states.h"
 
@@ -35,7 +35,7 @@ static block_type type_of(const planner *p, const convert_tensor *t)
     if (t->n_dims < 2 || is_bias || strstr(t->name, "ffn_gate_inp") ||
         strstr(t->name, "ssm_conv1d"))
         return BLOCK_F32;
-    /* Errors of what rules a state grow from token to token. */
+    /* Errors of the tensors that control a state grow from token to token. */
     if (strstr(t->name, "ssm_alpha") || strstr(t->name, "ssm_beta") || strstr(t->name, "ssm_ba"))
         return own_type(t->from);
     if (!p->type || t->dims[0] % block_values(*p->type)) return own_type(t->from);
@@ -51,7 +51,7 @@ static convert_tensor *add(planner *p, const convert_tensor *t)
     return &p->all[p->n++];
 }
 
-/* What names of a layer's tensors begin with: those of Qwen's MTP head lie apart. */
+/* The prefix of the names of a layer's tensors: those of Qwen's MTP head are separate. */
 static const char *layer_name(const planner *p, uint32_t layer, char name[64])
 {
     const uint32_t n = p->c->n_layers;
@@ -177,7 +177,7 @@ static void plan_attention(planner *p, uint32_t i)
     plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
 }
 
-/* Attention by latents.  Of each head kv_b has rows for keys, which become columns, as they are
+/* Attention by latents.  For each head kv_b has rows for keys, which become columns, as they are
  * applied to queries instead, and rows for values. */
 static void plan_latents(planner *p, uint32_t i)
 {
@@ -233,7 +233,7 @@ static void plan_ffn(planner *p, uint32_t i)
     }
 }
 
-/* A tensor for each expert; where is the block's name, names are those of gate, up and down. */
+/* A tensor for each expert; where: the block's name, names: those of gate, up and down. */
 static void plan_experts(planner *p, uint32_t i, const char *where, const char *const names[3])
 {
     static const char *const short_names[3] = {"gate", "up", "down"};
@@ -258,8 +258,8 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
     }
 }
 
-/* gpt-oss: gate and up are the even and odd outputs of one product; floats lie transposed, MXFP4
- * does not. */
+/* gpt-oss: gate and up are the even and odd outputs of one product; floats are transposed, MXFP4 is
+ * not. */
 static void plan_fused(planner *p, uint32_t i, const char *name, const char *to, uint32_t step,
                        uint32_t offset, uint64_t rows, uint64_t columns)
 {
@@ -309,8 +309,8 @@ static void plan_gpt_oss(planner *p, uint32_t i)
     plan_fused(p, i, "down_proj", "down", 1, 0, c->n_embd, c->n_ff_expert);
 }
 
-/* GLM, DeepSeek and Laguna: dense layers first, then experts and those that every row takes: gate,
- * up and down of these. */
+/* GLM, DeepSeek and Laguna: dense layers first, then experts and those used by every row: gate, up
+ * and down of these. */
 static void plan_dense_first(planner *p, uint32_t i, const char *const names[3],
                              const char *const shared[3])
 {
@@ -356,7 +356,7 @@ static void plan_gemma4(planner *p, uint32_t i)
     plain(p, i, "post_per_layer_input_norm.weight", "post_norm.weight", e, 0, false);
 }
 
-/* Of the whole model: what every layer gets of a token. */
+/* Of the whole model: the input of every layer from a token. */
 static void plan_layer_inputs(planner *p)
 {
     const convert_config *c = p->c;
@@ -388,7 +388,7 @@ static void plan_granite(planner *p, uint32_t i)
     plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
 }
 
-/* Qwen: experts one by one or in two tensors, and one that every row takes, with a gate. */
+/* Qwen: experts one by one or in two tensors, and one used by every row, with a gate. */
 static void plan_qwen_experts(planner *p, uint32_t i, const char *const names[3])
 {
     static const char both[] = "mlp.experts.gate_up_proj";
@@ -542,8 +542,8 @@ static void plan_layer(planner *p, uint32_t i)
     plan_feed_forward(p, i);
 }
 
-/* A head for the token after the next: a layer behind the others, between two inputs that are
- * joined and what may be an output of its own. */
+/* A head for the token after the next: a layer after the others, between two joined inputs and an
+ * output that may be its own. */
 static void plan_mtp(planner *p)
 {
     static const char *const qwen[MTP_TENSORS][2] = {
@@ -572,7 +572,7 @@ static void plan_mtp(planner *p)
     }
 }
 
-/* Tensors of a layer that are not converted by themselves: computed tables, and scales, which are
+/* Tensors of a layer that are not converted separately: computed tables, and scales, which are
  * found by their weights' names. Experts are found by their own names. */
 static bool says_nothing(const char *name)
 {
@@ -582,7 +582,7 @@ static bool says_nothing(const char *name)
     return false;
 }
 
-/* Of a block that is run: those after them predict tokens beyond the next. */
+/* Of the block that is run: later blocks predict tokens beyond the next. */
 static bool is_of_layers(const planner *p, const char *name)
 {
     const size_t len = strlen(p->prefix);
@@ -609,7 +609,7 @@ static int look_for_rest(const planner *p, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Beside a model of pictures the decoder's names begin in one of two ways. */
+/* Beside a vision model the decoder's names begin in one of two ways. */
 static void find_prefix(planner *p)
 {
     static const char *const known[] = {"language_model.model.", "model.language_model.", "model."};
@@ -627,7 +627,7 @@ void convert_find_mtp(convert_config *c, const safetensors *set)
     const uint32_t n = c->n_layers;
     bool has = false;
     find_prefix(&p);
-    if (convert_has_states(c)) /* config.json seldom says it */
+    if (convert_has_states(c)) /* config.json rarely has it */
         has = c->n_ahead <= 1 && safetensors_find(set, "mtp.fc.weight") &&
               !find(&p, n + 1, "input_layernorm.weight");
     else if (c->arch == CONVERT_GLM4MOE)

@@ -1,4 +1,4 @@
-/* convert_vocabulary.c - tokenizer.json of byte-pair vocabularies, and the keys it becomes. */
+/* convert_vocabulary.c - tokenizer.json of byte-pair vocabularies, and the resulting keys. */
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -48,7 +48,7 @@ struct convert_vocabulary {
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|" \
     "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* What pre_signature() makes of tokenizer.json, and llama.cpp's name for it. */
+/* The result of pre_signature() for tokenizer.json, and llama.cpp's name for it. */
 static const struct {
     const char *signature, *name;
 } pres[] = {
@@ -140,7 +140,7 @@ static int add_token(convert_vocabulary *v, const char *text, size_t len, const 
     return CERIUM_OK;
 }
 
-/* What a token does to the text around it is not kept in a GGUF file. */
+/* A GGUF file does not keep a token's effect on the text around it. */
 static int check_added(const json_t *added, cerium_error *err)
 {
     static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
@@ -161,7 +161,7 @@ static bool is_done_here(const char *normalizer)
     return i < ARRAY_LEN(known);
 }
 
-/* The name of a step that changes texts in a way that nobody does here; NULL: there is none. */
+/* The name of a step that changes texts in an unsupported way; NULL: there is none. */
 static const char *odd_normalizer(const json_t *normalizer)
 {
     const char *type = text_of(normalizer, "type");
@@ -176,7 +176,7 @@ static const char *odd_normalizer(const json_t *normalizer)
     return NULL;
 }
 
-/* What would make other tokens of a text. */
+/* Settings that would change the tokens of a text. */
 static int check_model(const convert_vocabulary *v, const json_t *model, cerium_error *err)
 {
     static const char *const keys[] = {"end_of_word_suffix", "continuing_subword_prefix"};
@@ -222,8 +222,7 @@ static int read_tokens(convert_vocabulary *v, const json_t *model, cerium_error 
     return CERIUM_OK;
 }
 
-/* Either "a b" or ["a", "b"]; the pairs' texts are made in merge_texts, where they lie one after
- * the other. */
+/* Either "a b" or ["a", "b"]; the pairs' texts are made in merge_texts, one after the other. */
 static int read_merges(convert_vocabulary *v, const json_t *model, cerium_error *err)
 {
     const json_t *merges = json_object_get(model, "merges");
@@ -300,7 +299,7 @@ static int64_t special_id(const convert_vocabulary *v, const char *key)
     return id_of(v, text);
 }
 
-/* The token that the post-processor begins every text with, or NULL. */
+/* The token that the post-processor puts first in every text, or NULL. */
 static const char *template_begins(const json_t *post)
 {
     size_t i;
@@ -327,7 +326,8 @@ static bool has_step(const json_t *steps, const char *list, const char *type)
     return false;
 }
 
-/* What Metaspace prepends to a text, as the only normalizer or one of several; NULL: nothing. */
+/* The text that Metaspace prepends to a text, as the only normalizer or one of several; NULL:
+ * none. */
 static const char *metaspace_scheme(const json_t *pre)
 {
     const json_t *found = NULL, *step;
@@ -438,7 +438,7 @@ static void write_id(gguf_writer *w, const char *key, int64_t id, const convert_
     if (id >= 0 && id < v->n_tokens) gguf_write_u32(w, key, (uint32_t)id);
 }
 
-/* A text, or a list of them, of which one is called default. */
+/* A text, or a list of them, one of which is called default. */
 static view chat_template(const convert_vocabulary *v)
 {
     const json_t *value = json_object_get(v->config, "chat_template");

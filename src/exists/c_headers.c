@@ -1,7 +1,7 @@
 /* c_headers.c - headers of C and C++: those of the system and of the workspace.
  *
  * The folders that a build names by -I are unknown.  So a header counts under each of its paths:
- * /usr/include/glib-2.0/glib/gtypes.h is there as gtypes.h, glib/gtypes.h and so on. */
+ * /usr/include/glib-2.0/glib/gtypes.h is found as gtypes.h, glib/gtypes.h and so on. */
 #include "base/text.h"
 #include "exists/folders.h"
 
@@ -35,7 +35,7 @@ static void add_header(walk *w, const char *path)
     char name[NAMES_WORD_MAX];
     const char *from = path + strlen(path);
     size_t len = strlen(path);
-    if (len > 3 && !strcmp(path + len - 3, ".in")) len -= 3; /* made of it by the build */
+    if (len > 3 && !strcmp(path + len - 3, ".in")) len -= 3; /* generated from it by the build */
     for (int n = 0; n < SUFFIXES_MAX && from > path && !w->f->b->status; n++) {
         while (from > path && from[-1] != '/') from--;
         const int n_from = (int)(len - (size_t)(from - path));
@@ -71,7 +71,7 @@ static void read_folders(walk *w)
         for (uint32_t i = 0; listed && i < list.n && !b->status; i++) {
             const char *name = folder_name(&list, i);
             if (!folder_join(path, folder, name)) continue;
-            /* Without an ending it may be a header or a folder. */
+            /* A name without an extension may be a header or a folder. */
             folder_kind kind = strrchr(name, '.') && is_header(name) ? FOLDERS_FILE
                                                                      : folder_kind_of(path);
             if (kind == FOLDERS_FILE && is_header(name)) add_header(w, path);
@@ -93,7 +93,7 @@ static void add_compilers(walk *w)
         if (folder_kind_of(tops[i]) == FOLDERS_FOLDER) add_folder(w, tops[i]);
 }
 
-/* Folders behind -I, -isystem and the like; true when the build fetches headers of its own. */
+/* Folders after -I, -isystem and the like; true if the build downloads headers. */
 static bool read_build(walk *w, const char *root, const char *name)
 {
     static const char *const options[] = {"-I", "-isystem", "-iquote", "-idirafter"};
@@ -156,7 +156,7 @@ void c_headers(folders *f, const char *root)
     w.own = true;
     add_folder(&w, root);
     read_folders(&w);
-    const bool whole = !b->status; /* else what was not seen may be there */
+    const bool whole = !b->status; /* otherwise an unseen header may exist */
     if (b->status == CERIUM_ERR_CAPACITY) b->status = CERIUM_OK;
     bool system = names_find(b, 0, VIEW("cstdio.h")) != NAMES_NONE &&
                   names_find(b, 0, VIEW("cstddef.h")) != NAMES_NONE;

@@ -1,4 +1,4 @@
-/* code_file.c - what readers of every language need. */
+/* code_file.c - functions shared by the readers of all languages. */
 #include "exists/code_file.h"
 
 bool code_open(code_file *s, name_table *b, tokens_family family, view text)

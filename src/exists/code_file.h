@@ -1,4 +1,4 @@
-/* code_file.h - a source file as tokens, for those that read its names. */
+/* code_file.h - a source file as tokens, for reading its names. */
 #ifndef EXISTS_CODE_FILE_H
 #define EXISTS_CODE_FILE_H
 
@@ -34,9 +34,9 @@ static inline bool code_kind(const code_file *s, uint32_t i, token_kind kind)
 {
     return i < s->n && s->t[i].kind == (uint8_t)kind;
 }
-/* After the bracket that closes the one at i, at most end. */
+/* The position after the bracket that closes the one at i, at most end. */
 uint32_t code_behind(const code_file *s, uint32_t i, uint32_t end);
-/* The words a.b.c from i on, into out; the place after them. */
+/* The words a.b.c from i on, into out; returns the position after them. */
 uint32_t code_dotted(const code_file *s, uint32_t i, uint32_t end, bytes *out);
 
 /* ---- languages ---- */
@@ -44,8 +44,8 @@ uint32_t code_dotted(const code_file *s, uint32_t i, uint32_t end, bytes *out);
 /* A module of Python: its file, or its stub.  label: its dotted path. */
 void python_read(name_table *b, uint32_t module, view label, bool is_package, view text);
 
-/* Where a script finds the module that a specifier names, as a path in the root with its letter,
- * into out [NAMES_WORD_MAX]; false: unknown. */
+/* Where a script finds the module of a specifier, as a path in the root with its letter, into out
+ * [NAMES_WORD_MAX]; false: unknown. */
 typedef bool (*script_find)(void *user, view specifier, char *out);
 /* A file of JavaScript or TypeScript. */
 void script_read(name_table *b, uint32_t module, view text, bool types, script_find find,

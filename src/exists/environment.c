@@ -40,7 +40,7 @@ static void see_place(layout *l, const char *path)
     }
 }
 
-/* lib/python3.N/site-packages, and what pyvenv.cfg says. */
+/* lib/python3.N/site-packages, and the folders named in pyvenv.cfg. */
 static void read_venv(layout *l, folders *f, const char *path)
 {
     char file[4096], lib[4096];
@@ -160,7 +160,7 @@ static uint64_t hash_layout(const layout *l, folders *f)
     }
     if (find_go(l, path)) hash = hash_path(path, hash);
     if (find_java(l, path)) hash = hash_path(path, hash);
-    if (l->has_c) /* what is installed brings a file or a folder here, or one level below */
+    if (l->has_c) /* an installation adds a file or a folder here, or one level below */
         hash = hash_folder(f, "/usr/local/include", hash_folder(f, "/usr/include", hash));
     return hash ? hash : 1;
 }
@@ -190,7 +190,7 @@ static void read_python(folders *f, const layout *l, cerium_error *err)
     b->pass = 0;
     bool found = listing_find(*l->home ? l->home : NULL, names_, l->root, path);
     if (!found || listing_python(b, path, library, err)) {
-        mark(b, "p*"); /* not even its own modules are known */
+        mark(b, "p*"); /* even its own modules are unknown */
         return;
     }
     if (*library) python_library(f, library);
@@ -263,7 +263,7 @@ int environment_read(names_index **out, const environment_config *c, cerium_erro
     int status = kept ? index_map(out, path, hash, &why) : CERIUM_ERR_IO;
     if (status) {
         status = read_anew(out, c, l, hash, err);
-        if (!status && kept && index_write(*out, path, &why)) path[0] = 0; /* it is not kept */
+        if (!status && kept && index_write(*out, path, &why)) path[0] = 0; /* it is not saved */
     }
     memory_free(l);
     return status;

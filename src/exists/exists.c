@@ -1,4 +1,4 @@
-/* exists.c - one thread that reads; readers hold what they took until they give it back. */
+/* exists.c - one thread reads; users hold the names they took until they give them back. */
 #include "exists/exists.h"
 
 #include <sys/stat.h>
@@ -21,11 +21,11 @@ struct exists {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t asked;
-    bool wanted;              /* taken since the last look */
+    bool wanted;              /* names were taken since the last check */
     _Atomic bool stop;
     generation list[GENERATIONS];
     int current;              /* in list, or -1 */
-    uint64_t hash;            /* of the environment that was read last */
+    uint64_t hash;            /* of the last environment read */
     uint64_t looked_ns;
 };
 

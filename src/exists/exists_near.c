@@ -1,4 +1,4 @@
-/* exists_near.c - the real names nearest to one that is not there, and the words for it. */
+/* exists_near.c - the existing names nearest to a missing one, and the message for it. */
 #include <ctype.h>
 
 #include "exists/exists_names.h"
@@ -22,7 +22,7 @@ const char *exists_kind_name(uint8_t kind)
 
 static char low(char c) { return (char)tolower((unsigned char)c); }
 
-/* Single letters that differ, at most `limit` + 1; a swap of two counts one. */
+/* The number of differing letters, at most `limit` + 1; a swap of two counts one. */
 static int edits(view a, view b, int limit)
 {
     uint8_t rows[3][EDIT_MAX + 1];
@@ -59,7 +59,7 @@ static view next_part(view *rest)
     return part;
 }
 
-/* How many letters of parts both names have. */
+/* The number of letters in parts that both names have. */
 static int shared(view a, view b)
 {
     int n = 0;
@@ -78,7 +78,7 @@ static int shared(view a, view b)
     return n;
 }
 
-/* Less is nearer; 100: not near. */
+/* Smaller is nearer; 100: not near. */
 static int distance(view wrong, view name)
 {
     int limit = wrong.len < 4 ? 1 : wrong.len < 8 ? 2 : 3;
@@ -111,7 +111,7 @@ static bool look(void *user, view name)
     return true;
 }
 
-/* Modules of the root: those beside the one that is not there. */
+/* Modules of the root: the siblings of the missing one. */
 typedef struct {
     search *s;
     char letter;
@@ -133,7 +133,7 @@ static bool look_module(void *user, view path)
     return true;
 }
 
-/* The nearest names that are there in the place of one that is not, the best first. */
+/* The nearest existing names in the scope of a missing one, the best first. */
 static uint32_t nearest(const names_index *x, const exists_finding *f, view out[EXISTS_NEAR_MAX])
 {
     search s = {.wrong = {f->name + f->word, strcspn(f->name + f->word, ")")}};
@@ -152,7 +152,7 @@ static void put(char *out, const char *text, view more)
     snprintf(out + n, EXISTS_SAID_BYTES - n, "%s%.*s", text, (int)more.len, more.ptr);
 }
 
-/* Where else the name is, in the same package. */
+/* Other places of the name in the same package. */
 static bool find_elsewhere(const names_index *x, const exists_finding *f, view *path)
 {
     view word = view_of(f->name + f->word), below = {f->name, f->word ? f->word - 1u : 0};
@@ -163,7 +163,7 @@ static bool find_elsewhere(const names_index *x, const exists_finding *f, view *
     return index_elsewhere(x, f->letter, below, word, path);
 }
 
-/* Was it read what is installed? */
+/* Were the installed packages read? */
 static bool was_read(const names_index *x, char letter)
 {
     const char mark[] = {letter, '!'};

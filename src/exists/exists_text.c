@@ -1,4 +1,4 @@
-/* exists_text.c - a whole text against the names of an environment, line by line. */
+/* exists_text.c - checks a whole text against the names of an environment, line by line. */
 #include "exists/exists_names.h"
 #include "guard/lexer.h"
 

@@ -1,4 +1,4 @@
-/* folders.c - listing and reading, within bounds. */
+/* folders.c - lists folders and reads files, within limits. */
 #include "exists/folders.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* folders.h - what lies in the folders of an environment. */
+/* folders.h - the contents of an environment's folders. */
 #ifndef EXISTS_FOLDERS_H
 #define EXISTS_FOLDERS_H
 
@@ -7,9 +7,9 @@
 #include "exists/names.h"
 #include "base/hash.h"
 
-/* ---- limits: what a broken or hostile environment can make us take ---- */
+/* ---- limits: the most that a broken or hostile environment can take ---- */
 
-#define FOLDERS_FILES_MAX 200000u /* that are looked at */
+#define FOLDERS_FILES_MAX 200000u /* looked at, at most */
 #define FOLDERS_DEPTH_MAX 24u     /* in each other */
 #define FOLDERS_NAMES_MAX 65536u  /* in one */
 
@@ -21,8 +21,8 @@ typedef struct {
     void *user;
 } folders;
 
-/* The names in a folder, sorted, NUL after each; a link counts as what it leads to only below
- * `root`.  False: it cannot be read, or the limits are reached. */
+/* The names in a folder, sorted, NUL after each; a link counts as its target only below `root`.
+ * False: it cannot be read, or the limits are reached. */
 typedef struct {
     bytes names;   /* NUL-terminated */
     bytes offsets; /* uint32_t [n] */
@@ -39,27 +39,27 @@ bool folder_has(const folder_list *l, const char *name);
 
 typedef enum { FOLDERS_NONE = 0, FOLDERS_FILE = 1, FOLDERS_FOLDER = 2 } folder_kind;
 folder_kind folder_kind_of(const char *path);
-/* A name goes to a list of them, its NUL with it. */
+/* Append a name to a list, with its NUL. */
 static inline void folder_put(folders *f, bytes *list, const char *name)
 {
     if (!f->b->status) f->b->status = bytes_append(list, name, strlen(name) + 1);
 }
-/* All of a file of at most max bytes, NUL after it. */
+/* A whole file of at most max bytes, NUL after it. */
 bool folder_file(folders *f, const char *path, size_t max, bytes *out);
 /* "a/b" into out [4096]. */
 bool folder_join(char *out, const char *a, const char *b);
 
-/* ---- who reads what ---- */
+/* ---- the readers ---- */
 
-/* Modules of Python below a folder of its path.  outside: it holds what is installed. */
+/* Modules of Python below a folder of its path.  outside: it holds installed packages. */
 void python_folder(folders *f, const char *path);
-/* Python's own sources: names that only other platforms have are names, too. */
+/* Python's own sources: names of other platforms count, too. */
 void python_library(folders *f, const char *path);
 /* Names of the library that other platforms have. */
 void python_platforms(name_table *b);
-/* Headers of C and C++ that the system and the workspace have: "cPATH" for each path below any
- * folder by which a compiler could find it; "hNAME" for each folder of the workspace; "c!" where
- * the system has the C library's. */
+/* Headers of C and C++ of the system and the workspace: "cPATH" for each path, below any folder, by
+ * which a compiler could find it; "hNAME" for each folder of the workspace; "c!" if the system has
+ * the headers of the C library. */
 void c_headers(folders *f, const char *root);
 /* Packages below PATH/node_modules. */
 void node_folder(folders *f, const char *path);

@@ -1,4 +1,4 @@
-/* go_paths.c - where packages of Go lie: the toolchain's src/, vendor/, the module cache. */
+/* go_paths.c - the places of Go's packages: the toolchain's src/, vendor/, the module cache. */
 #include "base/text.h"
 #include "exists/go.h"
 
@@ -49,8 +49,8 @@ static void see_file(search *s, const char *folder, const char *name, const char
     else if (!b->status) names_open_scope(b, module);
 }
 
-/* Packages below `folder`, whose own import path is `import`.  False when they are more than a
- * module's that is worth reading, or the limits are reached. */
+/* Packages below `folder`, whose own import path is `import`.  False: they are too many for a
+ * module worth reading, or the limits are reached. */
 static bool read_packages(search *s, const char *folder, const char *import)
 {
     name_table *b = s->f->b;
@@ -81,9 +81,9 @@ static bool read_packages(search *s, const char *folder, const char *import)
     return !b->status;
 }
 
-/* ---- what is required ---- */
+/* ---- requirements ---- */
 
-/* As the module cache writes paths: a capital is "!" and the small letter. */
+/* The module cache's spelling of paths: a capital is "!" and the small letter. */
 static bool escape(char *out, size_t size, view path)
 {
     size_t n = 0;
@@ -103,7 +103,7 @@ static void read_required(search *s, const char *folder, view path, view version
     add_mark(b, "dg", path);
     if (snprintf(import, sizeof import, "%.*s", (int)path.len, path.ptr) >= (int)sizeof import)
         return;
-    /* vendor/ has of a module only what the workspace imports already. */
+    /* vendor/ has only the packages of a module that the workspace imports already. */
     snprintf(named, sizeof named, "vendor/%s", import);
     if (folder_join(place, folder, named) && folder_kind_of(place) == FOLDERS_FOLDER)
         (void)read_packages(s, place, import);
@@ -119,7 +119,7 @@ typedef struct {
     const char *folder;
 } mod;
 
-/* What a line replaces may be anywhere, and have any package. */
+/* The replacement on a line may be anywhere, and have any package. */
 static void see_line(void *user, view directive, view module, view version)
 {
     const mod *m = user;

@@ -1,6 +1,7 @@
-/* go_read.c - what a package of Go exports: the names that its files declare outside of functions.
+/* go_read.c - the exports of a package of Go: the names that its files declare outside of
+ * functions.
  *
- * Files of all platforms are read as one, so a name that another platform has is there, too. */
+ * Files of all platforms are read as one, so names of other platforms count, too. */
 #include "exists/go.h"
 
 static bool is_exported(view name)
@@ -37,7 +38,7 @@ static bool belongs(const code_file *s, view path, bool *renamed)
     return true;
 }
 
-/* const, var or type at i, one or a group of them.  A name too many is harmless: it is only not
+/* const, var or type at i, one or a group of them.  A superfluous name is harmless: it is only not
  * reported. */
 static uint32_t read_declared(code_file *s, uint32_t module, uint32_t i)
 {

@@ -1,4 +1,4 @@
-/* index.c - the sealed block: made, checked, looked up. */
+/* index.c - the sealed block: writing, checking, looking up. */
 #include "exists/index.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ enum { INDEX_VERSION = 2, WALK_MAX = 64, SOFT = 1u << 31 };
 typedef struct {
     char magic[8];
     uint32_t version, n_scopes, n_entries, n_bases, n_slots, n_strings; /* bytes of strings */
-    uint64_t environment, size, check; /* check: of all after the header */
+    uint64_t environment, size, check; /* checksum of all bytes after the header */
 } header;
 
 typedef struct {
@@ -264,7 +264,7 @@ static const entry *own_entry(const names_index *x, uint32_t in, view name)
     return NULL;
 }
 
-/* The scope and all that it takes over, in the order in which a class is asked. */
+/* The scope and all those that it takes over, in the order in which a class searches them. */
 typedef struct {
     uint32_t seen[WALK_MAX]; /* a scope, with SOFT */
     uint32_t n;

@@ -56,7 +56,7 @@ static view string_at(const image *m, uint64_t at)
     return (view){text, strnlen(text, m->strings.len - at)};
 }
 
-/* A class of a package: Map$Entry as it is. */
+/* A class of a package: Map$Entry unchanged. */
 static void add_class(name_table *b, view package, view name)
 {
     char label[NAMES_WORD_MAX];

@@ -1,4 +1,4 @@
-/* known_packages.c - the list, by the names under which code imports them. */
+/* known_packages.c - the list of packages, by their import names. */
 #include "exists/known_packages.h"
 
 /* clang-format off */
@@ -108,8 +108,8 @@ void known_each(char letter, bool (*each)(void *user, view name), void *user)
 
 enum { SLIP_LETTERS_MIN = 6 };
 
-/* Two letters exchanged, or one left out, added or wrong; not the first or the last, by which words
- * differ that people choose: parse, sparse, parser. */
+/* Two letters exchanged, or one missing, extra or wrong; but not the first or the last, as names
+ * chosen by people differ there: parse, sparse, parser. */
 static bool is_slip(view wrong, view right)
 {
     if (right.len < SLIP_LETTERS_MIN || wrong.len + 1 < right.len || wrong.len > right.len + 1)

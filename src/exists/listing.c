@@ -1,4 +1,4 @@
-/* listing.c - an interpreter is run with a script of ours and says what it has (listing_read.c). */
+/* listing.c - runs an interpreter with our script, which lists its names (listing_read.c). */
 #include "exists/listing.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static int start(const char *path, const char *const *argv, int *from, pid_t *pi
     return why;
 }
 
-/* All that it writes, for as long as it may. */
+/* All its output, within the time limit. */
 static int gather(int from, bytes *out)
 {
     char part[65536];
@@ -199,7 +199,7 @@ int listing_node(name_table *b, const char *path, cerium_error *err)
     return run(b, path, argv, NULL, err);
 }
 
-/* ---- which one ---- */
+/* ---- the choice of the interpreter ---- */
 
 static bool may_run(const char *path, const char *root, char *out)
 {

@@ -1,10 +1,10 @@
-/* listing_read.c - what an interpreter says of itself, line by line:
+/* listing_read.c - reads an interpreter's listing, line by line:
  *
  *   M path       names from here on are of this module ("pos.path", "jfs")
  *   C path       of this class or object
  *   v name       a value
  *   s name path  it leads to that
- *   f name a,b   a function with these keywords; ? for those of which nobody can tell
+ *   f name a,b   a function with these keywords; ? if they are unknown
  *   o            it may have other names
  *   P path       where Python's own sources are
  *   E            the end */

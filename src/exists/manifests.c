@@ -8,7 +8,7 @@
 
 enum { MANIFEST_BYTES = 4 << 20 };
 
-/* As PyPI compares names: lower case, runs of -_. one -. */
+/* PyPI's normalized names: lower case, runs of -_. become one -. */
 static void declare(name_table *b, const char *mark, view name, bool normal)
 {
     char out[256];
@@ -36,7 +36,7 @@ static void declare_words(name_table *b, const char *mark, view text)
     }
 }
 
-/* More names than there are in it do no harm: what is named is only not reported. */
+/* Superfluous names do no harm: they are only not reported. */
 static void read_words(folders *f, const char *folder, const char *name)
 {
     char path[4096];
@@ -108,13 +108,13 @@ static bool is_passed_over(const char *path, const char *name)
     return folder_join(file, path, "pyvenv.cfg") && folder_kind_of(file) == FOLDERS_FILE;
 }
 
-/* A name by which something below the workspace may be imported; its contents are unknown. */
+/* A name by which a module below the workspace may be imported; its contents are unknown. */
 static void add_name(name_table *b, view stem)
 {
     char label[300];
     if (!stem.len || stem.len > 255) return;
     int n = snprintf(label, sizeof label, "p%.*s", (int)stem.len, stem.ptr);
-    /* What is installed under the same name may not be what is found. */
+    /* An installed package of the same name may not be the one found. */
     names_open_scope(b, names_module(b, (view){label, (size_t)n}, SCOPE_PACKAGE, stem));
 }
 

@@ -1,4 +1,4 @@
-/* manifests.h - what a workspace says that it needs, and the modules that it has itself. */
+/* manifests.h - declared requirements of a workspace, and its own modules. */
 #ifndef EXISTS_MANIFESTS_H
 #define EXISTS_MANIFESTS_H
 
@@ -6,8 +6,8 @@
 
 /* package.json, requirements.txt, pyproject.toml and the like of a folder: "dpNAME", "djNAME". */
 void manifests_read(folders *f, const char *folder);
-/* Files of Python below the workspace: modules from its root and from src/, and else names that are
- * there. */
+/* Files of Python below the workspace: modules from its root and from src/; others are only known
+ * names. */
 void workspace_modules(folders *f, const char *root);
 
 #endif

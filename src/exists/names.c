@@ -1,4 +1,4 @@
-/* names.c - strings once each, and names by scope. */
+/* names.c - interned strings, and names by scope. */
 #include "exists/names.h"
 
 #include "base/hash.h"
@@ -20,7 +20,7 @@ view names_text(const name_table *b, uint32_t string)
     return (view){b->strings.ptr + string + sizeof n, n};
 }
 
-/* Twice as many slots; those of the old ones move. */
+/* Double the slots; move those of the old ones. */
 static bool grow(name_table *b, uint32_t **slots, uint32_t *n,
                  uint64_t (*hash_of)(const name_table *b, uint32_t at))
 {
@@ -54,7 +54,7 @@ static uint32_t string_slot(const name_table *b, view text)
     return at;
 }
 
-/* NAMES_NONE when it failed. */
+/* NAMES_NONE: it failed. */
 static uint32_t string_of(name_table *b, view text)
 {
     if (b->status) return NAMES_NONE;
@@ -164,7 +164,7 @@ void names_add(name_table *b, uint32_t scope, view name, name_kind kind, uint32_
         is_new = true;
         e->pass = b->pass;
     }
-    if (!is_new && e->pass != b->pass) return; /* the earlier file says more */
+    if (!is_new && e->pass != b->pass) return; /* the earlier file takes precedence */
     e->kind = is_new || same ? (uint8_t)kind : NAME_VALUE;
     e->target = is_new || same ? target : 0;
 }
@@ -205,7 +205,7 @@ void names_close(name_table *b)
     b->string_slots = b->entry_slots = NULL;
 }
 
-/* ---- what is found out later ---- */
+/* ---- what is resolved later ---- */
 
 typedef struct {
     uint32_t in, path;   /* path: NAMES_NONE: an expression in `in` */
@@ -278,7 +278,7 @@ uint32_t names_module(name_table *b, view path, uint32_t flags, view label)
     return b->status ? NAMES_NONE : made;
 }
 
-/* ---- the end of it ---- */
+/* ---- resolving ---- */
 
 static int by_scope(const void *a, const void *b)
 {
@@ -295,7 +295,7 @@ static void sort_bases(name_table *b)
     if (n) qsort(list, n, sizeof *list, by_scope);
 }
 
-/* Bases that are known: those of specifiers are their files.  The list is sorted. */
+/* Known bases: those of specifiers are their files.  The list is sorted. */
 static const name_base *bases_of(const name_table *b, uint32_t scope, size_t *n)
 {
     const name_base *list = (const name_base *)b->bases.ptr;
@@ -316,7 +316,8 @@ typedef struct {
 
 static bool resolve_entry(name_table *b, uint32_t at, uint32_t depth, meaning *out);
 
-/* The name in a scope, in what it takes over, or a module of that name below a package. */
+/* The name in a scope, in the scopes that it takes over, or a module of that name below a
+ * package. */
 static bool member_of(name_table *b, uint32_t scope, view name, uint32_t depth, meaning *out)
 {
     char path[NAMES_WORD_MAX];
@@ -375,7 +376,7 @@ static bool resolve_alias(name_table *b, const alias *a, uint32_t depth, meaning
     return !member.len || member_of(b, out->target, member, depth, out);
 }
 
-/* What cannot be followed is there, and that is all. */
+/* A name that cannot be resolved exists, without known members. */
 static bool resolve_entry(name_table *b, uint32_t at, uint32_t depth, meaning *out)
 {
     name_entry *e = names_entry_at(b, at);
@@ -411,7 +412,7 @@ static bool take_scope(name_table *b, uint32_t into, uint32_t from)
     return b->n_entries != n;
 }
 
-/* One star; true when it brought something. */
+/* One star import; true if it added names. */
 static bool take_star(name_table *b, star s)
 {
     uint32_t at = names_find(b, 0, names_text(b, s.path));
@@ -445,7 +446,7 @@ static void resolve_stars(name_table *b)
         more = false;
         for (size_t i = 0; i < n; i++) more |= take_star(b, ((const star *)b->stars.ptr)[i]);
     }
-    /* It went on for longer than anybody has read. */
+    /* The chain of stars exceeds the limit: these scopes are open. */
     for (size_t i = 0; i < n && more; i++)
         names_open_scope(b, ((const star *)b->stars.ptr)[i].scope);
 }
@@ -464,7 +465,8 @@ static void resolve_bases(name_table *b)
     }
 }
 
-/* What a module is imported whole as; where its files differ in that: what all of them have. */
+/* The scope of a module imported whole; if its files differ in it: the names that all of them
+ * have. */
 static void unite_default(name_table *b, uint32_t scope, const name_base *list, size_t n)
 {
     uint32_t found[NAMES_DEPTH_MAX], n_found = 0;
@@ -504,7 +506,7 @@ static void unite_defaults(name_table *b)
     }
 }
 
-/* Where declarations say all that a module has, what its code has beside is not asked. */
+/* If declarations list all names of a module, other names of its code do not count. */
 static void trust_types(name_table *b)
 {
     name_base *list = (name_base *)b->bases.ptr;

@@ -1,9 +1,8 @@
-/* node_paths.c - packages of node_modules: which specifiers each answers to, and the files after
- * them.
+/* node_paths.c - packages of node_modules: the specifiers of each, and their files.
  *
- * In the root "jNAME/PATH" is what `import` finds, "rNAME/PATH" what `require` finds where that is
- * another, and "fFILE" a file.  All conditions of a map of exports count, as the code's runtime is
- * unknown. */
+ * In the root "jNAME/PATH" is the module that `import` finds, "rNAME/PATH" the one that `require`
+ * finds if that is another, and "fFILE" a file.  All conditions of a map of exports count, as the
+ * code's runtime is unknown. */
 #include "base/text.h"
 #include "exists/folders.h"
 #include "exists/code_file.h"
@@ -68,7 +67,7 @@ static bool try_file(const char *base, const char *end, char *out)
     return snprintf(out, 4096, "%s%s", base, end) < 4096 && folder_kind_of(out) == FOLDERS_FILE;
 }
 
-/* The file that a relative specifier means; types: declarations are looked for first. */
+/* The file of a relative specifier; types: try declarations first. */
 static bool find_file(const char *base, bool types, char *out)
 {
     static const char *const plain[] = {"", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js",
@@ -135,7 +134,7 @@ typedef struct {
     const char *spec;   /* after the package's name: "", "/x", "/x/" "*" */
 } exports;
 
-/* Files that match "./dist/" "*" ".js" answer to what matches the star. */
+/* Files that match "./dist/" "*" ".js" are found by the text that matches the star. */
 static void add_pattern(const exports *e, const char *target, unsigned how)
 {
     char folder[4096], file[4096], spec[NAMES_WORD_MAX], above[4096];
@@ -194,7 +193,7 @@ static void add_export(const exports *e, const char *target, unsigned how)
     if (fits) add_target(e->s, spec, file, how);
 }
 
-/* All that a value of the map may lead to. */
+/* All targets of a value of the map. */
 static void read_conditions(const exports *e, json_t *value, unsigned how, uint32_t depth)
 {
     const char *key;
@@ -253,7 +252,7 @@ static void add_main(search *s, const char *folder, const char *spec, json_t *js
         add_target(s, spec, base, IMPORTED | REQUIRED);
 }
 
-/* "lib/x.js" answers to itself, and to "lib/x". */
+/* "lib/x.js" is found by its name, and by "lib/x". */
 static void add_plain(search *s, const char *package, const char *below, const char *file)
 {
     static const char *const ends[] = {".js", ".json", ".node", ".mjs", ".cjs", ".ts", ".d.ts"};
@@ -304,7 +303,7 @@ static void add_files(search *s, const char *folder, const char *package)
 
 /* ---- packages ---- */
 
-/* A package in a folder, under the name by which others call it. */
+/* A package in a folder, under the name by which others import it. */
 static void read_package(search *s, const char *folder, const char *package)
 {
     char path[4096];
@@ -330,7 +329,7 @@ static void read_package(search *s, const char *folder, const char *package)
     json_decref(json);
 }
 
-/* ---- what files name ---- */
+/* ---- references in files ---- */
 
 /* The innermost node_modules above the file that has the package. */
 static bool find_package(const search *s, const char *name, char *folder)
@@ -357,11 +356,11 @@ static bool find_bare(search *s, view specifier, char *out)
     snprintf(out, NAMES_WORD_MAX, "j%.*s", (int)specifier.len, specifier.ptr);
     if (n >= sizeof name) return false;
     snprintf(name, sizeof name, "%.*s", (int)n, specifier.ptr);
-    if (!find_package(s, name, folder)) return true; /* node's own, or not there */
+    if (!find_package(s, name, folder)) return true; /* node's own, or missing */
     size_t root = strlen(s->root);
     bool top = !strncmp(folder, s->root, root) && !strstr(folder + root + 14, "/node_modules/");
     if (top) return true;
-    /* A package below another one has a name of its own. */
+    /* A package below another one has its own name. */
     view rest = {specifier.ptr + n, specifier.len - n};
     if (snprintf(spec, sizeof spec, "%s%.*s", folder, (int)rest.len, rest.ptr) >= (int)sizeof spec)
         return false;
@@ -415,7 +414,7 @@ static void read_files(search *s)
     }
 }
 
-/* @types/NAME of a package that may not be there itself. */
+/* @types/NAME of a package that may be missing itself. */
 static void add_declared(search *s, const char *folder, const char *name)
 {
     char package[512];

@@ -1,9 +1,9 @@
-/* python_lazy.c - a module's __getattr__ (PEP 562), read: most answer to names that stand in the
- * file, and raise for all others.
+/* python_lazy.c - a module's __getattr__ (PEP 562), read: most accept names that are in the file,
+ * and raise for all others.
  *
- * Understood is a body whose statements, at its own depth, only test the name against constants (or
- * what a literal holds), look it up in such a literal, import, warn, or raise.  Any other use of
- * the name, and a try, make the module open. */
+ * A body is understood if its statements, at its own depth, only test the name against constants
+ * (or the items of a literal), look it up in such a literal, import, warn, or raise.  Any other use
+ * of the name, and a try, make the module open. */
 #include "exists/python.h"
 
 typedef struct {
@@ -12,7 +12,7 @@ typedef struct {
     view name;                   /* of the parameter */
     uint16_t indent;             /* of its statements */
     bool odd;                    /* something was not understood */
-    bool narrowed;               /* from here on the name is one of those that were tested */
+    bool narrowed;               /* from here on the name is one of the tested ones */
 } lazy;
 
 static bool is_name(const lazy *z, uint32_t i)
@@ -39,7 +39,7 @@ static void add_literal(const lazy *z, uint32_t i)
     }
 }
 
-/* The literal that a name of the module holds: its bracket; 0: none is known. */
+/* The literal that a name of the module holds: its bracket; 0: unknown. */
 static uint32_t literal_of(const lazy *z, view name)
 {
     const code_file *s = z->s;
@@ -59,7 +59,7 @@ static uint32_t literal_of(const lazy *z, view name)
     return 0;
 }
 
-/* The statement after the head that ends at `colon` raises. */
+/* Does the statement after the head that ends at `colon` raise? */
 static bool then_raises(const lazy *z, uint32_t colon)
 {
     uint32_t i = colon + 1;
@@ -77,7 +77,7 @@ static uint32_t read_test(lazy *z, uint32_t i, bool raises)
     bool local = code_kind(s, i, TOKEN_NAME);
     if (local) at = literal_of(z, code_word(s, i));
     else if (i < s->n && s->t[i].kind == TOKEN_SIGN && token_opens(s->t[i].sign)) at = i;
-    if (code_is(s, i, "__all__")) return i + 1; /* what that has is known */
+    if (code_is(s, i, "__all__")) return i + 1; /* its items are known */
     if (!at && !(raises && !negated)) return 0;
     if (at && (negated || !raises)) add_literal(z, at);
     if (negated && raises) z->narrowed = true;

@@ -26,7 +26,8 @@ static bool put_label(char *out, const char *above, view stem)
                     stem.ptr) < (int)NAMES_WORD_MAX;
 }
 
-/* Names of a module that the interpreter has listed: what it left out is of another platform. */
+/* Names of a module that the interpreter has listed: names it did not list are of another
+ * platform. */
 static void read_beside(search *s, uint32_t module, view label, bool package, view text)
 {
     name_table *b = s->f->b;
@@ -43,7 +44,7 @@ static void read_beside(search *s, uint32_t module, view label, bool package, vi
     }
 }
 
-/* One file of a module: false when there is none. */
+/* One file of a module; false: there is none. */
 static bool read_one(search *s, const char *folder, const char *name, const char *end,
                      const char *label, bool package, uint8_t pass)
 {
@@ -68,7 +69,8 @@ static bool read_one(search *s, const char *folder, const char *name, const char
     return true;
 }
 
-/* Does the package say that its declarations are whole (PEP 561)?  label: with its letter. */
+/* Does the package declare that its declarations are complete (PEP 561)?  label: with its
+ * letter. */
 static bool is_typed(const search *s, const char *label)
 {
     char mark[NAMES_WORD_MAX];
@@ -76,7 +78,7 @@ static bool is_typed(const search *s, const char *label)
     return names_find(s->f->b, 0, (view){mark, (size_t)n}) != NAMES_NONE;
 }
 
-/* A stub says more than the code that it is beside, and all where the package says so. */
+/* A stub adds to the code beside it, and is complete if the package says so. */
 static bool read_module(search *s, const char *folder, const char *name, const char *label,
                         bool package)
 {
@@ -114,7 +116,7 @@ static void see_file(search *s, const char *folder, const folder_list *list, con
                                       !strcmp(dot + strlen(dot) - 4, ".pyd"));
     if (types || (code && !folder_has(list, stub)))
         read_module(s, folder, stem_text, label, false);
-    /* Stubs of what is private to a package have what its checkers needed. */
+    /* Stubs of a package's private parts have only the names that its checkers needed. */
     bool whole = folder_has(list, stub) && is_typed(s, label) && stem_text[0] != '_';
     if (native && !s->library && !whole) {
         uint32_t module = names_module(s->f->b, view_of(label), 0, view_of(label + 1));
@@ -136,7 +138,7 @@ static void see_folder(search *s, const char *folder, const char *name, const ch
     if (depth < FOLDERS_DEPTH_MAX) add_folder(s, path, label + 1);
 }
 
-/* A line of a .pth file is a folder; what runs code there may make any module. */
+/* A line of a .pth file is a folder; code in it may make any module. */
 static void see_pth(search *s, const char *folder, const char *name)
 {
     char path[4096], more[4096];
@@ -163,7 +165,7 @@ static void see_pth(search *s, const char *folder, const char *name)
     bytes_free(&text);
 }
 
-/* A package, or a folder that is one without saying so. */
+/* A package, or a folder that is an implicit one. */
 static void see_package(search *s, const char *folder, const char *above)
 {
     char label[NAMES_WORD_MAX];

@@ -1,5 +1,5 @@
-/* python_platforms.c - names of Python's library that only other platforms, other versions of it or
- * other interpreters have, and that code uses after conditions which cannot be followed. */
+/* python_platforms.c - names of Python's library on other platforms, in other versions of it or
+ * other interpreters, which code uses under conditions that cannot be followed. */
 #include "exists/folders.h"
 
 static const struct {
@@ -34,7 +34,7 @@ static const struct {
     {"presource", "RLIMIT_SWAP RLIMIT_SBSIZE RLIMIT_NPTS RLIMIT_KQUEUES"},
 };
 
-/* Codes of errors of Windows. */
+/* Windows' error codes. */
 static const char *const sockets[] = {
     "EINTR", "EBADF", "EACCES", "EFAULT", "EINVAL", "EMFILE", "EWOULDBLOCK", "EINPROGRESS",
     "EALREADY", "ENOTSOCK", "EDESTADDRREQ", "EMSGSIZE", "EPROTOTYPE", "ENOPROTOOPT",

@@ -1,5 +1,5 @@
-/* python_read.c - the names that a module of Python has, from its text: what every branch of it
- * defines, without running any. */
+/* python_read.c - the names of a module of Python, from its text: those that any branch of it
+ * defines, without running it. */
 #include "base/text.h"
 #include "exists/python.h"
 
@@ -35,7 +35,7 @@ static bool is_in_function(const reading *r)
     return false;
 }
 
-/* Where names go that are defined here; NAMES_NONE: nowhere. */
+/* The scope of names that are defined here; NAMES_NONE: none. */
 static uint32_t scope_here(const reading *r)
 {
     if (is_in_function(r)) return NAMES_NONE;
@@ -126,7 +126,7 @@ static void read_from(reading *r, uint32_t i, uint32_t end)
 
 /* ---- assignments ---- */
 
-/* Names in what is assigned to: those that nothing follows. */
+/* Names in the target of an assignment: those that nothing follows. */
 static void bind_targets(reading *r, uint32_t i, uint32_t end)
 {
     uint32_t scope = scope_here(r);
@@ -151,7 +151,7 @@ static void note_patch(reading *r, uint32_t i, uint32_t end)
     names_patch(b_of(r), scope_here(r), expression, name);
 }
 
-/* The strings of __all__; false when it has anything else. */
+/* The strings of __all__; false: it has other items. */
 static bool add_all(reading *r, uint32_t i, uint32_t end)
 {
     name_table *b = b_of(r);
@@ -162,7 +162,7 @@ static bool add_all(reading *r, uint32_t i, uint32_t end)
             uint8_t pass = b->pass;
             uint32_t at = names_find(b, r->module, code_word(&r->s, i));
             if (at == NAMES_NONE) {
-                b->pass = NAMES_WEAK; /* any definition says more */
+                b->pass = NAMES_WEAK; /* any definition is more specific */
                 names_add(b, r->module, code_word(&r->s, i), NAME_VALUE, 0);
                 b->pass = pass;
                 at = names_find(b, r->module, code_word(&r->s, i));
@@ -228,7 +228,7 @@ static void read_simple(reading *r, uint32_t i, uint32_t end)
     }
 }
 
-/* ---- what makes names as it runs ---- */
+/* ---- names made at run time ---- */
 
 /* globals()[...], globals().update(...), sys.modules[__name__] =, vars(), exec() */
 static void note_dynamic(reading *r, uint32_t i, uint32_t end)
@@ -285,7 +285,7 @@ static void read_in_function(reading *r, uint32_t i, uint32_t end)
 
 /* ---- definitions ---- */
 
-/* A decorator after which a function may be called as before, and a class is the same. */
+/* A decorator that does not change how a function is called, or what a class has. */
 static bool is_plain_decorator(view words)
 {
     static const char *const list[] = {
@@ -325,7 +325,7 @@ static uint32_t read_parameters(reading *r, uint32_t i, uint32_t end, uint32_t c
     return stop;
 }
 
-/* def NAME(...): the place after it. */
+/* def NAME(...): returns the position after it. */
 static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t indent)
 {
     name_table *b = b_of(r);
@@ -352,7 +352,7 @@ static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t ind
     return end;
 }
 
-/* One thing between the brackets after a class's name. */
+/* One item in the brackets after a class's name. */
 static void read_base(reading *r, uint32_t scope, uint32_t outer, uint32_t i, uint32_t end)
 {
     name_table *b = b_of(r);
@@ -437,7 +437,7 @@ static bool is_head(const code_file *s, uint32_t i)
     return false;
 }
 
-/* One statement at i; where the next one begins. */
+/* One statement at i; returns the beginning of the next one. */
 static uint32_t read_statement(reading *r, uint32_t i, uint16_t indent)
 {
     const code_file *s = &r->s;

@@ -1,4 +1,4 @@
-/* script.h - what the files that read JavaScript and TypeScript share. */
+/* script.h - declarations shared by the readers of JavaScript and TypeScript. */
 #ifndef EXISTS_SCRIPT_H
 #define EXISTS_SCRIPT_H
 
@@ -15,7 +15,7 @@ typedef struct {
     uint32_t module, locals;
     bool types;      /* declarations */
     bool is_module;  /* it imports or exports, as ES modules do */
-    bool has_list;   /* it says itself what it exports */
+    bool has_list;   /* it declares its exports itself */
     bool is_global;
     uint32_t n_ambient;
     script_body bodies[SCRIPT_BODIES_MAX];
@@ -28,11 +28,11 @@ typedef struct {
 
 /* The module that the string at i names, into r->path. */
 bool script_path(scripts *r, uint32_t i);
-/* Static members of the class whose body begins at i, which is what the module exports. */
+/* Static members of the class whose body begins at i, which the module exports. */
 void script_statics(scripts *r, uint32_t i);
 /* Does the class at i extend one with unknown members? */
 bool script_class_is_foreign(scripts *r, uint32_t i);
-/* What a CommonJS module assigns to its exports. */
+/* The values that a CommonJS module assigns to its exports. */
 void script_read_common(scripts *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* script_class.c - classes that a CommonJS module exports, and the modules that strings name. */
+/* script_class.c - classes that a CommonJS module exports, and modules named by strings. */
 #include "exists/script.h"
 
 /* The string at i as a path in the root. */
@@ -27,7 +27,7 @@ void script_statics(scripts *r, uint32_t i)
     }
 }
 
-/* What a class of node passes on. */
+/* Names inherited from node's classes. */
 static void take_over(scripts *r)
 {
     static const char *const names_[] = {

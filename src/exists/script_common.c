@@ -1,9 +1,9 @@
-/* script_common.c - what a CommonJS module assigns to module.exports, wherever it does so. */
+/* script_common.c - the assignments of a CommonJS module to module.exports, wherever they are. */
 #include "exists/script.h"
 
 typedef struct {
     scripts *r;
-    view whole;      /* the variable that module.exports is, or "" */
+    view whole;      /* the variable assigned to module.exports, or "" */
     bool any, open;
 } common;
 
@@ -17,7 +17,7 @@ static void add(common *c, view name)
     c->any = true;
 }
 
-/* After `exports` or `module.exports`, or the variable that it is; i when there is none. */
+/* The position after `exports` or `module.exports`, or its variable; i: there is none. */
 static uint32_t behind_exports(const common *c, uint32_t i)
 {
     const scripts *r = c->r;
@@ -54,7 +54,7 @@ static void read_object(common *c, uint32_t i)
     c->any = true;
 }
 
-/* What module.exports is made, at i. */
+/* The value assigned to module.exports, at i. */
 static void read_whole(common *c, uint32_t i)
 {
     scripts *r = c->r;
@@ -153,7 +153,7 @@ static uint32_t read_use(common *c, uint32_t i, uint32_t behind)
     return behind;
 }
 
-/* X.name = ... of the variable that is exported; how that variable came about. */
+/* X.name = ... of the exported variable; how that variable was defined. */
 static void read_variable(common *c)
 {
     scripts *r = c->r;
@@ -205,7 +205,7 @@ void script_read_common(scripts *r)
     }
     if (c.whole.len) read_variable(&c);
     if (!c.any || c.open) names_open_scope(r->s.b, r->module);
-    /* What is imported whole is what it has. */
+    /* A module imported whole has the names of its exports. */
     if (!r->s.b->status && names_find(r->s.b, r->module, VIEW("default")) == NAMES_NONE)
         names_add(r->s.b, r->module, VIEW("default"), NAME_SCOPE, r->module);
 }

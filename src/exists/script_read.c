@@ -1,8 +1,8 @@
-/* script_read.c - what a file of JavaScript or TypeScript exports: ES modules, declarations, and
- * what CommonJS modules assign.
+/* script_read.c - the exports of a file of JavaScript or TypeScript: ES modules, declarations, and
+ * assignments of CommonJS modules.
  *
- * The module's scope has what is exported; what the file has beside that is in a scope of its own,
- * in which names of types and values are looked for. */
+ * The module's scope has the exports; the file's other names are in a scope of its own, in which
+ * names of types and values are searched. */
 #include "exists/script.h"
 
 static view word(const scripts *r, uint32_t i) { return code_word(&r->s, i); }
@@ -18,7 +18,7 @@ static void export_name(scripts *r, view name, view local)
 
 /* ---- import and export ---- */
 
-/* { a, b as c } [from '...'] at i; the place after it. */
+/* { a, b as c } [from '...'] at i; returns the position after it. */
 static uint32_t read_list(scripts *r, uint32_t i, bool exports)
 {
     name_table *b = r->s.b;
@@ -300,7 +300,7 @@ static uint32_t read_variables(scripts *r, uint32_t i, bool exported)
     return i;
 }
 
-/* namespace A.B {: its body is read as a file is. */
+/* namespace A.B {: its body is read like a file. */
 static uint32_t read_namespace(scripts *r, uint32_t i, bool exported)
 {
     uint32_t at = code_dotted(&r->s, i, r->s.n, &r->words);
@@ -315,7 +315,7 @@ static uint32_t read_namespace(scripts *r, uint32_t i, bool exported)
     return at + 1;
 }
 
-/* declare module 'x' {: what is in it belongs to that module. */
+/* declare module 'x' {: its contents belong to that module. */
 static uint32_t read_ambient(scripts *r, uint32_t i)
 {
     name_table *b = r->s.b;
@@ -395,7 +395,7 @@ static void read_statements(scripts *r)
     }
 }
 
-/* Declarations without a list of exports: all of them are. */
+/* Declarations without a list of exports export everything. */
 static void export_ambient(scripts *r)
 {
     name_table *b = r->s.b;

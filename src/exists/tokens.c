@@ -1,9 +1,9 @@
-/* tokens.c - one walk over bytes; nothing is allocated, nothing recurses. */
+/* tokens.c - one pass over the bytes; no allocation, no recursion. */
 #include "exists/tokens.h"
 
 #include "base/text.h"
 
-/* What is open:  3 "three double quotes"  2 three single ones  * a comment over lines
+/* Open constructs:  3 "three double quotes"  2 three single ones  * a comment over lines
  * ` a template   $ a hole in one   { a brace in such a hole   r a raw string of Go */
 typedef struct {
     tokens_carry *c;
@@ -13,7 +13,7 @@ typedef struct {
     size_t n, max;
     uint32_t line;
     bool first;
-    code_token none; /* what does not fit */
+    code_token none; /* beyond the limit */
 } reading;
 
 static bool is_begin(char c)
@@ -62,7 +62,7 @@ static void new_line(reading *r)
 
 /* ---- text that is not code ---- */
 
-/* Up to the end of what is open, or of the piece. */
+/* To the end of the open construct, or of the piece. */
 static void skip_open(reading *r)
 {
     char what = top(r->c);
@@ -107,7 +107,7 @@ static void skip_template(reading *r)
     }
 }
 
-/* A raw string has nothing in it but its end. */
+/* A raw string contains no escapes, only its end. */
 static void skip_raw(reading *r)
 {
     for (; r->p < r->end; r->p++) {
@@ -119,7 +119,7 @@ static void skip_raw(reading *r)
     }
 }
 
-/* A string of one line: it ends with it. */
+/* A string of one line ends with the line. */
 static void read_string(reading *r, char quote, bool plain)
 {
     const char *begin = r->p;
@@ -258,7 +258,7 @@ static void read_number(reading *r)
     add(r, TOKEN_NUMBER, begin, r->p);
 }
 
-/* True when what is there is no code: a blank, a comment. */
+/* True: there is no code here, but a blank or a comment. */
 static bool skip_blank(reading *r)
 {
     char c = *r->p, next = r->end - r->p > 1 ? r->p[1] : 0;

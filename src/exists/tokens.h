@@ -1,7 +1,7 @@
 /* tokens.h - code as words: names, strings, signs, and where statements of Python end.
  *
- * A text may come in pieces: what is open at the end of one (a string over lines, a comment,
- * brackets of Python) is carried into the next.  No piece may end within a word. */
+ * A text may come in pieces: constructs that are open at the end of one (a string over lines, a
+ * comment, brackets of Python) continue in the next.  No piece may end within a word. */
 #ifndef EXISTS_TOKENS_H
 #define EXISTS_TOKENS_H
 
@@ -9,7 +9,7 @@
 
 typedef enum {
     TOKENS_PYTHON = 0,
-    TOKENS_SCRIPT = 1, /* JavaScript and its kin */
+    TOKENS_SCRIPT = 1, /* JavaScript and the like */
     TOKENS_C = 2,      /* C and C++: no templates, no regular expressions */
     TOKENS_GO = 3,     /* the same, with raw strings */
 } tokens_family;
@@ -29,7 +29,7 @@ enum {
     SIGN_RETURNS = 'R', /* -> */
     SIGN_DOTS = 'D',    /* ... */
     SIGN_WALRUS = 'W',  /* := */
-    SIGN_UPDATE = 'U',  /* += and its kin */
+    SIGN_UPDATE = 'U',  /* += and the like */
     SIGN_POWER = 'P',   /* ** */
     SIGN_SCOPE = 'C',   /* :: */
     SIGN_MAYBE = 'Q',   /* ?. */
@@ -38,7 +38,7 @@ enum {
 };
 
 typedef struct {
-    uint32_t begin, end; /* bytes of the text; of a string what is between its quotes */
+    uint32_t begin, end; /* bytes of the text; of a string those between its quotes */
     uint32_t line;       /* of the text, from 0 */
     uint16_t indent;     /* columns before the first token of its line */
     uint8_t kind;
@@ -58,11 +58,11 @@ typedef struct {
     char last;                  /* kind or sign of the last token, for a slash */
 } tokens_carry;
 
-/* Up to max tokens of text to out; returns how many.  Beyond max the rest is only carried. */
+/* Up to max tokens of text to out; returns how many.  Beyond max only the state is updated. */
 size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token *out, size_t max);
 
-/* Tokens [n] of text: after the statement of Python that begins at i.  *colon: of its head, where
- * it has one; else 0. */
+/* Tokens [n] of text: the position after the statement of Python that begins at i.  *colon: that of
+ * its head; 0: it has none. */
 uint32_t tokens_statement_end(view text, const code_token *t, uint32_t n, uint32_t i,
                               bool head, uint32_t *colon);
 

@@ -1,4 +1,4 @@
-/* uses.c - names that lines bind, and chains of names after them. */
+/* uses.c - names bound by lines, and chains of names after them. */
 #include "exists/uses.h"
 
 #include "base/hash.h"
@@ -10,14 +10,14 @@ uint32_t uses_behind(const uses_call *c, uint32_t i)
     return opens ? c->behind[i] : c->n;
 }
 
-/* ---- what names hold ---- */
+/* ---- the values of names ---- */
 
 static uint64_t name_hash(view name) { return hash_bytes(name.ptr, name.len, 1); }
 
 static uses_bound *find_bound(uses_state *s, view name)
 {
     uint64_t hash = name_hash(name);
-    if (!(s->seen >> (hash & 63) & 1)) return NULL; /* as of most names */
+    if (!(s->seen >> (hash & 63) & 1)) return NULL; /* like most names */
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].hash == hash) return &s->bound[i];
     return NULL;
@@ -133,7 +133,7 @@ void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uin
     if (n >= (int)sizeof f.name || c->guards || c->mute) return;
     f.word = (uint16_t)(before.len ? before.len + 1 : 0);
     uses_state *s = c->s;
-    if (c->try_indent >= 0) { /* its handler may expect it */
+    if (c->try_indent >= 0) { /* its handler may expect the error */
         if (s->n_pending < USES_PENDING_MAX)
             s->pending[s->n_pending++] = (uses_pending){f, c->try_indent};
         return;
@@ -148,7 +148,7 @@ static bool is_dunder(view name)
     return name.len > 4 && !memcmp(name.ptr, "__", 2) && !memcmp(name.ptr + name.len - 2, "__", 2);
 }
 
-/* What every function and object of a script has. */
+/* Members of every function and object of a script. */
 static bool is_everywhere(const uses_call *c, view name)
 {
     static const char *const words[] = {
@@ -188,7 +188,7 @@ static void check_keywords(uses_call *c, uint32_t i, uint32_t call, view label)
     }
 }
 
-/* What a class is called with. */
+/* The keywords of a class's constructor. */
 static void check_class(uses_call *c, uint32_t i, uint32_t scope)
 {
     static const view own[] = {{"()", 2}};
@@ -203,7 +203,7 @@ static void check_class(uses_call *c, uint32_t i, uint32_t scope)
         check_keywords(c, i, init.target, index_label(c->x, scope));
 }
 
-/* fs.rm && ..., if (fs.rm), typeof fs.rm: it asks whether it is there. */
+/* fs.rm && ..., if (fs.rm), typeof fs.rm: a test for existence. */
 static bool asks(const uses_call *c, uint32_t first, uint32_t last)
 {
     if (c->letter != 'j') return false;
@@ -238,7 +238,7 @@ void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target)
         index_answer a = uses_find(c, target, word, &next);
         if (a == INDEX_UNKNOWN) return;
         if (a == INDEX_NOT) {
-            /* What has no public name may be of another build, or of declarations. */
+            /* A private name may be of another build, or of declarations. */
             bool known = may_be_type(c, target, word) ||
                          (word.ptr[0] == '_' && c->letter == 'p' &&
                           index_flags(c->x, target) & (SCOPE_NATIVE | SCOPE_TYPES));

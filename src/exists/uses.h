@@ -1,7 +1,7 @@
-/* uses.h - lines of code against the index: what they import, and what they use of it.
+/* uses.h - checks lines of code against the index: their imports, and their uses of those.
  *
  * A judge reads a text line by line as it grows, within a fixed block of memory that may be copied.
- * Only what is certainly not there is reported; for all else it is silent. */
+ * It reports only names that are certainly missing; everything else is silent. */
 #ifndef EXISTS_USES_H
 #define EXISTS_USES_H
 
@@ -10,11 +10,11 @@
 #include "guard/guard.h"
 
 enum {
-    USES_BOUND_MAX = 96,      /* names that hold something of a module */
+    USES_BOUND_MAX = 96,      /* names bound to a part of a module */
     USES_BLOCKS_MAX = 32,
     USES_TEXT_BYTES = 1536,   /* of a statement over lines */
     USES_PENDING_MAX = 6,     /* findings within a try whose end is to come */
-    USES_PATCHED_MAX = 24,    /* names that the code gives to modules itself */
+    USES_PATCHED_MAX = 24,    /* names that the code adds to modules itself */
     USES_NAME_BYTES = 128,
     USES_TOKENS_MAX = 8192,   /* of one line; later ones are not judged */
     USES_FINDINGS_MAX = 64,   /* of one line */
@@ -32,10 +32,10 @@ typedef struct {
     bool late;         /* its line was read before */
     bool declared;     /* a manifest has the package */
     char letter;       /* of the root: p, j, g, c, v (Java) */
-    uint32_t scope;    /* where it is not; NAMES_NONE: the root */
+    uint32_t scope;    /* the scope that lacks it; NAMES_NONE: the root */
     uint32_t line;     /* of the text, from 1 */
-    uint32_t begin, end; /* bytes of the line that was read; not when late */
-    char name[USES_NAME_BYTES]; /* whole: "numpy.arr", "f(key)" */
+    uint32_t begin, end; /* bytes of the line being read; not when late */
+    char name[USES_NAME_BYTES]; /* the whole: "numpy.arr", "f(key)" */
     uint16_t word;     /* where its last word begins */
 } exists_finding;
 
@@ -43,14 +43,14 @@ typedef struct {
     uint64_t hash;
     uint32_t target;
     uint8_t kind;      /* name_kind */
-    int32_t hidden;    /* while the indent (script: the depth) is greater; INT32_MAX: it is not */
+    int32_t hidden;    /* while the indent (script: the depth) is greater; INT32_MAX: inactive */
 } uses_bound;
 
 typedef struct {
     int32_t indent;
     uint8_t kind;
-    bool guards;       /* what is not there in it is expected */
-    bool leaves;       /* its last statement goes away */
+    bool guards;       /* missing names in it are expected */
+    bool leaves;       /* its last statement leaves the block */
 } uses_block;
 
 typedef struct {
@@ -64,15 +64,15 @@ typedef struct {
     uses_block blocks[USES_BLOCKS_MAX];
     uses_pending pending[USES_PENDING_MAX];
     uint64_t patched[USES_PATCHED_MAX];
-    uint64_t seen;     /* a bit for the hash of each name that was bound */
+    uint64_t seen;     /* a bit for the hash of each bound name */
     uint32_t n_bound, n_blocks, n_pending, n_patched;
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
     int32_t depth;     /* braces */
-    bool cut;          /* a line continues of which a part was skipped */
+    bool cut;          /* the line continues one of which a part was skipped */
     bool imports;      /* within the brackets of an import of Go */
     bool guarded;      /* the rest of the file is for one platform */
-    bool was_guard;    /* the block that ended last at was_indent was guarded */
+    bool was_guard;    /* the last ended block at was_indent was guarded */
     int32_t was_indent;
     uint16_t n_text;
     char text[USES_TEXT_BYTES];
@@ -80,7 +80,7 @@ typedef struct {
 
 _Static_assert(sizeof(uses_state) <= 8192, "what a stream holds for names stays small");
 
-/* One call's work. */
+/* The state of one call. */
 typedef struct {
     const names_index *x;
     uses_state *s;
@@ -91,21 +91,21 @@ typedef struct {
     const uint16_t *behind; /* [n] of an opening bracket: the token after its end */
     uint32_t n;
     int32_t indent;    /* of the statement; of a script the depth */
-    bool mute;         /* nothing is reported */
-    bool guards;       /* it is where what is not there is expected */
-    int32_t try_indent; /* of the try that it is in, or -1 */
+    bool mute;         /* no reports */
+    bool guards;       /* missing names are expected here */
+    int32_t try_indent; /* of the enclosing try, or -1 */
     exists_finding *out; /* [USES_FINDINGS_MAX] */
     uint32_t n_out;
 } uses_call;
 
-/* Is the language one whose names are known? */
+/* Are the names of this language known? */
 bool uses_reads(guard_language language);
 void uses_begin(uses_state *s);
-/* The next logical line of the text, its newline with it, or a piece of one (whole: its last); what
- * is in it of findings is written to out [USES_FINDINGS_MAX].  Returns how many. */
+/* The next logical line of the text, its newline with it, or a piece of one (whole: its last);
+ * writes its findings to out [USES_FINDINGS_MAX].  Returns how many. */
 uint32_t uses_line(const names_index *x, uses_state *s, guard_language language, view line,
                    bool whole, exists_finding *out);
-/* No more comes. */
+/* The text has ended. */
 uint32_t uses_end(const names_index *x, uses_state *s, exists_finding *out);
 
 /* ---- for the files of languages ---- */
@@ -132,7 +132,7 @@ static inline bool uses_name(const uses_call *c, uint32_t i)
 {
     return i < c->n && c->t[i].kind == TOKEN_NAME;
 }
-/* Did the reader of the names leave this mark: "a go.mod was read", and the like? */
+/* Did the reader of the names set this mark: "a go.mod was read", and the like? */
 static inline bool uses_has_mark(const uses_call *c, const char *mark)
 {
     index_name found;
@@ -142,25 +142,26 @@ static inline bool name_is_upper(view name)
 {
     return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z';
 }
-/* After the bracket that closes the one at i. */
+/* The position after the bracket that closes the one at i. */
 uint32_t uses_behind(const uses_call *c, uint32_t i);
 
 void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
-/* From here on the name is something else; until: as uses_bound.hidden, INT32_MIN: for good. */
+/* From here on the name has another meaning; until: like uses_bound.hidden, INT32_MIN:
+ * permanently. */
 void uses_hide(uses_call *c, view name, int32_t until);
 /* The same up to the end of the block. */
 static inline void uses_hide_here(uses_call *c, view name)
 {
     uses_hide(c, name, c->indent ? c->indent - 1 : INT32_MIN);
 }
-/* A block has ended: what was hidden within it is there again. */
+/* A block has ended: names hidden within it are visible again. */
 void uses_show(uses_call *c);
 const uses_bound *uses_bound_of(const uses_call *c, view name);
-/* The chain .a.b.c after token i, which is `from`. */
+/* The chain .a.b.c after token i, which has the value `from`. */
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);
-/* Is the name in the scope?  out as index_find(); a package's modules are its names. */
+/* Is the name in the scope?  out like index_find(); a package's modules are its names. */
 index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name *out);
-/* Something is not there: tokens [i, last]; name: "a.b", its last word at `word`. */
+/* Report a missing name: tokens [i, last]; name: "a.b", its last word at `word`. */
 void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
                   view before, view word);
 bool uses_is_declared(const uses_call *c, view package);

@@ -1,7 +1,7 @@
-/* uses_c.c - headers that C and C++ include in angle brackets, under no condition. */
+/* uses_c.c - unconditional includes of C and C++ in angle brackets. */
 #include "exists/uses.h"
 
-/* Of another system, of a kernel, of a board: code for them is written here, too. */
+/* Headers of other systems, of kernels, of boards: code for them is written here, too. */
 static bool is_of_host(view path)
 {
     static const char *const begins[] = {
@@ -57,7 +57,7 @@ static bool is_include_guard(const uses_call *c, uint32_t i)
     return false;
 }
 
-/* <net/buffer.h> where the workspace has a folder net: it may be written next. */
+/* <net/buffer.h> if the workspace has a folder net: it may be written next. */
 static bool is_own(const uses_call *c, view path)
 {
     char name[300];

@@ -1,4 +1,4 @@
-/* uses_go.c - imports of Go, and what is used of a package by its name. */
+/* uses_go.c - imports of Go, and uses of packages by their names. */
 #include "exists/go.h"
 #include "exists/uses.h"
 
@@ -19,7 +19,7 @@ static bool has_mark(const uses_call *c, const char *mark, view path)
     return false;
 }
 
-/* What the string names: only where the library was read, or a go.mod says what there is. */
+/* The package named by the string: only if the library was read, or a go.mod lists the modules. */
 static index_answer find_package(const uses_call *c, view path, uint32_t *scope)
 {
     view first = {path.ptr, 0};
@@ -33,7 +33,7 @@ static index_answer find_package(const uses_call *c, view path, uint32_t *scope)
     while (first.len < path.len && path.ptr[first.len] != '/') first.len++;
     if (memchr(first.ptr, '.', first.len))
         return uses_has_mark(c, "gm") ? INDEX_NOT : INDEX_UNKNOWN;
-    /* Without a go.mod it may be a package of GOPATH, but for the library's own folders. */
+    /* Without a go.mod it may be a package of GOPATH, unless it is in a folder of the library. */
     char top[NAMES_WORD_MAX];
     int n = snprintf(top, sizeof top, "g%.*s", (int)first.len, first.ptr);
     bool library = first.len < path.len &&
@@ -62,9 +62,9 @@ static void read_import(uses_call *c, uint32_t i)
     else uses_hide(c, name, INT32_MIN);
 }
 
-/* ---- names that are something else here ---- */
+/* ---- names with another meaning here ---- */
 
-/* The brace that opens the body of the function whose word is at i; c->n: not here. */
+/* The brace that opens the body of the function whose word is at i; c->n: not on this line. */
 static uint32_t body_of(const uses_call *c, uint32_t i)
 {
     for (uint32_t k = i + 1; k < c->n;) {
@@ -76,7 +76,7 @@ static uint32_t body_of(const uses_call *c, uint32_t i)
     return c->n;
 }
 
-/* Parameters and results of the function at i are other things in its body. */
+/* Parameters and results of the function at i hide names in its body. */
 static void hide_parameters(uses_call *c, uint32_t i, uint32_t body)
 {
     for (uint32_t k = i + 1; k < body; k++)
@@ -112,7 +112,7 @@ static void read_use(uses_call *c, uint32_t i)
     if (b && b->kind == NAME_SCOPE) uses_chain(c, i, NAME_SCOPE, b->target);
 }
 
-/* What comes after it is for some platform, or for none. */
+/* The code after it is for some platform, or for none. */
 static bool is_constraint(view line)
 {
     return view_starts(line, VIEW("//go:build")) || view_starts(line, VIEW("// +build"));

@@ -1,7 +1,7 @@
-/* uses_java.c - imports of Java that name the JDK's own packages. */
+/* uses_java.c - imports of Java from the JDK's own packages. */
 #include "exists/uses.h"
 
-/* Others come from jars, which are not read. */
+/* Other packages come from jars, which are not read. */
 static bool is_of_jdk(view package)
 {
     return view_starts(package, VIEW("java.")) && !view_starts(package, VIEW("java.ext"));
@@ -18,7 +18,7 @@ static void read_import(uses_call *c, uint32_t i, bool is_static)
         view word = uses_word(c, at);
         bool type = name_is_upper(word) || n_name;
         bool ends = !uses_sign(c, at + 1, '.');
-        bool member = is_static && n_name && ends; /* what a class has is not looked up */
+        bool member = is_static && n_name && ends; /* a class's members are not looked up */
         if (!member && type) {
             n_name += (size_t)snprintf(name + n_name, sizeof name - n_name, "%s%.*s",
                                        n_name ? "$" : "", (int)word.len, word.ptr);

@@ -1,4 +1,4 @@
-/* uses_lines.c - lines of a text, given to the reader of its language. */
+/* uses_lines.c - passes the lines of a text to the reader of its language. */
 #include "exists/uses.h"
 
 bool uses_reads(guard_language language)
@@ -41,7 +41,7 @@ static uint32_t n_lines(view text)
     return n;
 }
 
-/* Parameters of a function of Go that continue below. */
+/* Parameters of a function of Go that continue on the next line. */
 static bool func_goes_on(const uses_call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
@@ -53,7 +53,7 @@ static bool func_goes_on(const uses_call *c)
     return false;
 }
 
-/* A statement of a script that continues below: import { */
+/* A statement of a script that continues on the next line: import { */
 static bool goes_on(const uses_call *c)
 {
     uint32_t depth = 0;
@@ -74,7 +74,7 @@ static bool goes_on(const uses_call *c)
     return uses_is(c, 0, "import") && c->n > 1 && !closed;
 }
 
-/* Where each bracket ends: after the token that closes it, or all of them. */
+/* The end of each bracket: after the token that closes it, or c->n. */
 static void match_brackets(const uses_call *c, uint16_t *behind)
 {
     uint16_t open[USES_TOKENS_MAX];
@@ -116,7 +116,7 @@ static uint32_t read_text(uses_call *c, view text, bool may_wait)
     return c->n_out;
 }
 
-/* A line that is too long in pieces: its strings and brackets are followed, and that is all. */
+/* A line that is too long comes in pieces: only its strings and brackets are followed. */
 static uint32_t pass_over(uses_call *c, view line, bool whole)
 {
     uses_state *s = c->s;

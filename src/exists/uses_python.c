@@ -1,4 +1,4 @@
-/* uses_python.c - statements of Python: blocks that guard, imports, names that are bound, uses. */
+/* uses_python.c - statements of Python: guarding blocks, imports, bound names, uses. */
 #include "base/text.h"
 #include "exists/known_packages.h"
 #include "exists/uses.h"
@@ -33,7 +33,7 @@ static void push_block(uses_call *c, uint8_t kind, bool guards)
 {
     uses_state *s = c->s;
     if (s->n_blocks == USES_BLOCKS_MAX) {
-        s->guarded = true; /* too deep to tell */
+        s->guarded = true; /* too deep to know */
         return;
     }
     s->blocks[s->n_blocks++] = (uses_block){c->indent, kind, guards, false};
@@ -71,7 +71,7 @@ static void look_around(uses_call *c)
     }
 }
 
-/* A condition that asks for a platform, a version, or whether something is there. */
+/* A condition that tests for a platform, a version, or existence. */
 static bool is_guard(const uses_call *c, uint32_t i, uint32_t end)
 {
     static const char *const words[] = {"platform", "version_info", "hexversion", "PY2", "PY3",
@@ -111,7 +111,7 @@ static bool is_guarded_line(const uses_call *c, uint32_t i, uint32_t end)
     return chooses && is_guard(c, i, end);
 }
 
-/* A handler of what is raised where something is not there. */
+/* A handler of the errors for missing names. */
 static bool handles(const uses_call *c, uint32_t i, uint32_t end)
 {
     static const char *const words[] = {"ImportError", "ModuleNotFoundError", "AttributeError",
@@ -125,7 +125,7 @@ static bool handles(const uses_call *c, uint32_t i, uint32_t end)
 
 /* ---- imports ---- */
 
-/* A module without a package: of a program that runs Python. */
+/* A module without a package: of a program that embeds Python. */
 static bool is_of_host(view name)
 {
     static const char *const words[] = {
@@ -140,7 +140,7 @@ static bool is_of_host(view name)
     return view_is_one_of(name, words, ARRAY_LEN(words));
 }
 
-/* Is a package that was not found unknown, not missing? */
+/* Is a package that was not found unknown, rather than missing? */
 static bool is_unknown_package(uses_call *c, view name)
 {
     if (uses_has_mark(c, "p*") || !uses_has_mark(c, "pos") || is_of_host(name)) return true;
@@ -249,9 +249,10 @@ static void read_from(uses_call *c, uint32_t i, uint32_t end)
     }
 }
 
-/* ---- names that are bound ---- */
+/* ---- bound names ---- */
 
-/* The innermost function's indent, below which a name is something else; INT32_MIN: everywhere. */
+/* The innermost function's indent, below which a name has another meaning; INT32_MIN:
+ * everywhere. */
 static int32_t bound_until(const uses_call *c)
 {
     for (uint32_t i = c->s->n_blocks; i-- > 0;)
@@ -284,7 +285,7 @@ static void hide_bound(uses_call *c, uint32_t i, uint32_t end)
             bool loops = uses_is(c, k, "for");
             while (stop < end && !(loops ? uses_is(c, stop, "in") : uses_sign(c, stop, ':')))
                 stop++;
-            /* Of a comprehension it is for this line. */
+            /* In a comprehension: for this line. */
             hide_targets(c, k + 1, stop, depth || !loops ? c->indent - 1 : until);
         }
         if (token_sign(t, SIGN_WALRUS) && k > i) hide_targets(c, k - 1, k, until);
@@ -389,7 +390,7 @@ static void note_leaving(uses_call *c, uint32_t i, uint32_t end)
     s->blocks[s->n_blocks - 1].leaves = leaves;
 }
 
-/* setattr(module, ...), pytest.importorskip("x"): from there on anything may be there. */
+/* setattr(module, ...), pytest.importorskip("x"): from there on any name may exist. */
 static void note_setattr(uses_call *c, uint32_t i, uint32_t end)
 {
     for (uint32_t k = i; k + 2 < end; k++)

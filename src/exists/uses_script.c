@@ -10,7 +10,7 @@ static bool is_string(const uses_call *c, uint32_t i)
 
 /* ---- modules ---- */
 
-/* Specifiers that a program, a bundler or a configuration gives their meaning. */
+/* Specifiers whose meaning comes from a program, a bundler or a configuration. */
 static bool is_of_host(view s)
 {
     static const char *const words[] = {"vscode", "electron", "k6", "atom", "bun", "deno",
@@ -50,7 +50,7 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
     if (!uses_has_mark(c, "jfs") || (!node && uses_has_mark(c, "j*"))) return INDEX_UNKNOWN;
     bool there = index_module(c->x, 'j', package, &above) == INDEX_THERE;
     if (there && index_flags(c->x, above) & SCOPE_OPEN) {
-        index_name any; /* a package that could not be read; a module of node never is */
+        index_name any; /* a package that could not be read; node's own modules are always known */
         if (index_find(c->x, above, VIEW("no such name"), &any) == INDEX_UNKNOWN)
             return INDEX_UNKNOWN;
     }
@@ -68,7 +68,7 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
     return INDEX_NOT;
 }
 
-/* A name taken from a module: what it leads to. */
+/* A name taken from a module: bind it to its target. */
 static index_name take(uses_call *c, index_answer a, uint32_t scope, view label, uint32_t i,
                        exists_kind kind)
 {
@@ -155,7 +155,7 @@ static uint32_t read_import(uses_call *c, uint32_t i)
     return from + 2;
 }
 
-/* require('m') or import('m') whose word is at i: the place after it, i when it is none. */
+/* require('m') or import('m') whose word is at i: the position after it; i: it is none. */
 static uint32_t read_require(uses_call *c, uint32_t i, index_answer *a, uint32_t *scope)
 {
     bool requires = uses_is(c, i, "require"), imports = uses_is(c, i, "import");
@@ -171,7 +171,7 @@ static uint32_t read_require(uses_call *c, uint32_t i, index_answer *a, uint32_t
     return end;
 }
 
-/* ---- names that are bound ---- */
+/* ---- bound names ---- */
 
 static void hide_group(uses_call *c, uint32_t i, int32_t until)
 {
@@ -196,13 +196,13 @@ static bool is_parameters(const uses_call *c, uint32_t k, uint32_t *stop)
     for (size_t m = 0; m < ARRAY_LEN(heads) && named; m++) named = !uses_is(c, k - 1, heads[m]);
     if (named && uses_sign(c, *stop, '{')) return true;
     if (!uses_sign(c, *stop, ':')) return false;
-    /* A type may stand between; else it is a choice. */
+    /* A type may be between; else it is a conditional expression. */
     for (uint32_t m = *stop; m < c->n && m < *stop + 64 && !uses_sign(c, m, ';'); m++)
         if (uses_sign(c, m, SIGN_ARROW) || (uses_sign(c, m, '{') && named)) return true;
     return false;
 }
 
-/* Parameters that begin at k are other things within their function. */
+/* Parameters that begin at k hide names within their function. */
 static void hide_parameters(uses_call *c, uint32_t k)
 {
     uint32_t stop;
@@ -263,7 +263,7 @@ static void read_variables(uses_call *c, uint32_t i)
 
 /* ---- blocks ---- */
 
-/* typeof x.y === "undefined", "y" in x: is it there? */
+/* typeof x.y === "undefined", "y" in x: a test for existence. */
 static bool asks_type(const uses_call *c, uint32_t k)
 {
     if (uses_is(c, k, "in")) return k && c->t[k - 1].kind == TOKEN_STRING;
@@ -321,7 +321,7 @@ static bool is_variable(const uses_call *c, uint32_t i)
            uses_is(c, i, "using");
 }
 
-/* The word at i as a name that is used. */
+/* The word at i as a used name. */
 static void read_use(uses_call *c, uint32_t i)
 {
     if (i && (uses_sign(c, i - 1, '.') || uses_sign(c, i - 1, SIGN_MAYBE))) return;

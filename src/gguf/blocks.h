@@ -50,7 +50,7 @@ enum {
  * with gaps of tens, and reject unknown ids. */
 #define BLOCK_OWN_ID 0x43650000u
 
-/* The id of a type in a file, and back; false for ids that we do not read. */
+/* The id of a type in a file, and back; false: an unsupported id. */
 uint32_t block_file_id(block_type type);
 bool block_type_of_file_id(uint32_t id, block_type *out);
 
@@ -58,7 +58,7 @@ bool block_type_of_file_id(uint32_t id, block_type *out);
 uint32_t block_values(uint32_t type);
 uint32_t block_bytes(uint32_t type);
 const char *block_name(uint32_t type);
-/* "Q4_0" -> BLOCK_Q4_0; false when unknown. Case does not matter. */
+/* "Q4_0" -> BLOCK_Q4_0; false: unknown.  Case does not matter. */
 bool block_type_of_name(view name, block_type *out);
 
 /* Bytes of n values (a multiple of the block); false on overflow or a broken block. */
@@ -78,7 +78,7 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
 void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
                     const float *restrict weights);
 
-/* IEEE half and bfloat16, exact both ways but for rounding to nearest even. */
+/* IEEE half and bfloat16, exact both ways except for rounding to nearest even. */
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float f);
 float bf16_to_f32(uint16_t h);
@@ -151,7 +151,7 @@ typedef struct {
     uint16_t d, dmin;
 } block_q2_k;
 typedef struct {
-    uint8_t high[32];   /* bit j of byte i: third bit of value 32 j + i; without it, 4 less */
+    uint8_t high[32];   /* bit j of byte i: third bit of value 32 j + i; if it is 0, 4 less */
     uint8_t low[64];    /* each 32 bytes: two bits of four runs of 32 */
     uint8_t scales[12]; /* sixteen of 6 bits, offset by 32, each for 16 values */
     uint16_t d;
@@ -206,7 +206,7 @@ typedef struct {
     uint8_t scales[4]; /* each of two runs of 32 */
 } block_iq3_s;
 
-/* Our own: one scale for 128 values, so that 128 products are one exact integer. */
+/* cerium's own: one scale for 128 values, so that 128 products are one exact integer. */
 typedef struct {
     uint16_t d;
     uint8_t q[64]; /* four runs of 32 values, each 16 bytes as in Q4_0: entries of the table */
@@ -238,8 +238,8 @@ _Static_assert(sizeof(block_mxfp4) == 17, "a file format");
 _Static_assert(sizeof(block_q4_w) == 66, "a file format");
 _Static_assert(sizeof(block_q8_w) == 130, "a file format");
 
-/* What values of few bits are numbers of: value i is d factor scale[i / 16] value[number[i]], exact
- * in a float in any order. */
+/* The numbered values of types with few bits: value i is d factor scale[i / 16] value[number[i]],
+ * exact in a float in any order. */
 typedef struct {
     int8_t value[16]; /* magnitudes up to 63 */
     float factor;     /* a power of two */
@@ -250,16 +250,16 @@ typedef struct {
     uint16_t d;
 } block_numbers;
 
-/* Of Q3_K, TQ1_0, TQ2_0, IQ2 and IQ3; NULL for the others. */
+/* For Q3_K, TQ1_0, TQ2_0, IQ2 and IQ3; NULL for the others. */
 const block_levels *block_levels_of(block_type type);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 
-/* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more, as Q4_0. */
+/* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more values, as Q4_0. */
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
 
-/* Whether block_encode and block_quantize make it: of grids, which want a search of their own, and
- * of Q2_K, Q1_0 and Q2_0, files are read and none are written. */
+/* Whether block_encode and block_quantize write it: grids, which need a search of their own, and
+ * Q2_K, Q1_0 and Q2_0 are only read. */
 bool block_is_written(block_type type);
 
 #endif

@@ -1,8 +1,8 @@
 /* blocks_encode.c - floats to blocks by the simple rule of each type.
  *
  * Q4_0 to Q8_0 and MXFP4 are ggml's reference rules; K-quants and the tables take the plain minimum
- * and maximum of each run.  Models for people are quantized with a search for the scales
- * (blocks_search.c), which ends in the same functions here. */
+ * and maximum of each run.  Models for use are quantized with a search for the scales
+ * (blocks_search.c), which calls the same functions. */
 #include "gguf/encode.h"
 
 #include <float.h>
@@ -43,7 +43,7 @@ static void encode_q4_1(block_q4_1 *restrict b, const float *restrict x, size_t 
     }
 }
 
-/* Five bits into nibbles and high bits. */
+/* Five bits as nibbles and high bits. */
 static inline void put_5(uint8_t *q, uint8_t *high, int j, int low_value, int high_value)
 {
     q[j] = (uint8_t)((low_value & 15) | (high_value & 15) << 4);
@@ -100,7 +100,7 @@ entry_table entry_table_of(const int8_t *values)
 {
     entry_table t = {.values = values};
     int entry = 0;
-    for (int i = 0; i < ENTRY_CELLS; i++) { /* of a cell, its lower end */
+    for (int i = 0; i < ENTRY_CELLS; i++) { /* the lower end of a cell */
         float x = (float)(i - ENTRY_CELLS / 2) / 2.0f;
         while (entry < 15 && x >= (float)(values[entry] + values[entry + 1]) / 2.0f) entry++;
         t.at[i] = (uint8_t)entry;
@@ -151,7 +151,7 @@ static void encode_mxfp4(block_mxfp4 *restrict b, const float *restrict x, size_
     }
 }
 
-/* ---- our own: blocks of 128 ---- */
+/* ---- cerium's own: blocks of 128 ---- */
 
 void fill_q4_w(block_q4_w *b, const entry_table *t, const float *x, float d)
 {
@@ -360,7 +360,7 @@ static void encode_q3_k(block_q3_k *b, const float *x)
     fill_q3_k(b, x, d, small);
 }
 
-/* Digits, the first at the front, as a fraction of 256 rounded up: so every one comes out again. */
+/* Digits, the first at the front, as a fraction of 256 rounded up: so each can be recovered. */
 static uint8_t byte_of_digits(const uint8_t *digits, int n, int stride)
 {
     int value = 0;

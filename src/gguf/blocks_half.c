@@ -29,7 +29,8 @@ uint16_t f32_to_f16(float f)
 {
     uint32_t bits = bits_of_float(f), magnitude = bits & 0x7fffffff;
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-    if (magnitude > 0x7f800000) { /* NaN: keep what fits of its payload, and keep it a NaN */
+    if (magnitude > 0x7f800000) { /* NaN: keep the part of its payload that fits, and keep it a
+                                     NaN */
         uint32_t fraction = magnitude >> 13 & 0x3ff;
         return sign | 0x7c00 | (uint16_t)(fraction ? fraction : 0x200);
     }

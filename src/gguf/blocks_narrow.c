@@ -1,15 +1,16 @@
-/* blocks_narrow.c - formats of one to three bits: which level each value has, and what levels are.
+/* blocks_narrow.c - formats of one to three bits: the level of each value, and the levels.
  *
  * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
- * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with their signs beside.
- * Q1_0 and Q2_0 have shorter blocks, and are what Q4_0 can say. */
+ * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with separate signs.
+ * Q1_0 and Q2_0 have shorter blocks, and fit into Q4_0. */
 #include "gguf/encode.h"
 #include "gguf/grids.h"
 
 /* d times level times small scale is exact: 11 bits, 6 and 6. */
 static const block_levels q3_k_levels = {{-4, -3, -2, -1, 0, 1, 2, 3}, 1.0f};
 static const block_levels ternary_levels = {{-1, 0, 1, 2}, 1.0f};
-/* The number of a negative level is BLOCK_NEGATIVE more.  Scales of grids are (2 s + 1) / 2. */
+/* The number of a negative level is larger by BLOCK_NEGATIVE.  Scales of grids are (2 s + 1) /
+ * 2. */
 enum { BLOCK_NEGATIVE = 8 };
 static const block_levels iq2_levels = {{8, 25, 43, 0, 0, 0, 0, 0, -8, -25, -43}, 0.125f};
 static const block_levels iq3_xxs_levels = { /* twice these, times a fourth */
@@ -75,7 +76,7 @@ static void open_tq2_0(block_numbers *out, const block_tq2_0 *b)
 
 /* ---- from a grid ---- */
 
-/* n values of an entry; bit i of signs says that value i is negative. */
+/* n values of an entry; bit i of signs: value i is negative. */
 static void put_entry(uint8_t *number, uint32_t entry, int n, int bits, uint32_t signs)
 {
     for (int i = 0; i < n; i++) {
@@ -84,7 +85,7 @@ static void put_entry(uint8_t *number, uint32_t entry, int n, int bits, uint32_t
     }
 }
 
-/* Seven signs of eight: the last makes their number even. */
+/* Seven signs of eight: the eighth makes the number of negative ones even. */
 static uint32_t eight_signs(uint32_t seven)
 {
     seven &= 127;

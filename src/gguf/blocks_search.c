@@ -8,7 +8,7 @@
 
 #include <float.h>
 
-/* What fitting x by scale q leaves of sum w x^2 is xq^2 / qq less than all of it. */
+/* Fitting x by scale q reduces the error sum w x^2 by xq^2 / qq. */
 typedef struct {
     float xq, qq; /* sums of w x q, w q q */
 } fit;
@@ -147,7 +147,7 @@ static inline void line_add(line_sums *s, float w, float x, float p, float m)
     s->xm += w * x * m;
 }
 
-/* Neither may be negative; if both cannot be fitted, one is. */
+/* Neither may be negative; if both cannot be fitted, only one is. */
 static line line_solve(const line_sums *s)
 {
     const float det = s->pp * s->mm - s->pm * s->pm;
@@ -194,8 +194,8 @@ static line line_of(const k_scales *s, int scale, int min)
     return (line){f16_to_f32(s->d) * (float)scale, f16_to_f32(s->dmin) * (float)min};
 }
 
-/* A run's scale and minimum rounded together do better than each to its nearest: the error that is
- * left of all. */
+/* Round the scale and minimum of a run together, which does better than rounding each.  Returns the
+ * total remaining error. */
 static float settle_runs(k_scales *s, const float *x, const float *w, int levels)
 {
     static const int8_t steps[] = {0, -1, 1};
@@ -217,7 +217,7 @@ static float settle_runs(k_scales *s, const float *x, const float *w, int levels
     return all;
 }
 
-/* The block's own scales by least squares, for the runs' as they are. */
+/* The block's own scales by least squares, for the runs' given ones. */
 static k_scales fit_block(k_scales s, const float *x, const float *w, int levels)
 {
     line_sums sums = {0};
@@ -256,7 +256,7 @@ static k_scales search_k(const float *x, const float *w, int levels)
     return best;
 }
 
-/* ---- Q4_0, Q5_0, Q4_1, Q5_1: where some columns matter more ---- */
+/* ---- Q4_0, Q5_0, Q4_1, Q5_1: if some columns matter more ---- */
 
 static inline float as_half(float x) { return f16_to_f32(f32_to_f16(x)); }
 
@@ -324,8 +324,8 @@ static bool is_searched(block_type type, bool is_weighted)
 }
 
 /* Without an importance matrix: types with few levels keep large values better than small ones, as
- * llama.cpp's do.  The error of all weights grows by an eighth, that of what the model says shrinks
- * by a fifth (decision 0112). */
+ * llama.cpp's do.  The error of all weights grows by an eighth, the divergence of the output
+ * shrinks by a fifth (decision 0112). */
 static void weigh_values(float *w, block_type type, const float *x, uint32_t n)
 {
     const bool by_size = type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W ||

@@ -63,7 +63,7 @@ k_scales k_scales_round(const float scale[8], const float min[8]);
 /* n scales as d small, small in [-levels, levels): returns d, rounded to f16. */
 float small_scales(int8_t *small, const float *scales, int n, int levels);
 
-/* id: what x is multiplied with, the inverse of d before or after d is rounded to a half. */
+/* id: the factor of x, the inverse of d before or after d is rounded to a half. */
 void fill_q4_0(block_q4_0 *b, const float *x, float d, float id);
 void fill_q5_0(block_q5_0 *b, const float *x, float d, float id);
 void fill_q4_1(block_q4_1 *b, const float *x, float d, float id, float min);

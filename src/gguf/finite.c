@@ -8,7 +8,7 @@ static bool halves_are_finite(const uint8_t *at, size_t n)
     return true;
 }
 
-/* Where a block has its scales, in half precision: `n` of them from byte `at` on. */
+/* The places of a block's scales, in half precision: `n` of them from byte `at` on. */
 typedef struct {
     size_t at, n;
 } scales_at;
@@ -58,7 +58,7 @@ static bool decodes_finite(const uint8_t *mxfp4)
 
 bool block_is_finite(block_type type, const void *blocks, size_t n)
 {
-    enum { E8M0_LARGE = 253 }; /* a value of 12 with it is beyond a float; 255 is none */
+    enum { E8M0_LARGE = 253 }; /* a value of 12 times it overflows a float; 255 is NaN */
     const uint8_t *at = blocks;
     const size_t size = block_bytes(type);
     if (type == BLOCK_F16) return halves_are_finite(at, n);

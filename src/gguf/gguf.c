@@ -1,7 +1,7 @@
-/* gguf.c - opening model files: mapping, joining split sets, and looking things up.
+/* gguf.c - opening model files: mapping, joining split sets, and look-ups.
  *
- * Owns the mappings and what was parsed from them; gguf_parse.c owns the format.  If another
- * process truncates a mapped file, this process dies (SIGBUS), as with any mmap. */
+ * Owns the mappings and the parsed data; gguf_parse.c owns the format.  If another process
+ * truncates a mapped file, this process dies (SIGBUS), as with any mmap. */
 #include "gguf/gguf.h"
 
 #include "base/hash.h"
@@ -19,7 +19,7 @@ struct gguf_file {
     gguf_part *parts; /* [n_parts]; metadata is the first one's */
     char **paths;     /* [n_parts] */
     size_t n_parts;
-    bool mapped;          /* the bytes of the parts are our mappings */
+    bool mapped;          /* the parts' bytes are our mappings */
     gguf_tensor *tensors; /* [n_tensors] of all parts */
     size_t n_tensors;
     name_table names;
@@ -60,7 +60,7 @@ static int map_part(gguf_part *part, cerium_error *err)
 
 /* ---- split sets ---- */
 
-/* "model-00001-of-00003.gguf": the digits of part and count are where they must be. */
+/* "model-00001-of-00003.gguf": are the digits of part and count in place? */
 enum { SPLIT_SUFFIX = sizeof "-00001-of-00003.gguf" - 1 };
 
 static bool split_name_matches(view path, uint64_t number, uint64_t count)
@@ -72,7 +72,7 @@ static bool split_name_matches(view path, uint64_t number, uint64_t count)
            memcmp(path.ptr + path.len - SPLIT_SUFFIX, want, SPLIT_SUFFIX) == 0;
 }
 
-/* Files of the set that part belongs to: 1 when it is whole. */
+/* The number of files in the set of this part; 1: it is whole. */
 static int split_count(const gguf_part *part, uint64_t *count, cerium_error *err)
 {
     const gguf_value *value = gguf_part_find(part, VIEW("split.count"));
@@ -81,7 +81,7 @@ static int split_count(const gguf_part *part, uint64_t *count, cerium_error *err
     if (!gguf_value_u64(value, count) || *count > GGUF_SPLITS_MAX)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: split.count is not a number up to %u",
                          part->label, GGUF_SPLITS_MAX);
-    if (*count == 0) *count = 1; /* as in a file that was merged again */
+    if (*count == 0) *count = 1; /* like in a file that was merged again */
     return CERIUM_OK;
 }
 
@@ -146,7 +146,7 @@ static int add_part(gguf_file *file, char *path, cerium_error *err)
 {
     if (!path) return error_set(err, CERIUM_ERR_MEMORY, "%s: out of memory", file->path);
     gguf_part *part = &file->parts[file->n_parts];
-    file->paths[file->n_parts++] = path; /* gguf_close() frees it from here on */
+    file->paths[file->n_parts++] = path; /* from here on gguf_close() frees it */
     part->label = path;
     RETURN_IF(map_part(part, err));
     return gguf_part_parse(part, err);
@@ -296,7 +296,7 @@ void gguf_close(gguf_file **file)
     *file = NULL;
 }
 
-/* ---- looking ---- */
+/* ---- look-ups ---- */
 
 const char *gguf_path(const gguf_file *file)
 {

@@ -9,7 +9,7 @@
 
 #include "gguf/blocks.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define GGUF_VALUES_MAX        65536u      /* metadata keys of one file */
 #define GGUF_TENSORS_MAX       65536u      /* tensors of a whole split set */
@@ -18,10 +18,10 @@
 #define GGUF_STRING_BYTES_MAX  (16u << 20) /* one string value: chat templates are ~10 KB */
 #define GGUF_ITEMS_MAX         (16u << 20) /* items of one array: vocabularies are ~200,000 */
 #define GGUF_SPLITS_MAX        1024u       /* files of a split set */
-#define GGUF_FILE_BYTES_MAX    (UINT64_C(1) << 44) /* that a header alone may promise */
+#define GGUF_FILE_BYTES_MAX    (UINT64_C(1) << 44) /* that a header may declare */
 #define GGUF_ALIGNMENT_MIN     8u          /* the format's own rule */
 #define GGUF_ALIGNMENT_MAX     65536u
-#define GGUF_ALIGNMENT         32u /* when general.alignment is absent */
+#define GGUF_ALIGNMENT         32u /* if general.alignment is absent */
 #define GGUF_TENSOR_VALUES_MAX (UINT64_C(1) << 48)
 
 _Static_assert((GGUF_ALIGNMENT & (GGUF_ALIGNMENT - 1)) == 0, "alignments are powers of two");
@@ -74,7 +74,7 @@ typedef struct {
  * CERIUM_ERR_IO, CERIUM_ERR_FORMAT or CERIUM_ERR_MEMORY; the message names file and place. */
 CERIUM_CHECKED int gguf_open(gguf_file **out, const char *path, cerium_error *err);
 /* The same over bytes in memory, borrowed until closed (no split files); name is for messages.
- * Tensors are as aligned as file.ptr is. */
+ * Tensors have the alignment of file.ptr. */
 CERIUM_CHECKED int gguf_open_bytes(gguf_file **out, view file, const char *name,
                                    cerium_error *err);
 /* The full length of a file that begins with head, which must hold the metadata and the table of
@@ -88,7 +88,7 @@ size_t gguf_file_bytes(const gguf_file *file); /* all parts together */
 
 size_t gguf_n_values(const gguf_file *file);
 const gguf_value *gguf_value_at(const gguf_file *file, size_t i);
-/* NULL when absent. Constant time. */
+/* NULL: absent.  Constant time. */
 const gguf_value *gguf_find(const gguf_file *file, const char *key);
 
 size_t gguf_n_tensors(const gguf_file *file);
@@ -96,7 +96,7 @@ const gguf_tensor *gguf_tensor_at(const gguf_file *file, size_t i);
 const gguf_tensor *gguf_find_tensor(const gguf_file *file, const char *name);
 
 /* Scalars, converted from any numeric type that holds them exactly enough (an integer key may be
- * stored as any integer type).  False when absent or of another kind; *out is untouched then. */
+ * stored as any integer type).  False: absent or of another kind; *out is unchanged then. */
 bool gguf_get_u64(const gguf_file *file, const char *key, uint64_t *out);
 bool gguf_get_f32(const gguf_file *file, const char *key, float *out);
 bool gguf_get_bool(const gguf_file *file, const char *key, bool *out);
@@ -108,7 +108,7 @@ double gguf_item_f64(const gguf_value *array, uint64_t i);
 /* Identifies the model: a hash of the sizes and modification times of its files, all their
  * metadata, and 16 samples of 4 KB of each file's tensors. */
 uint64_t gguf_fingerprint(const gguf_file *file);
-/* The same for every copy of it, whatever its date. */
+/* The same hash for every copy of the model, whatever its date. */
 uint64_t gguf_content_fingerprint(const gguf_file *file);
 
 /* Tell the kernel that these bytes will not be read again (weights after repacking), so that they

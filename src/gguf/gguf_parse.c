@@ -1,7 +1,7 @@
-/* gguf_parse.c - the bytes of one GGUF file to checked metadata and tensors.
+/* gguf_parse.c - parses the bytes of one GGUF file into checked metadata and tensors.
  *
  * A pure function over {ptr, len}: it opens nothing and trusts nothing.  Every count is compared
- * with the bytes that are left before memory is taken for it. */
+ * with the remaining bytes before memory is taken for it. */
 #include "gguf/part.h"
 
 #include "base/memory.h"
@@ -164,7 +164,7 @@ static int read_string_array(parser *p, gguf_value *value)
     if (value->n_items > left(p) / sizeof(uint64_t)) return truncated(p, "an array of strings");
     view *strings = memory_alloc(value->n_items * sizeof *strings);
     if (!strings) return out_of_memory(p);
-    value->strings = strings; /* owned by the part from here on */
+    value->strings = strings; /* from here on owned by the part */
     value->data = p->part->ptr + p->at;
     for (uint64_t i = 0; i < value->n_items; i++)
         RETURN_IF(read_string(p, "a string in an array", GGUF_STRING_BYTES_MAX, &strings[i]));
@@ -218,7 +218,7 @@ static int read_values(parser *p, uint64_t n)
     if (!part->values || name_table_open(&part->keys, n)) return out_of_memory(p);
     for (uint64_t i = 0; i < n; i++) {
         gguf_value *value = &part->values[i];
-        part->n_values = i + 1; /* so that gguf_part_free() sees a half-read array */
+        part->n_values = i + 1; /* so that gguf_part_free() can free a half-read array */
         RETURN_IF(read_value(p, value));
         if (!name_table_add(&part->keys, part->values, sizeof *value, i))
             return refuse(p, "key %.*s occurs twice", (int)value->key.len, value->key.ptr);
@@ -299,7 +299,7 @@ static int read_alignment(const parser *p, uint64_t *out)
     return CERIUM_OK;
 }
 
-/* Older files have another Q2_0 by the same number: a scale for 128 values, so fewer bytes. */
+/* Older files use this number for another Q2_0: a scale for 128 values, so fewer bytes. */
 static int check_q2_0(const parser *p, const gguf_tensor *tensor, uint64_t room)
 {
     if (tensor->type != BLOCK_Q2_0 || room >= tensor->size) return CERIUM_OK;
@@ -309,7 +309,7 @@ static int check_q2_0(const parser *p, const gguf_tensor *tensor, uint64_t room)
                   (int)tensor->name.len, tensor->name.ptr, tensor->size, (unsigned long long)room);
 }
 
-/* Where each tensor's bytes lie, once the end of the table is known. */
+/* The place of each tensor's bytes, once the end of the table is known. */
 static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alignment)
 {
     gguf_part *part = p->part;

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define SAFETENSORS_MAX        (1u << 18)  /* tensors of one file; known: 20,000 in all files */
 #define SAFETENSORS_HEADER_MAX (100u << 20) /* the format's own rule */
@@ -28,7 +28,7 @@ typedef struct {
     safe_type type;
     uint32_t n_dims;    /* 0..SAFE_DIMS_MAX; 0: one value */
     uint64_t dims[SAFE_DIMS_MAX]; /* slowest first; unused ones are 1 */
-    const uint8_t *data; /* inside the file; aligned to nothing */
+    const uint8_t *data; /* inside the file; not aligned */
     size_t size;
 } safetensor;
 
@@ -47,7 +47,7 @@ int safetensor_compare(const void *a, const void *b);
 const safetensor *safetensors_find(const safetensors *s, const char *name);
 
 size_t safe_type_bytes(safe_type type);
-/* out[n] = values first, first + step, first + 2 step, ...; the caller keeps to the tensor. */
+/* out[n] = values first, first + step, first + 2 step, ...; the caller stays inside the tensor. */
 void safetensor_values(const safetensor *t, uint64_t first, uint64_t step, float *out, size_t n);
 
 #endif

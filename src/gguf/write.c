@@ -25,7 +25,7 @@ struct gguf_writer {
     bytes sizes;           /* uint64_t of each tensor */
     uint64_t data_offset;  /* of the next declared tensor */
     bool started;          /* header written */
-    size_t next;           /* tensor that the next data byte belongs to */
+    size_t next;           /* tensor of the next data byte */
     uint64_t left;         /* of its bytes */
     uint8_t *buffer;
     size_t buffered;

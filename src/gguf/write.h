@@ -7,9 +7,9 @@
  *   gguf_write_data(w, norm, n_embd * sizeof *norm);
  *   if (gguf_writer_finish(&w, &err)) return ...;
  *
- * The first failure sticks: the calls after it do nothing, and gguf_writer_finish() reports it.
- * The bytes go to a temporary file beside path, which is renamed to path when everything is on the
- * disk, so path never names an incomplete file. Used by one thread. */
+ * The first failure sticks: later calls do nothing, and gguf_writer_finish() reports it. The bytes
+ * go to a temporary file beside path, which is renamed to path when everything is on the disk, so
+ * path never names an incomplete file. Used by one thread. */
 #ifndef GGUF_WRITE_H
 #define GGUF_WRITE_H
 
@@ -17,10 +17,10 @@
 
 typedef struct gguf_writer gguf_writer;
 
-/* CERIUM_ERR_IO when no file can be made there, CERIUM_ERR_MEMORY. */
+/* CERIUM_ERR_IO: no file can be made there; CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int gguf_writer_open(gguf_writer **out, const char *path, cerium_error *err);
-/* Write what is left, flush it to the disk, give the file its name, and free the writer in any
- * case. CERIUM_ERR_ARGUMENT when there were too few or too many tensor bytes. */
+/* Write the rest, flush it to the disk, give the file its name, and free the writer in any case.
+ * CERIUM_ERR_ARGUMENT: there were too few or too many tensor bytes. */
 CERIUM_CHECKED int gguf_writer_finish(gguf_writer **writer, cerium_error *err);
 /* Abandon: nothing is left on the disk. Accepts NULL and pointers to NULL. */
 void gguf_writer_close(gguf_writer **writer);

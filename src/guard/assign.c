@@ -1,4 +1,4 @@
-/* assign.c - assignments: what names hold afterwards, and what the rules say of it. */
+/* assign.c - assignments: what names hold afterwards, and what the rules report. */
 #include "guard/judge.h"
 
 static const view empty = {NULL, 0};
@@ -50,14 +50,14 @@ static void weaken(judge *j, int32_t object, value v)
 {
     int32_t base = judge_name_below(j, object);
     if (base < 0) return;
-    value old = judge_value(j, base); /* the other items keep what they hold */
+    value old = judge_value(j, base); /* the other items keep their values */
     view name = old.name;
     old = value_union(old, v);
     old.name = name;
     judge_set(j, tree_text(&j->tree, base), old);
 }
 
-/* url.Host = "localhost": where it leads is the program's own now. */
+/* url.Host = "localhost": now the program chose the address. */
 static void set_host(judge *j, int32_t member)
 {
     int32_t object = tree_field(&j->tree, member, FIELD_OBJECT);
@@ -107,7 +107,7 @@ void judge_assign_to(judge *j, int32_t target, value v, int32_t from)
     if (v.level < TAINT_SOURCE) set_host(j, name);
 }
 
-/* Java and C say the type beside the name. */
+/* Java and C write the type beside the name. */
 static view declared_type(judge *j, int32_t n)
 {
     int32_t parent = j->tree.list[n].parent;
@@ -119,7 +119,7 @@ static view declared_type(judge *j, int32_t n)
     return text;
 }
 
-/* x -= y, and x += y where that is of numbers alone: what is left is a number. */
+/* x -= y, and x += y if y is a number: the result is a number. */
 static bool is_arithmetic(const judge *j, int32_t target, int32_t right)
 {
     view text = {j->tree.text.ptr + j->tree.list[target].end,
@@ -152,7 +152,7 @@ value judge_assign(judge *j, int32_t n)
         if (v.name.len) judge_assign_to(j, target, v, -1);
         return v;
     }
-    /* Go: one value, one name; "var a = b" has a list on the right alone. */
+    /* Go: one value, one name; "var a = b" has a list only on the right. */
     bool list = j->tree.list[target].role == NODE_LIST;
     bool single = (list || j->tree.language == GUARD_GO) &&
                   j->tree.list[right].role == NODE_LIST && j->tree.list[right].child >= 0 &&

@@ -19,7 +19,7 @@ void judge_restore(judge *j, const judge_state *s)
     j->n_vars = s->n;
 }
 
-/* What j holds or what s held: names keep their order, new ones come after. */
+/* Merge what j holds with what s held: names keep their order, new ones come after. */
 static void merge(judge *j, const judge_state *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -31,7 +31,7 @@ static void merge(judge *j, const judge_state *s)
     }
 }
 
-/* Of "x ?? 'home'" and "(x)" it is x. */
+/* The value of "x ?? 'home'" and "(x)" is x. */
 static int32_t checked_name(const judge *j, int32_t n)
 {
     for (int i = 0; n >= 0 && i < 4; i++) {
@@ -88,8 +88,8 @@ static void mark_compared(judge *j, int32_t n, bool inside)
     }
 }
 
-/* LIST.contains(x) and the like say something of x where they hold, and nothing where they do
- * not; a test of form (x.matches(...)) may be written either way. */
+/* LIST.contains(x) and the like prove something about x if true, and nothing if false; a test of
+ * form (x.matches(...)) may be written either way. */
 static bool asks_a_list(view name)
 {
     static const char *const names[] = {"contains", "includes", "in_array", "has", "containsKey",
@@ -98,7 +98,7 @@ static bool asks_a_list(view name)
     return view_is_one_of(name, names, ARRAY_LEN(names));
 }
 
-/* Does n hold where the condition does (inside), or does not? */
+/* Does n hold if the condition does (inside), or if it does not? */
 static bool holds_there(const judge *j, int32_t n, int32_t condition, bool inside)
 {
     while (n != condition && n >= 0) {
@@ -135,7 +135,7 @@ static void mark_guarded(judge *j, int32_t n, bool holds)
         mark(j, c);
 }
 
-/* A value that a condition compares with what is known is what is known. */
+/* A value that a condition compares with a known value is known. */
 static void mark_checked(judge *j, int32_t condition, bool inside)
 {
     if (condition < 0) return;
@@ -147,7 +147,7 @@ static void mark_checked(judge *j, int32_t condition, bool inside)
     }
 }
 
-/* Does the block end elsewhere? */
+/* Does control leave the block? */
 static bool leaves(const judge *j, int32_t n)
 {
     static const char *const ends[] = {"exit", "die", "abort", "os.Exit", "log.Fatal", "panic",
@@ -189,7 +189,7 @@ static int32_t branch_of(const judge *j, int32_t n, int32_t condition)
     return -1;
 }
 
-/* Everything of n but the condition and the first branch; true when there is an else. */
+/* All children of n but the condition and the first branch; true if there is an else. */
 static bool other_branches(judge *j, int32_t n, const judge_state *before, int32_t condition,
                            judge_state *sum)
 {
@@ -262,7 +262,7 @@ value judge_if(judge *j, int32_t n)
     return VALUE_NONE;
 }
 
-/* What was checked holds where it is chosen: ALLOWED.includes(x) ? x : "name". */
+/* A checked value holds in the chosen branch: ALLOWED.includes(x) ? x : "name". */
 value judge_choice(judge *j, int32_t condition, int32_t yes, int32_t no)
 {
     judge_state before;
@@ -293,7 +293,7 @@ value judge_optional(judge *j, int32_t n)
     return VALUE_NONE;
 }
 
-/* The branch for a constant character; -1 when none says so. */
+/* The branch for a constant character; -1: there is none. */
 static int32_t case_of(const judge *j, int32_t n, char subject)
 {
     uint32_t end = j->tree.list[n].end;
@@ -333,7 +333,7 @@ value judge_switch(judge *j, int32_t n)
     return VALUE_NONE;
 }
 
-/* for x in list: if x not in ALLOWED: return.  What is left of the list was checked. */
+/* for x in list: if x not in ALLOWED: return.  The rest of the list was checked. */
 static void mark_list(judge *j, int32_t left, int32_t right)
 {
     while (left >= 0 && !judge_is_name((node_role)j->tree.list[left].role))

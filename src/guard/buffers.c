@@ -1,5 +1,4 @@
-/* buffers.c - "char b[10 + 1]", "b = malloc(10 * sizeof(char))": sizes that are written in the
- * text. */
+/* buffers.c - "char b[10 + 1]", "b = malloc(10 * sizeof(char))": sizes written in the text. */
 #include "guard/buffers.h"
 
 #include <ctype.h>
@@ -104,7 +103,7 @@ bool buffer_number(view text, view expression, uint64_t *out)
     return read_sum(&r, out) && !word_of(&r).len && !r.rest.len;
 }
 
-/* What is allocated: "malloc(", "new char[". */
+/* An allocation: "malloc(", "new char[". */
 static bool read_allocation(reading *r, uint64_t *out)
 {
     static const char *const calls[] = {"malloc(", "alloca(", "ALLOCA(", "new char["};
@@ -137,7 +136,7 @@ bool buffer_bytes(view text, view name, uint64_t *out)
         if (memcmp(text.ptr + begin, name.ptr, name.len) != 0) continue;
         if ((begin && is_word(text.ptr[begin - 1])) || (at < text.len && is_word(text.ptr[at])))
             continue;
-        /* No text: a size does not ask for another's, which could go on for very long. */
+        /* No text: a size must not look up another size, which could take very long. */
         reading r = {{text.ptr, 0}, {text.ptr + at, text.len - at}, 0};
         if (next_is(&r, "[") && is_byte_type(word_before(text, begin)))
             return read_sum(&r, out) && next_is(&r, "]") && !next_is(&r, "[");

@@ -57,7 +57,7 @@ static void add_arguments(judge *j, use *u, int32_t n)
         add_argument(j, u, c);
 }
 
-/* The name after which a type is called: java.io.File<T> is File, *http.Request http.Request. */
+/* The name of a type's constructor: java.io.File<T> is File, *http.Request http.Request. */
 static view type_name(view text)
 {
     const char *end = text.len ? memchr(text.ptr, '<', text.len) : NULL;
@@ -137,7 +137,7 @@ static bool called(const use *u, const pattern_list *list)
     return patterns_match(list, u->callee.name) || patterns_match(list, u->callee.raw);
 }
 
-/* A name that says that it makes its argument harmless. */
+/* A name that promises to make its argument harmless. */
 static bool sounds_clean(view name)
 {
     static const char *const words[] = {"sanitiz", "sanitis", "escape", "validat", "purify",
@@ -181,7 +181,7 @@ static int32_t base_name(const judge *j, int32_t n)
     return -1;
 }
 
-/* Of a format's values those that are printed as numbers bring nothing. */
+/* Values that a format prints as numbers bring nothing. */
 static value all_arguments(judge *j, const use *u, uint32_t from)
 {
     value v = VALUE_NONE;
@@ -195,7 +195,8 @@ static value all_arguments(judge *j, const use *u, uint32_t from)
     return v;
 }
 
-/* The name under which a map's or a section's entry is kept: base.key, base.section.key. */
+/* The name under which the value of a map's or a section's entry is kept: base.key,
+ * base.section.key. */
 static view entry_name(judge *j, const use *u, uint32_t n_keys)
 {
     int32_t base = base_name(j, u->receiver_node);
@@ -265,7 +266,7 @@ static void flow_into(judge *j, const use *u, const rule_flow *flow, bool fills)
             v = i ? VALUE_NONE : all_arguments(j, u, 1);
             for (uint32_t k = 0; i && k < u->n_args; k++)
                 if (k != i) v = judge_plus(j, v, u->args[k].v);
-            /* What is appended to, or written in the middle of, keeps what it has. */
+            /* A variable that is appended to, or written in the middle of, keeps its value. */
             bool whole = !view_has(judge_last(u->callee.raw), "cat") && u->args[i].node == base;
             if (!whole) v = judge_plus(j, judge_value(j, base), v);
             bool alone = whole && !(v.flags & (VALUE_FORMAT | VALUE_LIST));
@@ -313,7 +314,8 @@ static value format_result(judge *j, const use *u)
     return v;
 }
 
-/* preg_replace("/[^a-z]/", "", $x): what is left is of a class that the author named. */
+/* preg_replace("/[^a-z]/", "", $x): the result has only characters of a class that the author
+ * named. */
 static bool keeps_a_class(const use *u)
 {
     for (uint32_t i = 0; i < u->n_args && i < 2; i++) {
@@ -325,7 +327,7 @@ static bool keeps_a_class(const use *u)
     return false;
 }
 
-/* Functions of text that add nothing to it: of constants and numbers they make constants. */
+/* Text functions that add nothing: constants and numbers stay constants. */
 static bool keeps_constants(view name)
 {
     static const char *const names[] = {
@@ -336,7 +338,7 @@ static bool keeps_constants(view name)
     return view_is_one_of(name, names, ARRAY_LEN(names));
 }
 
-/* list.map(f): what f makes of each, whatever the list. */
+/* list.map(f): the result of f for each item, whatever the list. */
 static bool maps(judge *j, const use *u, value *out)
 {
     if (u->n_args != 1 || u->receiver_node < 0) return false;
@@ -387,8 +389,8 @@ static bool passes_on(view name)
     return false;
 }
 
-/* render(text): the result is the function's, not its argument.  A type that is made of a value
- * contains it. */
+/* render(text): the result is the function's, not its argument.  A type made from a value contains
+ * it. */
 static bool makes_its_own(const judge *j, const use *u, uint8_t level)
 {
     view name = judge_last(u->callee.raw);
@@ -418,7 +420,7 @@ static value result_of(judge *j, const use *u)
         for (uint32_t i = 0; i < u->n_args && !(u->receiver.flags & VALUE_LIST && literal); i++)
             v = value_union(v, u->args[i].v);
         v = value_union(v, u->receiver);
-        /* A list of values is one of them; what a function makes of them is its own. */
+        /* A list of values is one of them; what a function makes of them is a new value. */
         v.flags &= VALUE_FORMAT | VALUE_NAMES | VALUE_PENDING | VALUE_MADE | VALUE_FIELDS;
         if (makes_its_own(j, u, v.level)) v.flags |= VALUE_MADE;
         if (v.level == TAINT_UNKNOWN && !u->n_args && u->receiver_node >= 0 &&
@@ -430,7 +432,7 @@ static value result_of(judge *j, const use *u)
             v.clean = 0;
         }
     }
-    /* A cleaner that is known cleans what it is known for, others what their name promises. */
+    /* A known cleaner cleans what it is known for, others what their name promises. */
     uint32_t clean = loose ? 0 : cleaned(j, u);
     v.clean |= clean;
     if (keeps_a_class(u)) v.clean = ~0u;
@@ -438,7 +440,7 @@ static value result_of(judge *j, const use *u)
     v.name = u->callee.name;
     v.raw = u->callee.raw;
     v = judge_named(j, v);
-    v.clean |= clean; /* the environment is from outside, and not an attacker's */
+    v.clean |= clean; /* the environment is from outside, but not from an attacker */
     return v;
 }
 
@@ -483,7 +485,7 @@ static value called_here(judge *j, const use *u)
         inside.clean |= v.clean;
         return inside;
     }
-    /* Java's classes have their helpers further down. */
+    /* Java's classes have their helpers below. */
     if (j->tree.language == GUARD_JAVA && !j->final && u->n_args) v.flags |= VALUE_PENDING;
     return v;
 }
@@ -518,7 +520,7 @@ value judge_construct(judge *j, int32_t n, view type, int32_t arguments)
     return v;
 }
 
-/* Tags of query builders: sql`... ${x}` binds x, whose text is not read as SQL. */
+/* Tags of query builders: sql`... ${x}` binds x, so its text is not read as SQL. */
 static bool binds_values(view tag)
 {
     static const char *const tags[] = {"sql", "SQL", "$queryRaw", "$executeRaw"};
@@ -564,7 +566,7 @@ value judge_call(judge *j, int32_t n)
     if (at->role == NODE_NEW && v.name.len > 4) { /* "new.File": its methods are File's */
         v.name.ptr += 4;
         v.name.len -= 4;
-        /* The result of "new Function" may be called by any code. */
+        /* Any code may call the result of "new Function". */
         static const char *const functions[] = {"Function", "AsyncFunction", "GeneratorFunction"};
         if (view_is_one_of(v.name, functions, ARRAY_LEN(functions))) v.name = v.raw = empty;
     }

@@ -23,7 +23,7 @@ void carrier_segment(carrier *k, unwrap_segment s, const unwrap_sink *to)
 
 /* ---- HTML ---- */
 
-/* The value of an attribute of the tag that is open; {NULL, 0} when it has none. */
+/* The value of an attribute of the open tag; {NULL, 0}: it has none. */
 static view attribute(const carrier *k, const char *name)
 {
     size_t len = strlen(name);
@@ -47,7 +47,7 @@ static bool is_type_of_code(view type)
     return !type.ptr;
 }
 
-/* A tag is complete: is what follows a script? */
+/* A tag is complete: does a script follow? */
 static void end_tag(carrier *k, const unwrap_sink *to)
 {
     bool script = k->n_name == 6 && !strncasecmp(k->tag, "script", 6);
@@ -67,7 +67,8 @@ static void note_tag(carrier *k, char c)
     if (k->n_tag < CARRIER_TAG_BYTES) k->tag[k->n_tag++] = c;
 }
 
-/* Does the attribute whose value begins here hold code: onclick=, @click= is a component's own? */
+/* Does the attribute whose value begins here hold code?  onclick= does; @click= is a component's
+ * own. */
 static bool begins_event(const carrier *k)
 {
     size_t end = k->n_tag;
@@ -135,8 +136,8 @@ static void step_script(carrier *k, char c, uint64_t at, unwrap_side side, const
     to->byte(to->arg, c, at, side);
 }
 
-/* Astro's components begin with their script, between two lines of dashes.  False where there is
- * none, or it is over. */
+/* Astro's components begin with their script, between two lines of dashes.  False: there is none,
+ * or it has ended. */
 static bool step_front(carrier *k, char c, uint64_t at, unwrap_side side, const unwrap_sink *to)
 {
     bool inside = k->state == HTML_FRONT, line = k->dashes == 3 && (c == '\n' || c == '\r');
@@ -196,7 +197,7 @@ static void begin_string(carrier *k)
     k->n_type = 0;
 }
 
-/* Lines that begin with % or ! are the notebook's own. */
+/* Lines that begin with % or ! are commands of the notebook. */
 static void source_byte(carrier *k, char c, uint64_t at, unwrap_side side, const unwrap_sink *to)
 {
     if (!k->begun) switch_to(k, GUARD_PYTHON, to);
@@ -229,7 +230,7 @@ static void step_notebook(carrier *k, char c, uint64_t at, unwrap_side side,
         if (k->is_type) k->is_text = !view_equal((view){k->type, k->n_type}, VIEW("code"));
         k->in_source = k->is_type = false;
         break;
-    case JSON_CLOSE: /* of a cell, or of the lines of one: the next line is another */
+    case JSON_CLOSE: /* of a cell, or of one of its lines: the next line is another */
         if (k->begun && k->first) source_byte(k, '\n', at, side, to);
         break;
     case JSON_NOTHING: break;

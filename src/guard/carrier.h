@@ -1,5 +1,5 @@
-/* carrier.h - code that is in other text: scripts in HTML and components, cells of notebooks.
- * Bytes of HTML and of notebooks go in; segments of their code come out, with where each stood. */
+/* carrier.h - code inside other text: scripts in HTML and components, cells of notebooks.
+ * Bytes of HTML and of notebooks go in; segments of their code come out, with their positions. */
 #ifndef GUARD_CARRIER_H
 #define GUARD_CARRIER_H
 
@@ -13,8 +13,8 @@ typedef struct {
     /* HTML */
     enum { HTML_TEXT, HTML_TAG, HTML_VALUE, HTML_SCRIPT, HTML_COMMENT, HTML_FRONT } state;
     uint8_t dashes; /* at the beginning of a line of the script before the page */
-    bool past;      /* there is none, or it is over */
-    char tag[CARRIER_TAG_BYTES]; /* of the tag that is open, or the end of what was read */
+    bool past;      /* there is none, or it has ended */
+    char tag[CARRIER_TAG_BYTES]; /* of the open tag, or the end of what was read */
     uint32_t n_tag, n_name;
     char quote;
     bool event; /* the value is code */
@@ -33,11 +33,11 @@ typedef struct {
 /* segment and byte of an unwrap_sink, before `to`. */
 void carrier_segment(carrier *k, unwrap_segment s, const unwrap_sink *to);
 void carrier_byte(carrier *k, char c, uint64_t at, unwrap_side side, const unwrap_sink *to);
-/* Nothing more comes. */
+/* The stream has ended. */
 void carrier_finish(carrier *k, const unwrap_sink *to);
-/* The first byte that is withheld; UINT64_MAX when none is. */
+/* The first withheld byte; UINT64_MAX: none. */
 uint64_t carrier_held(const carrier *k);
-/* Is what it gives a string of a notebook's JSON?  The value of an attribute: its quote, or 0. */
+/* Is its output a string of a notebook's JSON?  The value of an attribute: its quote, or 0. */
 bool carrier_is_string(const carrier *k);
 char carrier_quote(const carrier *k);
 

@@ -1,4 +1,4 @@
-/* evaluate.c - what an expression is worth: constant, unknown, from outside. */
+/* evaluate.c - the value of an expression: constant, unknown, from outside. */
 #include "base/text.h"
 #include "guard/judge.h"
 
@@ -6,7 +6,7 @@
 
 static const view empty = {NULL, 0};
 
-/* Has it values only where SQL has names? */
+/* Are its values only where SQL has names? */
 static bool has_names_alone(value v)
 {
     return v.flags & VALUE_FORMAT ? v.flags & VALUE_NAMES : v.level == TAINT_CONST;
@@ -15,7 +15,7 @@ static bool has_names_alone(value v)
 enum { ORIGIN_FLAGS = VALUE_LEADS | VALUE_FIELDS | VALUE_MADE | VALUE_AFTER_HOST,
        WORST_FLAGS = VALUE_MADE | VALUE_AFTER_HOST };
 
-/* What holds of both, where both say something; some flags are of the worse one alone. */
+/* Combine the flags of both, if both have any; some flags are those of the worse value alone. */
 static uint16_t shared_origin(value a, value b)
 {
     uint16_t of_a = a.level == TAINT_CONST ? ORIGIN_FLAGS : a.flags;
@@ -30,7 +30,7 @@ value value_union(value a, value b)
     value v = a.level >= b.level ? a : b;
     uint32_t clean_a = a.level == TAINT_CONST ? ~0u : a.clean;
     uint32_t clean_b = b.level == TAINT_CONST ? ~0u : b.clean;
-    /* What is less from outside does not soil what was cleaned. */
+    /* A value less from outside does not spoil a cleaned one. */
     if (a.level > b.level) clean_b = ~0u;
     if (b.level > a.level) clean_a = ~0u;
     v.clean = clean_a & clean_b;
@@ -42,7 +42,7 @@ value value_union(value a, value b)
     return v;
 }
 
-/* a.b; either may be empty.  Without memory the name is unknown, which rules can live with. */
+/* a.b; either may be empty.  Without memory the name is unknown, which is safe for rules. */
 view judge_join(judge *j, view a, view b)
 {
     if (!a.len) return b;
@@ -93,7 +93,7 @@ static bool is_upper(view name)
     return n >= 2;
 }
 
-/* PRIu64 and its like are pieces of a format. */
+/* PRIu64 and the like are pieces of a format. */
 static bool is_constant(const judge *j, view name)
 {
     if (is_upper(name)) return true;
@@ -143,7 +143,7 @@ static value name_value(judge *j, int32_t n)
     return var ? v : judge_named(j, v);
 }
 
-/* What the program itself set before: fields of the object, settings. */
+/* Values that the program set before: fields of the object, settings. */
 bool judge_is_set_before(view text)
 {
     static const char *const names[] = {"this", "self", "$this", "config", "conf", "cfg",
@@ -181,7 +181,7 @@ static value member_value(judge *j, int32_t n)
     if (v.level == TAINT_UNKNOWN && judge_is_set_before(tree_text(&j->tree, object)))
         v.flags |= VALUE_FIELDS;
     v.text = empty;
-    /* Go writes the fields of structures so: r.URL, user.ID. */
+    /* Go names the fields of structures: r.URL, user.ID. */
     bool field = j->tree.language == GUARD_GO && o.level >= TAINT_PARAMETER;
     if (is_upper(property) && !field) v.level = TAINT_CONST;
     if (v.level > TAINT_CONST && patterns_match(&j->facts->cleaners, v.name))
@@ -259,17 +259,17 @@ static view text_before(const judge *j, const node *part, const char *begin)
     return text;
 }
 
-/* What a format keeps of the values that are put into it. */
+/* The part of a format that its values leave constant. */
 enum { KEPT_FLAGS = VALUE_PENDING | VALUE_FIELDS | VALUE_MADE | VALUE_AFTER_HOST };
 
-/* Is v from outside, and after a '/' or a '?' that the program writes? */
+/* Is v from outside, and after a '/' or a '?' of the program? */
 static bool follows_host(view before, value v)
 {
     return v.level == TAINT_SOURCE && before.len &&
            (memchr(before.ptr, '?', before.len) || memchr(before.ptr, '/', before.len));
 }
 
-/* Is it one value, or one and constant text after it? */
+/* Is it one value, or one with constant text after it? */
 static bool leads_alone(value v)
 {
     return v.level > TAINT_CONST && (!(v.flags & VALUE_FORMAT) || v.flags & VALUE_LEADS) &&
@@ -342,7 +342,7 @@ static value list_value(judge *j, int32_t n)
 
 static bool stringy(value v) { return (v.flags & (VALUE_STRING | VALUE_FORMAT)) != 0; }
 
-/* Of a + b: are all values where SQL has a name? */
+/* In a + b: are all values where SQL has a name? */
 static bool adds_names_alone(value a, value b)
 {
     bool format = (a.flags & VALUE_FORMAT) != 0;

@@ -1,9 +1,9 @@
-/* fix.c - a weak expression in its safe form, made of the pieces of its own line.
+/* fix.c - the safe form of a weak expression, made of pieces of its line.
  *
- * A rule says how: text with {0} (an argument's source), {args}, {rest}, {receiver}, {callee},
- * {target} and {value} in it; {bound}: the call with its text's values bound; {program} and
- * {arguments}: the words of a shell's line; {wrapped:f}: the text with f() around its values.  What
- * cannot be seen from the line has no form: better none than a wrong one. */
+ * A rule has a template: text with {0} (an argument's source), {args}, {rest}, {receiver},
+ * {callee}, {target} and {value} in it; {bound}: the call with its text's values bound; {program}
+ * and {arguments}: the words of a shell's line; {wrapped:f}: the text with f() around its values.
+ * If the line does not show enough, there is no form: better none than a wrong one. */
 #include <ctype.h>
 #include <strings.h>
 
@@ -51,7 +51,7 @@ static void add_part(parts *p, part one)
     else p->fits = false;
 }
 
-/* A literal, and what is put into it: f"a{b}c", `a${b}c`, "a#{b}c". */
+/* A literal, and the values in it: f"a{b}c", `a${b}c`, "a#{b}c". */
 static void split_string(const judge *j, int32_t n, parts *p)
 {
     view inner = judge_string(j, n);
@@ -127,7 +127,7 @@ static bool ends_in(view text, const char *word)
     return text.len > n && !strncasecmp(text.ptr + text.len - n, word, n);
 }
 
-/* May a value come after this text: "... = ", "... VALUES ("?  A table's name may not. */
+/* May a bound value follow this text: "... = ", "... VALUES ("?  A table's name may not. */
 static bool wants_value(view before)
 {
     before = trim_end(before);
@@ -136,7 +136,7 @@ static bool wants_value(view before)
            ends_in(before, " limit") || ends_in(before, " offset") || ends_in(before, " between");
 }
 
-/* Quotes around a value go: they would make a text of the mark. */
+/* Remove quotes around a value: they would make the mark part of a text. */
 static bool strip_quotes(parts *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
@@ -182,7 +182,7 @@ static void put_mark(const judge *j, writing *w, uint32_t number)
     put(w, dollars ? view_of(mark) : percent ? VIEW("%s") : VIEW("?"));
 }
 
-/* Drivers whose calls take text with marks, and the values after it. */
+/* Drivers whose calls take text with marks, then the values. */
 static bool takes_values(const judge *j, view name)
 {
     static const char *const scripts[] = {"query", "execute", "all", "get", "run", "each", "raw"};
@@ -207,7 +207,7 @@ static bool takes_values(const judge *j, view name)
     return view_is_one_of(last, list, n);
 }
 
-/* What is called, as it is there: with the calls before it, which its name leaves out. */
+/* The called function as written: with the calls before it, which its name omits. */
 static view callee_of(const judge *j, const use *u)
 {
     const char *begin = j->tree.text.ptr + j->tree.list[u->node].begin;
@@ -263,7 +263,7 @@ static bool is_plain_literal(view text)
     return true;
 }
 
-/* Quotes for the shell around a value go. */
+/* Remove the shell's quotes around a value. */
 static void unquote(parts *p)
 {
     for (uint32_t i = 1; i + 1 < p->n; i++) {
@@ -283,7 +283,7 @@ static bool add_to_word(shell_word *w, part one)
     return true;
 }
 
-/* Returns how many words; 0: a shell would do more with it than to split it. */
+/* Returns the number of words; 0: a shell would do more than split it. */
 static uint32_t split_words(const judge *j, int32_t n, shell_word *words)
 {
     parts p = {.fits = true};
@@ -318,7 +318,7 @@ static bool is_simple(view text)
     return true;
 }
 
-/* A word of text and values, as one text of the language. */
+/* A word of text and values, as one string of the language. */
 static bool put_joined(const judge *j, writing *w, const shell_word *one)
 {
     guard_language l = j->tree.language;
@@ -349,7 +349,7 @@ static bool put_word(const judge *j, writing *w, const shell_word *one)
     return true;
 }
 
-/* The text is the last argument after "sh", "-c", else the first. */
+/* The text is the last argument if the first are "sh", "-c", else the first argument. */
 static bool put_words(const judge *j, const use *u, writing *w, bool program)
 {
     shell_word words[WORDS_MAX];
@@ -429,7 +429,7 @@ static int condition(const judge *j, const use *u, view name)
 
 /* ---- forms ---- */
 
-/* Keyword arguments but the one that asks for a shell. */
+/* Keyword arguments, except the one that requests a shell. */
 static bool put_keywords(const judge *j, const use *u, writing *w)
 {
     for (uint32_t i = 0; i < u->n_args; i++) {
@@ -470,7 +470,7 @@ static bool put_piece(const judge *j, const use *u, writing *w, view name)
         put(w, callee_of(j, u));
         return u->callee.raw.len != 0;
     }
-    if (view_equal(name, VIEW("key"))) { /* of a pair, and what comes between it and its value */
+    if (view_equal(name, VIEW("key"))) { /* of a pair, and the text between it and its value */
         const node *pair = &j->tree.list[u->node];
         if (!u->n_args || j->tree.list[u->args[0].node].begin <= pair->begin) return false;
         put(w, (view){j->tree.text.ptr + pair->begin,

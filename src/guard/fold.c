@@ -1,4 +1,4 @@
-/* fold.c - what constants make of each other: numbers, comparisons, characters, items of lists. */
+/* fold.c - folding constants: numbers, comparisons, characters, items of lists. */
 #include <ctype.h>
 
 #include "base/text.h"
@@ -14,7 +14,7 @@ static bool number(value v, int64_t *out)
     return true;
 }
 
-/* The operator, as it is written between its operands. */
+/* The operator between the operands, as written. */
 static view operator_of(const judge *j, int32_t n)
 {
     int32_t left = j->tree.list[n].child, right = left < 0 ? -1 : j->tree.list[left].next;

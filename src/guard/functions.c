@@ -36,7 +36,7 @@ static bool is_number_type(view type)
     return view_is_one_of(type, types, ARRAY_LEN(types));
 }
 
-/* What a callback gets when something failed. */
+/* The argument that a callback gets on failure. */
 static bool is_error(view name)
 {
     static const char *const names[] = {"e", "err", "error", "ex", "exception", "_err", "reason"};
@@ -64,12 +64,12 @@ static void bind_parameter(judge *j, int32_t n, taint level)
         judge_show_assign(j, name, judge_value(j, given), given);
     if (level == TAINT_SOURCE && is_error(v.raw)) v.level = TAINT_UNKNOWN;
     bool process = view_equal(v.raw, VIEW("pid")) || view_equal(v.raw, VIEW("ppid"));
-    if (process && v.level == TAINT_PARAMETER) { /* the system gives its number */
+    if (process && v.level == TAINT_PARAMETER) { /* the system assigns its number */
         v.level = TAINT_UNKNOWN;
         v.flags = VALUE_FIELDS;
     }
     if (view_equal(v.raw, VIEW("self")) || view_equal(v.raw, VIEW("cls"))) v.level = TAINT_UNKNOWN;
-    /* A new one, not that of the function around. */
+    /* A new variable, not that of the enclosing function. */
     if (j->n_vars < GUARD_VARIABLES_MAX)
         j->vars[j->n_vars++] = (variable){v.raw, judge_named(j, v)};
 }
@@ -145,7 +145,7 @@ bool judge_is_defined(const judge *j, view name)
     return name.len && function_named(j, name) >= 0;
 }
 
-/* Is it written to its end? The closers that the window was given come after what was read. */
+/* Is it complete?  The closers given to the window come after the text that was read. */
 static bool is_whole(const judge *j, int32_t function)
 {
     int32_t body = tree_field(&j->tree, function, FIELD_BODY);

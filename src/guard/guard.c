@@ -141,7 +141,7 @@ static bool is_whole_code(guard_worker *w, guard_language language, view code)
     return !tree_read(t, language, code, NULL, 0) || (!t->broken && t->missing == UINT32_MAX);
 }
 
-/* The samples with their safe forms put in: they parse as they did, and the rule is silent. */
+/* The samples with their safe forms inserted: they parse as before, and the rule finds nothing. */
 static int test_fixes(const guard *g, guard_worker *w, const rule *u, FILE *out, uint32_t *n_run,
                       int *n_failed, cerium_error *err)
 {

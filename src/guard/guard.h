@@ -1,23 +1,24 @@
 /* guard.h - the watchdog: reads code as it is written and says which bytes may be released.
  *
- * A guard is what rules say, read and compiled once, immutable, shared by all threads.  A
- * guard_worker is one thread's scratch (parser, tree, matcher): one call at a time.  A guard_stream
- * is one text that grows: bounded memory (guard_stream_bytes()), no thread of its own, and the same
- * findings however its bytes are cut.
+ * A guard is a compiled set of rules: read once, immutable, shared by all threads.  A guard_worker
+ * is one thread's scratch (parser, tree, matcher): one call at a time.  A guard_stream is one text
+ * that grows: bounded memory (guard_stream_bytes()), no thread of its own, and the same findings
+ * however its bytes are cut.
  *
  *   guard_feed(stream, worker, bytes, len, &result);
  *   release everything before result.safe; look at result.findings
  *
  * One logical line is held back (a newline outside brackets and strings, at most
  * GUARD_LINE_BYTES_MAX), is judged when it is complete, and is then released or found weak.  In
- * prose, words are.  A line of Java whose verdict depends on a function that is not written yet is
- * held until that is, at most GUARD_DEFERRED_BYTES.  Nothing here knows of tokens or models. */
+ * prose, single words are held.  A line of Java whose verdict depends on a later function is held
+ * until that is complete, at most GUARD_DEFERRED_BYTES.  This folder knows nothing of tokens or
+ * models. */
 #ifndef GUARD_GUARD_H
 #define GUARD_GUARD_H
 
 #include "base/base.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define GUARD_RULES_MAX       1024u       /* rules of all files; the project's own are 300 */
 #define GUARD_RULES_BYTES_MAX (4u << 20)  /* their strings, tests included */
@@ -35,7 +36,7 @@
 #define GUARD_FIX_BYTES       256u        /* of a safe form, with its NUL */
 #define GUARD_FINDINGS_MAX    64u         /* of one call; more are not reported */
 
-#define GUARD_READER_BYTES    8192u       /* what a reader holds of a stream */
+#define GUARD_READER_BYTES    8192u       /* the most that a reader keeps of a stream */
 #define GUARD_READER_FINDINGS 16u         /* of one line */
 
 _Static_assert(GUARD_LINE_BYTES_MAX * 2 <= GUARD_WINDOW_KEPT, "the held line is always seen");
@@ -64,19 +65,19 @@ typedef enum {
     GUARD_CODE = 0,   /* code of one language */
     GUARD_ANSWER = 1, /* prose with Markdown fences, diffs and patches */
     GUARD_JSON = 2,   /* arguments of a tool call: the strings of a JSON value are code */
-    GUARD_TURN = 3,   /* what a model says in its chat form: an answer, and in it JSON objects and
-                         <parameter=NAME> values, where calls of tools are */
+    GUARD_TURN = 3,   /* a model's output in its chat form: an answer, and in it JSON objects and
+                         <parameter=NAME> values for calls of tools */
 } guard_form;
 
-/* By what an attacker gains, not by how well a rule matches. */
+/* By what an attacker gains, not by how certain the match is. */
 typedef enum {
-    GUARD_NOTE = 0,  /* nothing to say: the world's default, or code whose purpose it is */
+    GUARD_NOTE = 0,  /* no finding: the usual default, or code that is meant to do this */
     GUARD_WARN = 1,  /* release, with a finding */
     GUARD_BLOCK = 2, /* must not be released */
 } guard_severity;
 
 typedef struct {
-    const char *rule, *weakness, *message, *idiom; /* of the guard, for as long as it is open */
+    const char *rule, *weakness, *message, *idiom; /* of the guard, while it is open */
     uint32_t cwe;
     guard_severity severity;
     guard_language language;
@@ -86,14 +87,14 @@ typedef struct {
     uint32_t line;        /* of begin, from 1; in a string of JSON, of that string's text */
     uint32_t kind;        /* weakness as a number: guard_weakness_name() */
     bool escaped;         /* the line is in a string of JSON */
-    bool added;           /* and after a + of a diff */
-    bool goes_on;         /* of its line a part was released before */
-    bool known;           /* it stood there before: a note */
+    bool added;           /* and after the + of a diff */
+    bool goes_on;         /* a part of its line was released before */
+    bool known;           /* it was there before: a note */
     char fix[GUARD_FIX_BYTES]; /* the safe form of the whole expression [begin, end), or "" */
-    const char *needs;    /* a line that must stand before the safe form, or NULL */
-    bool has_environment; /* what reads the environment is imported */
-    view held;            /* the held line as code, of the worker, until the next call with it;
-                             empty where a part of it is not new, or was released */
+    const char *needs;    /* a line that must precede the safe form, or NULL */
+    bool has_environment; /* the module for reading the environment is imported */
+    view held;            /* the held line as code, owned by the worker, until the next call with
+                             it; empty if a part of it is not new, or was released */
     uint32_t from, to;    /* the weak expression in it */
     uint64_t line_end;    /* byte of the stream after the held line */
     char margin[GUARD_MARGIN_BYTES]; /* [n_margin] of each of its lines */
@@ -109,17 +110,17 @@ typedef struct {
     const guard_finding *findings; /* of this call; until the next call with the same worker */
     uint32_t n_findings;
     uint32_t n_judged; /* lines of this call that were parsed and judged; most are not */
-    bool late;  /* a line was too much for its bounds and was judged without its tree */
-    bool blind; /* a line that rules would have to look at was not, as this build lacks the grammar
-                   of its language */
-    uint32_t unjudged_line; /* of the stream, from 1: the first that was either */
-    guard_language language; /* of the text that came last */
+    bool late;  /* a line exceeded its limits and was judged without its tree */
+    bool blind; /* a line that rules would check was not checked: this build lacks the grammar of
+                   its language */
+    uint32_t unjudged_line; /* of the stream, from 1: the first line that was either */
+    guard_language language; /* of the last text */
 } guard_result;
 
-/* What else looks at code, beside the rules: it is given each logical line as it is complete. */
+/* Another reader of the code, beside the rules: it gets each logical line when that is complete. */
 typedef struct {
     uint32_t begin, end;  /* bytes of the line */
-    uint32_t lines_back;  /* it is of a line that came before: it is gone */
+    uint32_t lines_back;  /* it is in an earlier line, which is gone */
     bool late;
     bool is_import;
     uint64_t name;        /* the same for the same name */
@@ -130,8 +131,8 @@ typedef struct {
     void *user;
     /* A text begins.  state: [GUARD_READER_BYTES], copied with the stream. */
     void (*begin)(void *user, void *state);
-    /* The next line of it; whole: else it goes on.  Findings to out; returns how many.  Those of
-     * code that is not new are dropped. */
+    /* The next line of it; whole: else it continues.  Findings go to out; returns how many.
+     * Findings in code that is not new are dropped. */
     uint32_t (*line)(void *user, void *state, guard_language language, view line, bool whole,
                      guard_read out[GUARD_READER_FINDINGS]);
 } guard_reader;
@@ -146,10 +147,10 @@ typedef struct guard_stream guard_stream;
 int guard_open(guard **out, const char *folder, cerium_error *err)
     __attribute__((warn_unused_result));
 void guard_close(guard **g);
-/* A language whose grammar this build lacks is read for secrets and by lines only; what else its
- * rules would have to look at makes a result blind. */
+/* A language whose grammar this build lacks is read only for secrets and by lines; other code that
+ * its rules would check makes a result blind. */
 bool guard_has_grammar(guard_language language);
-/* The names of those that have none, with commas; "" when all have one.  For people. */
+/* The names of languages without a grammar, with commas; "": all have one.  For people. */
 void guard_lacks(char *out, size_t size);
 uint32_t guard_n_rules(const guard *g);
 
@@ -159,16 +160,16 @@ void guard_worker_close(guard_worker **w);
 
 typedef struct {
     guard_form form;
-    guard_language language; /* GUARD_TEXT: found from what is written, unless: */
-    bool is_text;            /* it is text, whatever it quotes */
+    guard_language language; /* GUARD_TEXT: detected from the text, unless: */
+    bool is_text;            /* it is prose, whatever it quotes */
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
     bool notes;              /* notes are findings, too */
-    bool tells_known;        /* what stood there before is one, as a note */
+    bool tells_known;        /* what was there before is a finding, too, as a note */
     const guard_reader *reader; /* or NULL; borrowed */
-    view path;               /* of the file: what it is for; read by guard_stream_open() alone */
-    const view *request;     /* [n_request] texts that were there before, the newest first: the same
-                                weakness in the same line is known.  Borrowed, with their bytes, as
-                                long as the stream is used. */
+    view path;               /* of the file: gives its purpose; read by guard_stream_open() alone */
+    const view *request;     /* [n_request] texts that were there before, newest first: the same
+                                weakness in the same line is known.  Borrowed, with their bytes,
+                                while the stream is used. */
     size_t n_request;
 } guard_stream_config;
 
@@ -176,16 +177,16 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
                       cerium_error *err) __attribute__((warn_unused_result));
 void guard_stream_close(guard_stream **s);
 size_t guard_stream_bytes(const guard_stream *s);
-/* to, of the same guard, is where from is. */
+/* Copy the state of `from` to `to`; both are of the same guard. */
 void guard_stream_copy(guard_stream *to, const guard_stream *from);
 
-/* What comes before the stream (a prompt's code, a prefix): read for what it says of names and
- * values; gives no findings and counts no bytes.  Before the first guard_feed(). */
+/* Text before the stream (a prompt's code, a prefix): read for the values of names; gives no
+ * findings and counts no bytes.  Before the first guard_feed(). */
 void guard_context(guard_stream *s, guard_worker *w, view text);
 /* The next bytes. */
 void guard_feed(guard_stream *s, guard_worker *w, const void *bytes, size_t len,
                 guard_result *result);
-/* There is no more: what is held is judged as it is. */
+/* The end: what is held is judged as it is. */
 void guard_finish(guard_stream *s, guard_worker *w, guard_result *result);
 
 typedef enum {
@@ -194,9 +195,9 @@ typedef enum {
     GUARD_SYNTAX_COMPLETE = 2, /* one does, and only blocks are open */
 } guard_syntax;
 
-/* Is the code so far the beginning of a program?  Asked after a newline.  When only the last
- * logical line is broken, its first *n_good bytes are not.  Where this cannot be known (prose, no
- * grammar, code that was broken before) the answer is GUARD_SYNTAX_COMPLETE. */
+/* Is the code so far the beginning of a program?  Asked after a newline.  If only the last logical
+ * line is broken, its first *n_good bytes are good.  If this cannot be known (prose, no grammar,
+ * code that was broken before) the answer is GUARD_SYNTAX_COMPLETE. */
 guard_syntax guard_syntax_check(const guard_stream *s, guard_worker *w, uint32_t *n_good);
 
 /* The names of weaknesses, as rules have them: 0, 1, ...; NULL beyond the last. */
@@ -205,11 +206,11 @@ const char *guard_weakness_name(uint32_t kind);
 /* By name ("python", "js", "c++") or by a file's path; GUARD_TEXT when unknown. */
 guard_language guard_language_named(view name);
 guard_language guard_language_of_path(view path);
-/* Is a file of such a name data, configuration or prose, by the end of its name?  Its language is
- * not to be looked for: what it quotes is not its own. */
+/* Is a file of such a name data, configuration or prose, by its extension?  Then its language is
+ * not detected: quoted code has another one. */
 bool guard_path_is_text(view path);
 const char *guard_language_name(guard_language language);
-/* Is it a test, a fixture, an example, a document?  What is weak there only warns. */
+/* Is it a test, a fixture, an example, a document?  Weak code in it only warns. */
 bool guard_path_is_soft(view path);
 /* Is it Markdown: prose with fences? */
 bool guard_path_is_markdown(view path);
@@ -218,8 +219,8 @@ bool guard_is_read_by_lines(guard_language language);
 /* Is it code of a language that has no rules, such as Rust?  It is read for secrets only. */
 bool guard_path_is_other_code(view path);
 
-/* Run the tests that stand beside the rules; each failure is one line to out.  Returns how many
- * failed, or a negative status. */
+/* Run the tests beside the rules; each failure is one line to out.  Returns how many failed, or a
+ * negative status. */
 int guard_test_rules(const guard *g, FILE *out, uint32_t *n_run, cerium_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* imports.c - imports: what the names of modules stand for. */
+/* imports.c - imports: the modules behind names. */
 #include "guard/judge.h"
 
 static const view empty = {NULL, 0};

@@ -1,5 +1,5 @@
-/* json_reader.h - JSON one byte at a time: which string of which key it is in, and what its escapes
- * say.  What is not JSON gives events too; nothing is refused. */
+/* json_reader.h - JSON one byte at a time: the string and its key, and the decoded escapes.
+ * Input that is not JSON gives events too; nothing is rejected. */
 #ifndef GUARD_JSON_READER_H
 #define GUARD_JSON_READER_H
 
@@ -8,9 +8,9 @@
 enum { JSON_READER_KEY = 32, JSON_READER_DEPTH = 64 };
 
 typedef struct {
-    char key[JSON_READER_KEY]; /* of the value that comes, or that is read */
+    char key[JSON_READER_KEY]; /* of the next or current value */
     uint32_t n_key, depth, n_unicode, unicode;
-    uint64_t objects; /* bit i: what is open at depth i is an object */
+    uint64_t objects; /* bit i: the container open at depth i is an object */
     bool in_string, in_key, expects_key, escaped;
     uint64_t escape_at;
 } json_reader;
@@ -29,7 +29,7 @@ typedef struct {
     json_event_kind kind;
     char bytes[3];
     uint32_t n;
-    uint64_t at; /* where they stand: of an escape, its beginning */
+    uint64_t at; /* their positions: of an escape, its beginning */
     bool object; /* of OPEN and CLOSE */
 } json_event;
 

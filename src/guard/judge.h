@@ -1,15 +1,15 @@
-/* judge.h - follows values through one window and asks the rules what they think of it.
+/* judge.h - follows values through one window and checks them against the rules.
  *
- * One pass over the tree, in the order of the text: what each name holds is kept, branches are
- * joined, and every call, assignment and pair is shown to the rules with what is known of its
- * arguments.  What comes after the held line's end does not exist yet. */
+ * One pass over the tree, in the order of the text: it keeps what each name holds, joins branches,
+ * and shows every call, assignment and pair to the rules with what is known of its arguments.  Text
+ * after the held line does not exist yet. */
 #ifndef GUARD_JUDGE_H
 #define GUARD_JUDGE_H
 
 #include "guard/rules.h"
 #include "guard/tree.h"
 
-/* How much of a value comes from outside, least first. */
+/* How much of a value comes from outside, in ascending order. */
 typedef enum {
     TAINT_CONST = 0,
     TAINT_UNKNOWN = 1,
@@ -21,25 +21,25 @@ enum {
     VALUE_STRING = 1, /* a literal */
     VALUE_FORMAT = 2, /* literal text with values in it */
     VALUE_LIST = 4,
-    VALUE_PENDING = 8, /* what a function made of it that is not written yet */
+    VALUE_PENDING = 8, /* the result of a function that is not written yet */
     VALUE_NAMES = 16,  /* a format whose values are all where SQL has a name */
-    VALUE_LEADS = 32,  /* a format, whose only value is what it begins with */
+    VALUE_LEADS = 32,  /* a format that begins with its only value */
     VALUE_FIELDS = 64, /* all values in it are fields of the object itself, or settings */
-    VALUE_MADE = 128,  /* a function of which nothing is known made it of what it was given */
-    VALUE_AFTER_HOST = 256, /* the program wrote the host before what is worst */
+    VALUE_MADE = 128,  /* the result of an unknown function of its arguments */
+    VALUE_AFTER_HOST = 256, /* the program wrote the host before the worst value */
 };
 
 typedef struct {
     uint8_t level;
     uint16_t flags;
-    uint32_t clean; /* a bit for each weakness that it cannot cause any more */
-    view name;      /* dotted path of where it came from */
-    view raw;       /* the same as it is written */
+    uint32_t clean; /* a bit for each weakness that it can no longer cause */
+    view name;      /* dotted path of its origin */
+    view raw;       /* the same as written */
     view text;      /* the literal, or the literal beginning of a format */
-    view tail;      /* what a format has after its last value */
+    view tail;      /* the text of a format after its last value */
 } value;
 
-/* Of value.clean: the program's user gave it; it was not cleaned. */
+/* In value.clean: the program's user gave it; it was not cleaned. */
 #define VALUE_GIVEN (1u << 31)
 
 #define VALUE_NONE ((value){.level = TAINT_CONST, .clean = ~0u})
@@ -72,7 +72,7 @@ typedef struct {
     view fix;            /* the safe form, or empty */
 } hit;
 
-/* A use that waits for a function which is further down. */
+/* A use that waits for a function further down. */
 typedef struct {
     uint32_t begin, end; /* in the window */
 } deferral;
@@ -91,22 +91,22 @@ typedef struct judge {
     variable *vars; /* [GUARD_VARIABLES_MAX] */
     uint32_t n_vars, depth;
     uint32_t from;  /* hits that end before it were judged with an earlier line */
-    value block;    /* what the parameters of a callback get */
-    bool alias;     /* a name holds a function that rules look for */
+    value block;    /* the arguments of a callback */
+    bool alias;     /* a name holds a function that rules check */
     hit hits[GUARD_FINDINGS_MAX];
     uint32_t n_hits;
     deferral deferred[JUDGE_DEFERRED_MAX];
     uint32_t n_deferred;
-    bool final;          /* nothing more comes: what waits is decided */
+    bool final;          /* the end: waiting uses are decided */
     uint32_t inlined;    /* calls that are being followed into their function */
-    value returned;      /* of the function that is */
+    value returned;      /* of the followed function */
 } judge;
 
 int judge_open(judge *j, const rule_set *rules, const rule_index *index);
 void judge_close(judge *j);
-/* Judge text[from..], without what the holes leave out.  False when there is no tree to judge by.
- * Uses that depend on a function which is not written yet are in j->deferred, unless final says
- * that nothing more comes. */
+/* Judge text[from..], without the holes.  False: there is no tree to judge by.
+ * Uses that depend on a function that is not written yet are in j->deferred, unless final: the text
+ * has ended. */
 bool judge_window(judge *j, guard_language language, view text, uint32_t from, bool final,
                   const outline_hole *holes, uint32_t n_holes);
 
@@ -114,7 +114,7 @@ bool judge_window(judge *j, guard_language language, view text, uint32_t from, b
 value judge_value(judge *j, int32_t n);
 value judge_children(judge *j, int32_t n);
 value value_union(value a, value b);
-/* Numbers and comparisons of constants: a op b, where both are. */
+/* Numbers and comparisons of constants: a op b, if both are constant. */
 bool judge_fold(judge *j, int32_t n, value a, value b, value *out);
 value judge_not(value v);
 view judge_join(judge *j, view a, view b);
@@ -131,10 +131,10 @@ value judge_named(judge *j, value v); /* a source, if its name is one */
 bool judge_is_set_before(view object); /* the object itself, settings */
 value judge_plus(judge *j, value a, value b);
 value judge_string_value(judge *j, int32_t n);
-view judge_string(const judge *j, int32_t n); /* what comes between its quotes */
+view judge_string(const judge *j, int32_t n); /* the text between its quotes */
 
 /* ---- fold.c ---- */
-/* Lists whose items are known: list names the variable. */
+/* Lists of known items: list names the variable. */
 void judge_list_add(judge *j, view list, value v);
 void judge_list_remove(judge *j, view list, value index);
 bool judge_list_get(judge *j, view list, value index, value *out);
@@ -145,7 +145,7 @@ bool judge_char_at(value text, value index, value *out);
 bool judge_makes_table(const use *u, value *out);
 /* Looked up in a table of constants: a constant. */
 bool judge_looks_up(const use *u, value *out);
-/* Does value n of a printf-like format come out as a number; do all of them? */
+/* Is value n of a printf-like format printed as a number; are all of them? */
 bool judge_prints_number(view format, uint32_t n);
 bool judge_prints_numbers(view format);
 
@@ -166,7 +166,7 @@ void judge_assign_to(judge *j, int32_t target, value v, int32_t from);
 void judge_show_assign(judge *j, int32_t target, value v, int32_t from); /* to the rules */
 
 /* ---- branches.c ---- */
-/* What all names hold at one point; in j->saved. */
+/* The values of all names at one point; in j->saved. */
 typedef struct {
     variable *list;
     uint32_t n;
@@ -184,15 +184,15 @@ value judge_foreach(judge *j, int32_t n);
 /* ---- functions.c ---- */
 value judge_function(judge *j, int32_t n);
 bool judge_is_defined(const judge *j, view name); /* as a function of this window */
-/* Follow a call into a function of this window: what it returns.  False when there is none. */
+/* Follow a call into a function of this window: its result.  False: there is no such function. */
 bool judge_inline(judge *j, view name, const use *u, value *out);
 
 /* ---- sql_names.c ---- */
-/* Does SQL have the name of a table or a column after text?  after: text follows a name. */
+/* Does SQL expect the name of a table or a column after text?  after: text follows a name. */
 bool judge_before_name(view text, bool after);
 /* Are all values of a printf-like or {} format where SQL has a name? */
 bool judge_formats_names(view format);
-/* A statement that binds nothing: PRAGMA, SET, ALTER and their like. */
+/* A statement that can bind nothing: PRAGMA, SET, ALTER and the like. */
 bool judge_binds_nothing(view text);
 
 /* ---- imports.c ---- */
@@ -208,7 +208,7 @@ void match_use(judge *j, rule_kind kind, const use *u);
 void match_reference(judge *j, int32_t n, const value *v);
 void match_string(judge *j, int32_t n, const value *v);
 bool match_names_function(judge *j, view name);
-/* Does a cleaner or a guard that is called so clean nothing? */
+/* Does a cleaner or a guard, called like this, clean nothing? */
 bool match_loose(judge *j, int32_t call);
 
 /* ---- fix.c ---- */
@@ -219,7 +219,7 @@ view fix_of(judge *j, const rule *r, const use *u);
 /* Does it look like a secret, rather than a label, a path, a placeholder? */
 bool secret_value(view text);
 bool secret_credential(view name, view text);
-/* Does it look like one that was made by a machine, and is in use? */
+/* Does it look like one that was generated, and is in use? */
 bool secret_is_live(view text);
 
 #endif

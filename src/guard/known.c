@@ -1,6 +1,6 @@
-/* known.c - is what was found new?  What an edit takes away and what stood in the request is judged
- * by the same rules, when there is something to compare with it: a finding is known when the same
- * rule says at least as much of the same line there. */
+/* known.c - is a finding new?  The text that an edit removes and the texts of the request are
+ * judged by the same rules, if there is something to compare: a finding is known if the same rule
+ * reports at least as much of the same line there. */
 #include <ctype.h>
 
 #include "base/text.h"
@@ -17,7 +17,7 @@ uint64_t known_line(view line)
     return hash;
 }
 
-/* The findings in text are the worker's `known` then. */
+/* Afterwards the findings in text are the worker's `known`. */
 static void judge_old(guard_stream *s, guard_language language, view text)
 {
     guard_worker *w = s->worker;
@@ -43,7 +43,7 @@ static uint32_t count(const known_finding *list, uint32_t n, const known_finding
     return found;
 }
 
-/* Two new copies of one old line are one known and one new. */
+/* Two new copies of one old line count as one known and one new. */
 static bool use_up(guard_stream *s, const known_finding *what)
 {
     uint32_t there = count(s->worker->known, s->worker->n_known, what);
@@ -62,8 +62,8 @@ static view first_line(view text)
     return view_trim_end(text, TEXT_SPACE);
 }
 
-/* In one text that was there before: where the line's beginning is.  *n_left: how many such spots
- * may still be judged. */
+/* In an earlier text: the place of the line's beginning.  *n_left: how many such places may still
+ * be judged. */
 static bool in_text(guard_stream *s, guard_language language, const known_finding *what, view all,
                     view needle, int *n_left)
 {

@@ -155,8 +155,8 @@ const char *guard_language_name(guard_language language)
     return language < GUARD_LANGUAGES ? list[language] : "text";
 }
 
-/* Marks by which a language gives itself away, and how surely.  "\n" at the beginning is also the
- * text's own. */
+/* Marks that give away a language, with their weights.  "\n" at the beginning also matches the
+ * start of the text. */
 static const struct {
     const char *mark;
     guard_language language;
@@ -193,7 +193,7 @@ static const struct {
     {"\neval \"", GUARD_SHELL, 2},    {"\ncurl ", GUARD_SHELL, 2},
 };
 
-/* A script says who reads it. */
+/* A script names its interpreter. */
 static guard_language by_first_line(view text)
 {
     static const struct {
@@ -217,7 +217,7 @@ static bool is_there(view text, const char *mark)
     return mark[0] == '\n' && text.len >= n - 1 && !memcmp(text.ptr, mark + 1, n - 1);
 }
 
-/* What looks like JavaScript may say of what type its names are. */
+/* Text that looks like JavaScript may have types of names (TypeScript). */
 static bool is_typed(view text)
 {
     static const char *const types[] = {": string", ": number", ": boolean", ": void", ": any",
@@ -227,7 +227,7 @@ static bool is_typed(view text)
     return false;
 }
 
-/* Both have functions that begin with def: Python's heads end with a colon. */
+/* Python and Ruby both have functions that begin with def: Python's heads end with a colon. */
 static void score_defs(view text, int *score)
 {
     for (size_t at = 0, end; at < text.len; at = end + 1) {

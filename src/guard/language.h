@@ -4,10 +4,10 @@
 
 #include "guard/guard.h"
 
-/* From what is in the first lines; GUARD_TEXT when nothing speaks for any. */
+/* From the first lines; GUARD_TEXT if nothing suggests a language. */
 guard_language language_detect(view text);
 
-/* Of code that gives itself away in nothing: what it most likely is. */
+/* For code without any mark: the most likely language. */
 guard_language language_guess(view text);
 
 #endif

@@ -1,7 +1,7 @@
 /* lexer.c - a byte lexer for ten languages at once.
  *
- * Where they differ, `has` says so.  The innermost thing that is open decides what a byte means;
- * nothing looks ahead, so that a cut between two bytes cannot matter. */
+ * `has` holds their differences.  The innermost open construct decides what a byte means; nothing
+ * looks ahead, so the place of a cut does not matter. */
 #include "guard/lexer.h"
 
 #include <ctype.h>
@@ -171,7 +171,7 @@ static void step_heredoc(lexer *x, char c)
     else if (x->id_at == 0 && (c == ' ' || c == '\t')) return;
     else if (x->id_at < x->n_id) x->id_at = c == x->id[x->id_at] ? x->id_at + 1 : UINT8_MAX;
     else x->id_at = UINT8_MAX;
-    if (x->id_at == x->n_id) { /* what follows the name on its line is code */
+    if (x->id_at == x->n_id) { /* the text after the name on its line is code */
         pop(x);
         x->last = '"';
     }

@@ -1,5 +1,5 @@
-/* lexer.h - reads code byte by byte: what is string, comment or bracket, and where a logical line
- * ends.  It is right on what people and models write, and merely bounded on everything else. */
+/* lexer.h - reads code byte by byte: strings, comments, brackets, and where a logical line ends. It
+ * is right on code of people and models, and merely bounded on everything else. */
 #ifndef GUARD_LEXER_H
 #define GUARD_LEXER_H
 
@@ -7,7 +7,7 @@
 
 enum { LEXER_ID_BYTES = 32 };
 
-/* What is open, innermost last:
+/* Open constructs, innermost last:
  *   ( [        as they are
  *   {          a block                 E  a brace in an expression
  *   I          code in a string        M  HTML around PHP
@@ -22,7 +22,7 @@ typedef struct {
     uint32_t over; /* opened beyond it */
     char stack[GUARD_BRACKETS_MAX];
     char prev;     /* the byte before */
-    char last;     /* the last byte that is code and no blank; '\n' at a logical line's begin */
+    char last;     /* the last byte of code that is not blank; '\n' at a logical line's begin */
     char word[8];  /* the last word's first letters */
     uint8_t n_word;
     uint8_t run;   /* quotes in a row */
@@ -34,11 +34,11 @@ typedef struct {
 void lexer_begin(lexer *x, guard_language language);
 /* The next byte.  True when a logical line ends with it. */
 bool lexer_step(lexer *x, char c);
-/* Inside of a string or a comment. */
+/* Is the position inside a string or a comment? */
 bool lexer_in_text(const lexer *x);
 /* Is a round or square bracket open around the current position? */
 unsigned lexer_n_parens(const lexer *x);
-/* What would close all that is open; returns its length, at most size. */
+/* The text that closes all open constructs; returns its length, at most size. */
 size_t lexer_closers(const lexer *x, char *out, size_t size);
 
 #endif

@@ -34,7 +34,7 @@ static void collect(collection *c, view text, unsigned flags, literal what)
     c->list[c->n++] = what;
 }
 
-/* The last segment of a pattern that says anything: "fs.*" is woken by "fs". */
+/* The last segment of a pattern that is specific: "fs.*" is woken by "fs". */
 static view wake_word(const pattern *p)
 {
     if (p->last.len) return p->last;
@@ -51,7 +51,7 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
         if (!(u->languages >> language & 1)) continue;
         const bool in_c = language == GUARD_C || language == GUARD_CPP;
         literal what = {.rule = i, .line = u->kind == RULE_LINE, .in_c = in_c};
-        /* A literal, or what is given the value of one. */
+        /* A literal, or a name that is assigned a value. */
         if (in_c && u->kind == RULE_STRING) what.needs = "\"";
         if (in_c && u->kind == RULE_CREDENTIAL) what.needs = "\"=";
         if (u->kind == RULE_CREDENTIAL) what.name = u->match;
@@ -63,7 +63,7 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
         for (uint32_t k = 0; k < u->names.n; k++) {
             const pattern *p = &u->names.list[k];
             what.open = p->open;
-            /* C++'s "std::ifstream in(name)" has a name in between. */
+            /* C++'s "std::ifstream in(name)" has a name between type and bracket. */
             what.call = calls && !(language == GUARD_CPP && view_starts(p->text, VIEW("new.")));
             /* PHP's echo is <?= too, and Ruby's and PHP's backticks have no name. */
             if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("<?="), 0, (literal){.rule = i});
@@ -141,8 +141,8 @@ typedef struct {
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* Is [begin, end) within a word, or words joined by dashes, that match?  A word that the end of a
- * piece cuts may. */
+/* Is [begin, end) within a word, or words joined by dashes, that match?  A word cut by the end of a
+ * piece may match. */
 static bool is_named(const scanning *s, const pcre2_code *name, size_t begin, size_t end)
 {
     const char *p = s->text.ptr;
@@ -163,8 +163,8 @@ static bool has_any(view text, const char *set)
     return false;
 }
 
-/* C: may a name before one of ",;)" be that of a function which another name is to hold?  Then it
- * follows "=", in brackets or qualified. */
+/* C: may a name before one of ",;)" be that of a function that is assigned to another name?  Then
+ * it follows "=", in brackets or qualified. */
 static bool is_held(view text, size_t begin)
 {
     const char *p = text.ptr;
@@ -215,6 +215,6 @@ void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scra
     scanning s = {l, re, text, whole, out};
     *out = (woken){0};
     if (!l->database || !text.len) return;
-    /* It cannot fail but by a bug: the scratch was made for this database. */
+    /* It fails only by a bug: the scratch was made for this database. */
     CHECK(hs_scan(l->database, text.ptr, (unsigned)text.len, 0, scratch, found, &s) == HS_SUCCESS);
 }

@@ -1,7 +1,7 @@
 /* literals.h - the words that wake the rules, in one vectorscan database for each language.
  *
- * A line on which no word is is never parsed; most are not.  The database is scanned once for
- * each line that is complete, so that nothing depends on how the bytes came. */
+ * A line without such a word is never parsed; most have none.  The database is scanned once for
+ * each complete line, so that the result does not depend on how the bytes arrive. */
 #ifndef GUARD_LITERALS_H
 #define GUARD_LITERALS_H
 
@@ -12,13 +12,14 @@
 typedef struct {
     uint32_t rule;  /* of the set; RULE_LINE alone is kept apart */
     uint16_t len;
-    bool word;      /* nothing of a word may stand beside it */
-    bool open;      /* something may, after it */
-    bool call;      /* it wakes calls alone: what follows must look like one, or like an alias */
-    bool in_c;      /* and an alias stands after "=" */
-    const char *needs; /* one of these bytes is on the line, or the rule finds nothing; or NULL */
+    bool word;      /* no letter of a word may be beside it */
+    bool open;      /* letters may be after it */
+    bool call;      /* it wakes calls alone: text like a call or an alias must follow */
+    bool in_c;      /* and an alias is after "=" */
+    const char *needs; /* one of these bytes must be on the line, or the rule finds nothing; or
+                          NULL */
     bool line;      /* it wakes a RULE_LINE, not the tree's rules */
-    const pcre2_code *name; /* the word that it is in must match, or NULL; borrowed of its rule */
+    const pcre2_code *name; /* the word around it must match, or NULL; borrowed from its rule */
 } literal;
 
 typedef struct {
@@ -29,7 +30,7 @@ typedef struct {
 
 typedef struct {
     bool tree;                           /* a rule of the tree is woken */
-    uint64_t lines[GUARD_RULES_MAX / 64]; /* rules of lines that are */
+    uint64_t lines[GUARD_RULES_MAX / 64]; /* woken rules of lines */
 } woken;
 
 int literals_open(literal_set *l, const rule_set *rules, guard_language language,

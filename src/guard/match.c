@@ -1,4 +1,4 @@
-/* match.c - rules against what the judge saw. */
+/* match.c - checks the uses found by the judge against rules. */
 #include "base/text.h"
 #include "guard/judge.h"
 
@@ -24,7 +24,7 @@ static int by_hash(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
     if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-    /* In the order of the files, so that the first rule of two speaks. */
+    /* In the order of the files, so that the first of two rules reports. */
     return x->rule != y->rule ? (x->rule < y->rule ? -1 : 1) : 0;
 }
 
@@ -93,8 +93,8 @@ static const entry *next_entry(const judge *j, rule_kind kind, uint32_t hash, ui
     return &list[(*at)++];
 }
 
-/* What an attacker gains: with text that a language reads, everything; with a path, an address or
- * markup, only where the value is theirs.  A switch that turns a check off is a constant. */
+/* What an attacker gains: everything with text that a language reads; with a path, an address or
+ * markup, only if the value is theirs.  A switch that turns a check off is a constant. */
 static guard_severity rule_severity(const rule *u, taint level)
 {
     if (u->tiers[level] >= 0) return (guard_severity)u->tiers[level];
@@ -120,7 +120,7 @@ static guard_severity rule_severity(const rule *u, taint level)
     }
 }
 
-/* What is around a use: the lines before it, and its own to the end. */
+/* The surroundings of a use: the lines before it, and its own to the end. */
 static view around(view text, uint32_t begin, uint32_t end)
 {
     enum { AROUND_BYTES = 400 };
@@ -146,7 +146,7 @@ static bool speaks_of(view text, const char *const *words, size_t n)
     return false;
 }
 
-/* The condition of a branch that n stands in; -1: n is it. */
+/* The condition of the branch that contains n; -1: n is the condition. */
 static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
 {
     int32_t condition = tree_field(&j->tree, branch, FIELD_CONDITION);
@@ -155,13 +155,13 @@ static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
     return condition == n ? -1 : condition;
 }
 
-/* Verification that is off where an option says so. */
+/* Verification that an option turns off. */
 static bool is_asked_for(const judge *j, int32_t n)
 {
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
                                         "cert", "check_host", "tls_version", "ssl_version",
                                         "strict"};
-    /* What chooses is asked, whatever the question is. */
+    /* A conditional expression counts, whatever its condition. */
     if (j->tree.list[n].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
@@ -179,7 +179,7 @@ static bool is_asked_for(const judge *j, int32_t n)
     return false;
 }
 
-/* What is bad by what is around it (a hash, of a password) has another safe form. */
+/* A use that is bad because of its surroundings (a hash, of a password) has another safe form. */
 static view fix_for(judge *j, const rule *u, guard_severity severity, taint level, const use *by)
 {
     if (severity > rule_severity(u, level)) return (view){NULL, 0};
@@ -199,7 +199,7 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
         hit *h = &j->hits[i];
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
         if (severity <= h->severity) return;
-        /* The worse one speaks. */
+        /* The worse one is reported. */
         *h = (hit){u, severity, at->begin, at->end, fix_for(j, u, severity, level, by)};
         return;
     }
@@ -210,7 +210,7 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
 
 /* ---- conditions ---- */
 
-/* The argument that a spec means, also in a literal of options; NULL when it is not given. */
+/* The argument that a spec names, also in a literal of options; NULL: not given. */
 static const argument *find_argument(judge *j, const use *u, const rule_arg *spec, argument *room)
 {
     if (spec->index == ARG_RECEIVER) {
@@ -270,14 +270,14 @@ static bool one_holds(judge *j, const rule_if *c, const argument *a)
     return !c->is_not || !regex_found(c->is_not, &j->re, argument_text(j, a));
 }
 
-/* Of the buffer that it names, or that it was set to. */
+/* Of the buffer that it names, or that was assigned to it. */
 static bool buffer_of(const judge *j, const argument *a, view before, uint64_t *out)
 {
     return buffer_bytes(before, tree_text(&j->tree, a->node), out) ||
            buffer_bytes(before, a->v.name, out);
 }
 
-/* How many bytes an argument means: a length, or as text or buffer its own size. */
+/* How many bytes an argument stands for: a length, or the size of a text or buffer. */
 static bool amount_of(const judge *j, const argument *a, view before, uint64_t *out)
 {
     if (a->v.level == TAINT_CONST && a->v.flags & VALUE_STRING) {
@@ -314,8 +314,7 @@ static bool condition_holds(judge *j, const rule_if *c, const use *u)
 }
 
 /* Names of tables and columns in SQL cannot be bound, and in some statements nothing can: an
- * unknown value there counts as the program's own.  So does the statement that a text continues
- * with. */
+ * unknown value there counts as the program's own.  So does the statement that continues a text. */
 static bool is_own(const rule *u, const value *v)
 {
     if (u->weak != WEAK_SQL || v->level != TAINT_UNKNOWN || !(v->flags & VALUE_FORMAT))
@@ -324,7 +323,7 @@ static bool is_own(const rule *u, const value *v)
            judge_binds_nothing(v->text);
 }
 
-/* execute(sql, values): what is put into the text is made of names and marks. */
+/* execute(sql, values): the text is put together from names and marks. */
 static bool binds_beside(const judge *j, const use *u)
 {
     const argument *a = u->n_args > 1 ? &u->args[1] : NULL;
@@ -332,8 +331,8 @@ static bool binds_beside(const judge *j, const use *u)
     return !a->name.len && (a->v.flags & VALUE_LIST || a->v.level > TAINT_CONST);
 }
 
-/* A method of the object itself is judged where it is written: this.query(sql).  Ruby's models have
- * theirs from the framework. */
+/* A method of the object itself is judged where it is defined: this.query(sql).  Ruby's models
+ * inherit theirs from the framework. */
 static bool is_own_method(const judge *j, const rule *r, const use *u)
 {
     static const char *const words[] = {"this", "self", "super", "$this", "parent"};
@@ -396,14 +395,14 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     if (whole && command && (v->level < TAINT_SOURCE || given)) return TAINT_UNKNOWN;
     if (whole && given && r->weak == WEAK_SQL) return TAINT_UNKNOWN;
     if (command && given && v->flags & VALUE_LIST) return TAINT_UNKNOWN;
-    /* What a function made of it that is not in view may be clean, and may not. */
+    /* The result of a function that is not in view may be clean or not. */
     bool made = v->flags & VALUE_MADE && v->level < TAINT_SOURCE;
     if (made && (r->weak == WEAK_SQL || r->weak == WEAK_CODE)) return TAINT_UNKNOWN;
     if (v->level == TAINT_SOURCE) return own ? TAINT_PARAMETER : TAINT_SOURCE;
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
         return TAINT_UNKNOWN;
-    /* Text with a value in it: the caller decides the value. */
+    /* Text with a value in it: the caller chooses the value. */
     return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
 }
 
@@ -412,14 +411,14 @@ static bool value_holds(judge *j, const rule *r, const use *u, const value *v, t
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
-    /* Text with what was set before in it: that was judged there, and is worth a note. */
+    /* Text with a value set earlier: that was judged there, and gets a note here. */
     bool field = v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && v->flags & VALUE_FORMAT;
     taint worth = field ? TAINT_CONST : worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
 }
 
-/* What a function would return is not text that is given. */
+/* The text that a function would return is not given text. */
 static bool argument_holds(judge *j, const rule *r, const use *u, const argument *a, taint *level)
 {
     bool function = a->node >= 0 && j->tree.list[a->node].role == NODE_FUNCTION;
@@ -427,12 +426,12 @@ static bool argument_holds(judge *j, const rule *r, const use *u, const argument
     return value_holds(j, r, u, &a->v, level);
 }
 
-/* *level: how far from constant the worst value is by which the rule holds. */
+/* *level: how far from constant is the worst value for which the rule holds. */
 static bool arguments_hold(judge *j, const rule *r, const use *u, taint *level)
 {
     argument room;
     bool holds = r->level == LEVEL_ANY && !r->n_args;
-    if (!r->n_args) { /* the first, and what is assigned */
+    if (!r->n_args) { /* the first, and the assigned one */
         return (u->n_args && argument_holds(j, r, u, &u->args[0], level)) || holds;
     }
     for (uint32_t i = 0; i < r->n_args; i++) {
@@ -505,7 +504,7 @@ void match_reference(judge *j, int32_t n, const value *v)
 {
     use u = {.node = n, .receiver_node = -1, .callee = *v};
     if (j->tree.list[n].end <= j->from || !j->index->of[j->tree.language][RULE_REFERENCE].n) return;
-    int32_t parent = j->tree.list[n].parent; /* what is compared with is not used */
+    int32_t parent = j->tree.list[n].parent; /* the value compared with is not used */
     node_op op = parent < 0 ? OP_NONE : (node_op)j->tree.list[parent].op;
     if (parent >= 0 && (j->tree.list[parent].role == NODE_COMPARE || op == OP_EQUAL)) return;
     match_use(j, RULE_REFERENCE, &u);

@@ -15,7 +15,7 @@ static bool begins_with_word(view line, const char *const *words, size_t n)
     return false;
 }
 
-/* Does a block begin here that is a function's?  Lines of bracket languages open one. */
+/* Does a function's block begin here?  Lines of bracket languages open one. */
 static bool is_head(guard_language language, view line)
 {
     static const char *const defs[] = {"def", "async def"};
@@ -38,7 +38,7 @@ static view word_before(view line, size_t at)
     return (view){line.ptr + at, end - at};
 }
 
-/* The name under which a function of the same file calls this one; empty: none does. */
+/* The name by which a function of the same file calls this one; empty: none does. */
 static view name_of(view line)
 {
     static const char *const keywords[] = {"function", "func", "async", "fn", "return"};
@@ -57,7 +57,7 @@ static view name_of(view line)
     return name.len && name.ptr > line.ptr && name.ptr[-1] == '.' ? (view){NULL, 0} : name;
 }
 
-/* A function is complete: those within it are part of it. */
+/* A function is complete: functions within it are part of it. */
 static void complete(outline *o, outline_function f)
 {
     uint8_t n = 0;
@@ -74,7 +74,7 @@ void outline_line(outline *o, guard_language language, view text, uint32_t begin
     uint32_t first = begin;
     while (first < end && isspace((unsigned char)text.ptr[first])) first++;
     if (first == end) return;
-    uint32_t row = first; /* blank lines before it belong to what came before */
+    uint32_t row = first; /* blank lines before it belong to the text before */
     while (row > begin && text.ptr[row - 1] != '\n') row--;
     view line = {text.ptr + first, end - first};
     uint16_t indent = (uint16_t)(first - row);
@@ -100,7 +100,7 @@ void outline_line(outline *o, guard_language language, view text, uint32_t begin
     };
 }
 
-/* False when any of it went away. */
+/* False: a part of it is gone. */
 static bool moved(outline_function *f, uint32_t from, uint32_t to)
 {
     if (f->begin < to) return false;
@@ -124,7 +124,7 @@ void outline_cut(outline *o, uint32_t from, uint32_t to)
     o->n_open = n;
 }
 
-/* What is called on something else is not of this file: f(, self.f(, new A().f( are. */
+/* A call on another object is not of this file: f(, self.f(, new A().f( are. */
 static bool is_of_this_file(view text, size_t at)
 {
     if (!at || !strchr(".>:", text.ptr[at - 1])) return true;
@@ -134,7 +134,7 @@ static bool is_of_this_file(view text, size_t at)
            view_equal(receiver, VIEW("this")) || view_equal(receiver, VIEW("$this"));
 }
 
-/* Is f named where it can be called: not in its own head, nor in a body that is left out? */
+/* Is f named where it can be called: outside its own head and the omitted bodies? */
 static bool is_called(const outline *o, guard_language language, const bool *kept,
                       const outline_function *f, view text)
 {
@@ -162,7 +162,7 @@ uint32_t outline_holes(const outline *o, guard_language language, view text, out
 {
     bool kept[OUTLINE_DONE_MAX] = {false}, more = true;
     uint32_t n = 0;
-    while (more) { /* what a called function calls is called */
+    while (more) { /* functions that a called function calls are called, too */
         more = false;
         for (uint8_t i = 0; i < o->n_done; i++)
             if (!kept[i] && is_called(o, language, kept, &o->done[i], text)) kept[i] = more = true;

@@ -15,7 +15,7 @@ static bool segment_matches(view want, view have)
     return view_equal(want, have);
 }
 
-/* The last segment of *rest, which is cut off; rest->ptr becomes NULL after the first one. */
+/* The last segment of *rest, which is cut off; rest->ptr becomes NULL after the first segment. */
 static view cut_last(view *rest)
 {
     size_t at = rest->len;
@@ -125,7 +125,7 @@ int pattern_add(pattern_list *l, arena *a, view text)
         memcpy(out, text.ptr, head);
         memcpy(out + head, at, mid);
         memcpy(out + head + mid, close + 1, tail);
-        /* The part before the brace has none any more, so each round has one brace less. */
+        /* The part before the brace has no braces left, so each round has one brace less. */
         RETURN_IF(pattern_add(l, a, (view){out, head + mid + tail}));
     }
     return CERIUM_OK;

@@ -3,8 +3,8 @@
  *
  * A name is a dotted path ("request.args.get"; "->" and "::" are dots too).  A pattern of one
  * segment is a whole name; one of several may have any path before it; one that begins with "*."
- * must have something before it.  A "*" at the end of a segment matches the rest of it, one at
- * its beginning for what comes before: "*_path". */
+ * must have something before it.  A "*" at the end of a segment matches the rest of it, one at its
+ * beginning the part before: "*_path". */
 #ifndef GUARD_PATTERN_H
 #define GUARD_PATTERN_H
 

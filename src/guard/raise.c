@@ -1,12 +1,12 @@
-/* raise.c - what is reported of a weak line: whether it is suppressed, was there before, is
- * reported already, is softened; and the line itself, for what may replace it. */
+/* raise.c - reporting a weak line: is it suppressed, known, already reported, softened; and the
+ * line itself, for a replacement. */
 #include <ctype.h>
 
 #include "guard/guard_parts.h"
 
 /* ---- suppression ---- */
 
-/* "cerium: allow RULE reason": the rule, when a reason follows. */
+/* "cerium: allow RULE reason": the rule, if a reason follows. */
 static view allowed_rule(view text)
 {
     static const char words[] = "cerium: allow ";
@@ -69,7 +69,7 @@ awaited finding_describe(const guard_stream *s, known_finding what, position fir
                                  .goes_on = s->continues}};
 }
 
-/* Are the held bytes [from, to) new, one after the other, and nothing between them? */
+/* Are the held bytes [from, to) new, consecutive, with nothing between them? */
 bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to)
 {
     enum { GAP = 6 + GUARD_MARGIN_BYTES }; /* a newline with two backslashes, a margin, a + */
@@ -78,8 +78,8 @@ bool finding_in_one_piece(const guard_stream *s, uint32_t from, uint32_t to)
     return true;
 }
 
-/* The logical line of what is weak, which may be one of several that are held: what may be put in
- * its place is made of it (repair.h). */
+/* The logical line of the weak code, one of possibly several held lines: its replacement is made of
+ * it (repair.h). */
 static void keep_line(guard_stream *s, guard_finding *f, uint32_t from, uint32_t to)
 {
     guard_worker *w = s->worker;
@@ -100,7 +100,7 @@ static void keep_line(guard_stream *s, guard_finding *f, uint32_t from, uint32_t
     f->to = to - begin;
     f->line_begin = s->map[begin].at;
     f->escapes = (uint8_t)(s->escaped + carrier_is_string(&s->carrier));
-    /* An escaped newline has a backslash for each string that it is in. */
+    /* An escaped newline has a backslash for each enclosing string. */
     f->line_end = s->map[end - 1].at + 1 + (held[end - 1] == '\n' ? f->escapes : 0);
     f->quote = carrier_quote(&s->carrier);
     f->n_margin = s->unwrap.n_margin;
@@ -117,7 +117,8 @@ static void add_finding(guard_stream *s, guard_finding f, bool known)
         guard_finding *o = &w->findings[i];
         if (o->cwe != f.cwe || o->line != f.line || o->begin >= f.end || f.begin >= o->end)
             continue;
-        if (f.severity > o->severity) *o = f; /* by another rule, which speaks if it is worse */
+        if (f.severity > o->severity) *o = f; /* by another rule, which is reported if it is
+                                                 worse */
         return;
     }
     bool reported = s->config.notes || (known && s->config.tells_known);
@@ -125,7 +126,8 @@ static void add_finding(guard_stream *s, guard_finding f, bool known)
     if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
 }
 
-/* What came in the new side of an edit before its old one: now, or never, there is one. */
+/* Report the findings in the new side of an edit that came before its old one: the old one is known
+ * now, or never comes. */
 void finding_decide_awaited(guard_stream *s)
 {
     uint32_t n = s->n_awaited;
@@ -140,7 +142,7 @@ void finding_decide_awaited(guard_stream *s)
 guard_severity finding_soften(const guard_stream *s, const rule *u, guard_severity severity)
 {
     if (!s->soft || u->firm || severity == GUARD_NOTE) return severity;
-    /* What a rule says of text it says of documents. */
+    /* A rule for text also holds for documents. */
     return severity == GUARD_BLOCK || s->language != GUARD_TEXT ? severity - 1 : severity;
 }
 
@@ -163,7 +165,7 @@ void finding_raise(guard_stream *s, const awaited *a, view line)
     else add_finding(s, a->finding, false);
 }
 
-/* A call that stays open over several lines is seen with each of them, and reported once. */
+/* A call that stays open over several lines is seen with each of them, but reported once. */
 static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
 {
     for (uint32_t i = 0; i < ARRAY_LEN(s->reported); i++)
@@ -204,14 +206,14 @@ void finding_report(guard_stream *s, const rule *u, guard_severity severity, uin
     if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
     known_finding what = {u, known_line(held), finding_soften(s, u, severity)};
     awaited a = finding_describe(s, what, s->map[from], s->map[last], s->map[0]);
-    /* Of an expression of which a part is out there is none. */
+    /* An expression of which a part was released has none. */
     bool whole = begin >= s->held && !s->continues && fix.len < sizeof a.finding.fix;
     if (whole && fix.len) memcpy(a.finding.fix, fix.ptr, fix.len);
     if (whole && fix.len && u->needs && !is_there(s, u->needs)) a.finding.needs = u->needs;
     a.finding.has_environment = has_environment(s);
     if (!s->records && (!s->continues || s->language == GUARD_TEXT))
         keep_line(s, &a.finding, from, last + 1);
-    /* Of several lines that are held, as their language was not known yet, that one. */
+    /* Take that line of several held ones, which were held because their language was not known. */
     if (a.finding.held.len && s->language != GUARD_TEXT)
         a.what.line = known_line(held = a.finding.held);
     finding_raise(s, &a, held);
@@ -236,6 +238,6 @@ void finding_read(guard_stream *s, const guard_read *f)
     a.finding.goes_on |= f->late;
     if (f->lines_back < a.finding.line) a.finding.line -= f->lines_back;
     if (!s->continues && !f->late) keep_line(s, &a.finding, from, last + 1);
-    if (!f->late && unwrap_awaits_old(&s->unwrap)) return; /* what it takes away may have it */
+    if (!f->late && unwrap_awaits_old(&s->unwrap)) return; /* the removed text may have it */
     add_finding(s, a.finding, false);
 }

@@ -32,7 +32,7 @@ pcre2_code *regex_compile(const char *text, char why[128])
     pcre2_code *re =
         pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
     if (!re) pcre2_get_error_message(code, (PCRE2_UCHAR *)why, 128);
-    /* Without JIT (not every processor has it) it is slower, and right. */
+    /* Without JIT (not every processor has it) it is slower, but correct. */
     else (void)pcre2_jit_compile(re, PCRE2_JIT_COMPLETE);
     return re;
 }

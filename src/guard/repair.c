@@ -1,9 +1,9 @@
-/* repair.c - a weak line written anew, out of its own pieces.
+/* repair.c - rewrites a weak line from its own pieces.
  *
- * A refusal takes as little of the line as its language allows: the innermost statement around what
- * is weak, or what is weak alone, or the condition of the block that the line opens.  What opens or
- * closes a block stays, as the text after the line belongs to it: a form whose brackets are not
- * those of the line is none. */
+ * A refusal replaces as little of the line as its language allows: the innermost statement around
+ * the weak code, or the weak code alone, or the condition of the block that the line opens.  What
+ * opens or closes a block stays, as the text after the line belongs to it: a form with other
+ * brackets than the line is rejected. */
 #include "guard/repair.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 
 static const char *const conditions[] = {"if", "while", "for", "foreach", "switch"};
 
-/* Does a statement begin there whose condition is what is weak? */
+/* Does a statement begin there whose condition is weak? */
 static bool is_head(const repair *r, size_t at)
 {
     guard_language l = r->f->language;
@@ -41,7 +41,7 @@ static size_t skip_heads(const repair *r, const repair_depths *d, size_t at)
                 r->line.ptr[open] != '(')
                 continue;
             size_t after = repair_after_bracket(d, open);
-            if (after > r->from) return at; /* it is the head itself that is weak */
+            if (after > r->from) return at; /* the head itself is weak */
             at = after;
             again = true;
             break;
@@ -102,7 +102,7 @@ static size_t end_of_statement(const repair *r, const repair_depths *d, size_t b
     return i;
 }
 
-/* A function without a name of its own around what is weak refuses when it is called, not here. */
+/* An anonymous function around the weak code refuses when it is called, not here. */
 static bool in_function(const repair *r, size_t begin)
 {
     view text = repair_part(r->line, begin, r->from);
@@ -113,7 +113,7 @@ static bool in_function(const repair *r, size_t begin)
     return found;
 }
 
-/* Words of the shell that stand before a command, and after it. */
+/* Words of the shell before a command, and after it. */
 static void shell_command(const repair *r, size_t *begin, size_t *end)
 {
     static const char *const words[] = {"if", "elif", "while", "until", "then", "do", "else", "!",
@@ -141,7 +141,7 @@ static void shell_command(const repair *r, size_t *begin, size_t *end)
     *end = to;
 }
 
-/* Go, outside of functions: what is declared there refuses when the program starts. */
+/* Go, outside of functions: a declaration refuses when the program starts. */
 static bool write_declaration(const repair *r, writing *w)
 {
     size_t at = repair_skip_blanks(r->line, repair_word_at(r->line, 0, "const") ? 5 : 3);
@@ -178,7 +178,7 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
     left.leaves = repair_word_at(r->line, begin, "return") ||
                   repair_word_at(r->line, begin, "throw");
     if (l != GUARD_PYTHON && in_function(r, begin)) return false;
-    if (is_head(r, begin)) return false; /* what follows belongs to it */
+    if (is_head(r, begin)) return false; /* the following text belongs to it */
     repair_put(w, repair_part(r->line, 0, begin));
     /* A statement may continue on the next line: ".then()". */
     bool open = end == r->line.len && end > begin && !strchr(";}", r->line.ptr[end - 1]);
@@ -188,9 +188,9 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
     return true;
 }
 
-/* ---- what is weak, alone ---- */
+/* ---- the weak expression alone ---- */
 
-/* A call that is open at the line's end: of what it is called with, the part that goes on stays. */
+/* A call that is open at the line's end: the part of its arguments that continues stays. */
 static bool write_call(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, rest;
@@ -218,14 +218,14 @@ static bool write_expression(const repair *r, const repair_depths *d, writing *w
     }
     repair_put(w, repair_part(r->line, 0, r->from));
     bool attribute = repair_is_script(r->f->language) && memmem(weak.ptr, weak.len, "={", 2);
-    if (attribute) { /* of JSX: what is spread refuses */
+    if (attribute) { /* of JSX: the spread value refuses */
         repair_put_text(w, "{...");
         (void)repair_put_expression(w, r, false);
         repair_put_text(w, "}");
         repair_put(w, repair_part(r->line, to, r->line.len));
         return true;
     }
-    /* Of "key: value" the value. */
+    /* The value of "key: value". */
     const char *colon = memchr(weak.ptr, ':', weak.len);
     bool pair = colon && colon > weak.ptr && colon + 1 < weak.ptr + weak.len && colon[1] == ' ';
     for (const char *c = weak.ptr; pair && c < colon; c++)
@@ -293,7 +293,7 @@ static bool write_header(const repair *r, writing *w)
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         view head = view_of(go ? forms[i].go ? forms[i].go : "" : forms[i].braces);
         if (!repair_word_at(r->line, at, forms[i].word) || !head.len) continue;
-        if (!opens) { /* the block is below: it is refused before */
+        if (!opens) { /* the block is below: refuse before it */
             repair_put(w, repair_part(r->line, 0, at));
             (void)repair_put_statement(w, r, true);
             repair_put_text(w, "\n");
@@ -309,7 +309,7 @@ static bool write_header(const repair *r, writing *w)
     return false;
 }
 
-/* A function that is weak as a whole refuses: its body, or what comes before its end. */
+/* A function that is weak as a whole refuses: in its body, or before its end. */
 static bool write_body(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, close = r->to, first = repair_skip_blanks(r->line, 0);
@@ -360,7 +360,7 @@ static void put_needs(const repair *r, writing *w, const char *needs)
     repair_put_text(w, "\n");
 }
 
-/* The last literal that is weak, quotes included. */
+/* The last weak literal, quotes included. */
 static bool literal_around(const repair *r, size_t *from, size_t *to)
 {
     bool found = false;
@@ -387,8 +387,8 @@ static bool names_secret(const char *name, size_t n)
     return false;
 }
 
-/* The name that comes before a value, as one of the environment: dbPassword, "db-password":.  An
- * argument has the name of the one before it, if that names a secret. */
+/* The name before a value, as one of the environment: dbPassword, "db-password":.  An argument has
+ * the name of the argument before it, if that names a secret. */
 static bool put_name(const repair *r, size_t at, writing *w)
 {
     char name[64];

@@ -1,10 +1,10 @@
-/* repair_bound.c - refusals that leave names bound and used, so that what is around them is
- * compiled: Java, Go, TypeScript, C. */
+/* repair_bound.c - refusals that leave names bound and used, so that the code around them compiles:
+ * Java, Go, TypeScript, C. */
 #include <ctype.h>
 
 #include "guard/repair_parts.h"
 
-/* "Type name = weak": the position after the sign; 0 when the line binds nothing. */
+/* "Type name = weak": the position after the sign; 0: the line binds nothing. */
 static size_t behind_binding(const repair *r, const repair_depths *d)
 {
     for (size_t i = r->indent + 1; i + 1 < r->from && i + 1 < d->n; i++) {
@@ -15,7 +15,7 @@ static size_t behind_binding(const repair *r, const repair_depths *d)
     return 0;
 }
 
-/* Names of the text, so that none of them is declared and not used. */
+/* Uses the names of the text, so that none of them is declared and unused. */
 static void put_uses(writing *w, view text)
 {
     char names[GUARD_FIX_BYTES];
@@ -48,7 +48,7 @@ static void put_uses(writing *w, view text)
     repair_put_text(w, "; ");
 }
 
-/* Go: of the call that is weak, the argument that makes it so refuses, and the call stays. */
+/* Go: the argument that makes the call weak refuses, and the call stays. */
 static bool write_argument(const repair *r, const repair_depths *d, writing *w)
 {
     size_t open = r->from, from = 0, to = 0;

@@ -1,4 +1,4 @@
-/* repair_line.c - reading a line that is written anew: brackets, the depth of each byte, words. */
+/* repair_line.c - reads a line to rewrite: brackets, the depth of each byte, words. */
 #include "guard/repair_line.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ repair_brackets repair_read_brackets(guard_language language, view text)
         lexer_step(&x, c);
         if (!lexer_in_text(&x) && !isspace((unsigned char)c)) last = c;
     }
-    for (uint32_t i = 0; i < x.n; i++) { /* a string that goes on is one, too */
+    for (uint32_t i = 0; i < x.n; i++) { /* a string that continues is one, too */
         char c = x.stack[i];
         if (c != '#') note(&b, strchr("([{EI", c) ? kind_of(c) : c);
     }

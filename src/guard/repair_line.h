@@ -1,4 +1,4 @@
-/* repair_line.h - the brackets and words of a line that is written anew.  Private to repair. */
+/* repair_line.h - the brackets and words of a line to rewrite.  Private to repair. */
 #ifndef GUARD_REPAIR_LINE_H
 #define GUARD_REPAIR_LINE_H
 
@@ -10,13 +10,13 @@ enum { BRACKETS_SEEN = 32 };
 typedef struct {
     char list[BRACKETS_SEEN];
     uint32_t n;
-    bool opens; /* its last sign is the one of Python that opens a block */
+    bool opens; /* its last sign is Python's colon that opens a block */
 } repair_brackets;
 
 repair_brackets repair_read_brackets(guard_language language, view text);
 bool repair_same_brackets(const repair_brackets *a, const repair_brackets *b);
 
-/* After each byte of a line: what is open innermost, and how much in all. */
+/* After each byte of a line: the innermost open bracket, and the depth. */
 typedef struct {
     bool text; /* the byte is of a string or a comment */
     char inner;
@@ -29,7 +29,7 @@ typedef struct {
 } repair_depths;
 
 void repair_read_depths(repair_depths *d, guard_language language, view line);
-/* After the bracket that closes the one at `at`. */
+/* The position after the bracket that closes the one at `at`. */
 size_t repair_after_bracket(const repair_depths *d, size_t at);
 
 size_t repair_skip_blanks(view line, size_t at);

@@ -27,7 +27,7 @@ bool repair_is_script(guard_language l)
 
 /* ---- the words of a refusal ---- */
 
-/* What was wrong, without signs that mean something in some text. */
+/* The fault, without signs that have a meaning in some text. */
 static void repair_put_reason(writing *w, const guard_finding *f)
 {
     char text[MESSAGE_BYTES];
@@ -51,7 +51,7 @@ static const char *refusal_in_c(const repair *r)
     return r->f->has_environment ? "abort()" : "__builtin_trap()";
 }
 
-/* ends: with the sign that ends a statement, where the language has one. */
+/* ends: with the terminator of a statement, if the language has one. */
 bool repair_put_statement(writing *w, const repair *r, bool ends)
 {
     const char *before, *after = ends ? ");" : ")";
@@ -62,7 +62,7 @@ bool repair_put_statement(writing *w, const repair *r, bool ends)
     case GUARD_JAVASCRIPT:
     case GUARD_TYPESCRIPT:
     case GUARD_TSX: before = "throw new Error("; break;
-    case GUARD_JAVA: /* what comes after it must be reached for javac */
+    case GUARD_JAVA: /* javac requires the code after it to be reachable */
         before = ends && !r->leaves ? "if (true) throw new UnsupportedOperationException("
                                     : "throw new UnsupportedOperationException(";
         break;
@@ -90,7 +90,7 @@ bool repair_put_statement(writing *w, const repair *r, bool ends)
     return true;
 }
 
-/* A function that refuses serves as any value, and as what is called with what follows. */
+/* A function that refuses fits as any value, and as a function called with the following text. */
 bool repair_put_expression(writing *w, const repair *r, bool called)
 {
     guard_language l = r->f->language;

@@ -1,9 +1,9 @@
-/* roles.c - what the nodes of each grammar mean. */
+/* roles.c - the meaning of each grammar's nodes. */
 #include <pthread.h>
 
 #include "guard/tree.h"
 
-/* A build without a grammar lacks its function; the linker makes it NULL. */
+/* A build without a grammar lacks its function; the linker sets it to NULL. */
 #define GRAMMAR(name) __attribute__((weak)) const TSLanguage *tree_sitter_##name(void);
 GRAMMAR(python) GRAMMAR(javascript) GRAMMAR(typescript) GRAMMAR(tsx) GRAMMAR(java) GRAMMAR(go)
 GRAMMAR(c) GRAMMAR(cpp) GRAMMAR(php) GRAMMAR(ruby)

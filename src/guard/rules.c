@@ -1,4 +1,4 @@
-/* rules.c - reads files of rules.  Whatever is wrong in one is said with its line. */
+/* rules.c - reads files of rules.  Errors are reported with their line. */
 #include "guard/rules.h"
 
 #include <dirent.h>
@@ -153,7 +153,7 @@ static int read_ifs(reading *r, rule *u, yaml_node_t *node)
     for (size_t i = 0; yaml_item_at(&r->yaml, node, i, &item); i++) {
         if (u->n_ifs == RULE_IFS_MAX)
             return yaml_bad(&r->yaml, item, "at most %d conditions", RULE_IFS_MAX);
-        /* Counted first: what a bad condition has compiled is released with the rule. */
+        /* Counted first: the compiled parts of a bad condition are released with the rule. */
         RETURN_IF(read_if(r, item, &u->ifs[u->n_ifs++]));
     }
     return CERIUM_OK;
@@ -193,7 +193,7 @@ static int read_match(reading *r, rule *u, const yaml_node_t *node, rule_kind ki
     return read_regex(r, node, &u->match);
 }
 
-/* "block", or {source: block, parameter: warn}: the rest is as its class has it. */
+/* "block", or {source: block, parameter: warn}: the other levels are those of the class. */
 static int read_severity(reading *r, rule *u, yaml_node_t *node)
 {
     static const char *const severities[] = {"note", "warn", "block"};

@@ -1,4 +1,4 @@
-/* rules.h - what the files of rules say, compiled.  docs/watchdog.md is the format. */
+/* rules.h - compiled files of rules.  docs/watchdog.md is the format. */
 #ifndef GUARD_RULES_H
 #define GUARD_RULES_H
 
@@ -7,7 +7,7 @@
 #include "guard/pattern.h"
 #include "guard/regex.h"
 
-/* Each is a bit in value.clean. */
+/* Each one is a bit in value.clean. */
 typedef enum {
     WEAK_SECRET, WEAK_SQL, WEAK_NOSQL, WEAK_LDAP, WEAK_XPATH, WEAK_COMMAND, WEAK_CODE, WEAK_PATH,
     WEAK_XSS, WEAK_SSRF, WEAK_REDIRECT, WEAK_DESERIALIZE, WEAK_CRYPTO, WEAK_TLS, WEAK_JWT,
@@ -35,7 +35,7 @@ typedef enum {
     LEVEL_DYNAMIC = 1,   /* not constant */
     LEVEL_PARAMETER = 2, /* a parameter of the function, or worse */
     LEVEL_SOURCE = 3,    /* from outside */
-    LEVEL_FORMATTED = 4, /* constant text with what is not constant in it */
+    LEVEL_FORMATTED = 4, /* constant text with parts that are not constant */
     LEVEL_TAINTED_FORMAT = 5, /* the same with a parameter, or worse */
 } rule_level;
 
@@ -53,13 +53,14 @@ typedef struct {
     pcre2_code *is, *is_not;  /* of its text: the constant or its beginning, else its source */
     bool missing, given;      /* it must not, must be there */
     bool dynamic, constant;   /* it must (not) be constant */
-    bool literal;               /* it must be a text that is written there */
-    bool exceeds;             /* as a length it must exceed a buffer among those before it */
+    bool literal;               /* it must be a text literal */
+    bool exceeds;             /* as a length it must exceed a buffer among the arguments before
+                                 it */
 } rule_if;
 
 typedef struct {
     const char *id, *message, *idiom, *file;
-    const char *needs; /* a line that its safe forms need before them, or NULL */
+    const char *needs; /* a line that its safe forms require before them, or NULL */
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
     int8_t tiers[RULE_TIERS]; /* guard_severity by how far from constant; -1: by class */
@@ -71,12 +72,12 @@ typedef struct {
     uint32_t n_args, n_ifs;
     rule_if ifs[RULE_IFS_MAX];
     pcre2_code *match;         /* RULE_STRING, RULE_LINE */
-    pcre2_code *unless;        /* RULE_LINE: what the match must not look like */
-    pcre2_code *seen, *unseen; /* in what comes before, in the window; of a line, with it */
-    pcre2_code *near[RULE_NEAR]; /* guard_severity where that is around the use */
+    pcre2_code *unless;        /* RULE_LINE: the match must not look like this */
+    pcre2_code *seen, *unseen; /* in the text before, in the window; of a line, with it */
+    pcre2_code *near[RULE_NEAR]; /* guard_severity if that is around the use */
     bool secret;               /* the match must look like a secret */
-    bool live;                 /* and like one that a machine made */
-    view *literals;            /* RULE_STRING, RULE_LINE: what wakes it */
+    bool live;                 /* and like a generated one */
+    view *literals;            /* RULE_STRING, RULE_LINE: the words that wake it */
     view *bad, *good, *fixes;
     uint32_t n_literals, n_bad, n_good, n_fixes;
 } rule;
@@ -89,14 +90,14 @@ typedef struct {
 
 enum { RULE_FLOWS_MAX = 24 };
 
-/* What is known of a language beside its rules. */
+/* Properties of a language, beside its rules. */
 typedef struct {
     pattern_list sources, own, cleaners, cleaners_of[WEAK_COUNT], guards, formatters, mutators;
     rule_flow fills[RULE_FLOWS_MAX], copies[RULE_FLOWS_MAX];
     uint32_t n_fills, n_copies;
-    pcre2_code *handler;   /* a function whose header looks so has parameters from outside */
-    pcre2_code *parameter; /* a parameter that looks so is from outside */
-    pcre2_code *loose;     /* a cleaner or guard that is called so does nothing */
+    pcre2_code *handler;   /* a function with such a header has parameters from outside */
+    pcre2_code *parameter; /* such a parameter is from outside */
+    pcre2_code *loose;     /* a cleaner or guard, called like this, does nothing */
 } language_facts;
 
 typedef struct {
@@ -108,7 +109,7 @@ typedef struct {
 
 /* Errors as of guard_open(). */
 int rules_open(rule_set *rules, const char *folder, cerium_error *err);
-/* One file's text into the set; a pure function of it: name is for messages alone. */
+/* One file's text into the set; a pure function of it: name is only for messages. */
 int rules_read(rule_set *rules, const char *name, view text, cerium_error *err);
 int rules_begin(rule_set *rules);
 void rules_close(rule_set *rules);

@@ -1,7 +1,7 @@
 /* secret.c - does a literal look like a secret?
  *
- * Entropy alone is the worst of detectors; here it is the last question about a value that already
- * is where a secret would. */
+ * Entropy alone is a bad detector; here it is the last test of a value that already is in the place
+ * of a secret. */
 #include "guard/judge.h"
 
 #include <ctype.h>
@@ -33,7 +33,7 @@ static bool contains(view text, const char *word)
     return false;
 }
 
-/* What people write where a secret will stand. */
+/* Placeholders that people write for a secret. */
 static bool is_placeholder(view text)
 {
     static const char *const words[] = {
@@ -46,7 +46,7 @@ static bool is_placeholder(view text)
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (contains(text, words[i])) return true;
     if (strchr("<[{$%", text.ptr[0]) && strchr(">]}%", text.ptr[text.len - 1])) return true;
-    /* One sign again and again, of up to four bytes. */
+    /* The same sign repeated, of up to four bytes. */
     size_t sign = 1;
     while (sign < 4 && sign < text.len && ((unsigned char)text.ptr[sign] & 0xC0) == 0x80) sign++;
     bool same = true;
@@ -93,13 +93,13 @@ static uint32_t underscores(view text)
     return n;
 }
 
-/* Paths, addresses, names of things, formats: what is beside credentials' names in code. */
+/* Paths, addresses, names of things, formats: values beside credentials' names in code. */
 static bool is_label(view text, counts c)
 {
     if (c.space || is_header(text)) return true;
     if (contains(text, "://") && !contains(text, "@")) return true;
     if (strchr("/.#", text.ptr[0])) return true;
-    /* A hash of a password is none, nor is a key of Windows' registry. */
+    /* A hash of a password is not a secret, nor is a key of Windows' registry. */
     if (view_starts(text, VIEW("$2")) && text.len >= 59) return true;
     if (view_starts(text, VIEW("HKEY_"))) return true;
     if (memchr(text.ptr, '(', text.len) || memchr(text.ptr, '<', text.len)) return true;
@@ -146,7 +146,7 @@ bool secret_is_live(view text)
     if (text.len < 12 || !secret_value(text)) return false;
     counts c = count(text);
     uint32_t kinds = (c.lower > 0) + (c.upper > 0) + (c.digit > 0) + (c.other > 0);
-    bool symbol = false; /* one that does not join words */
+    bool symbol = false; /* a dash that does not join words */
     for (size_t i = 0; i < text.len; i++) symbol |= strchr("!#%^&*+=?@~|", text.ptr[i]) != NULL;
     bool is_mixed = c.digit ? kinds >= 2 : c.lower && c.upper && symbol;
     return is_mixed && !c.space && entropy(text) > (kinds == 4 ? 2.7 : 3.0);

@@ -1,4 +1,4 @@
-/* sql_names.c - where SQL has the name of a table or a column, for which nothing can be bound. */
+/* sql_names.c - where SQL has the name of a table or a column, which cannot be bound. */
 #include <ctype.h>
 
 #include "base/text.h"
@@ -20,7 +20,7 @@ bool judge_before_name(view text, bool after)
     static const char *const words[] = {"from", "into", "update", "table", "join", "exists",
                                         "index", "view", "schema", "database", "by", "column",
                                         "on", "only", "pragma", "sequence", "truncate"};
-    bool quoted = false; /* within a text of SQL's own */
+    bool quoted = false; /* within a string of SQL */
     for (size_t i = 0; i < text.len; i++) quoted ^= text.ptr[i] == '\'';
     if (quoted) return false;
     while (text.len && strchr("\"`[", text.ptr[text.len - 1])) text.len--;
@@ -33,7 +33,7 @@ bool judge_before_name(view text, bool after)
     return false;
 }
 
-/* The length of the conversion at text: %s, %(a)s, %1$s, {}, {name}; 0: there is none. */
+/* The length of the conversion at text: %s, %(a)s, %1$s, {}, {name}; 0: none. */
 static size_t conversion_at(view text)
 {
     size_t i = 1;

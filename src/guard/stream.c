@@ -1,4 +1,4 @@
-/* stream.c - one text as it grows: what is held, what is seen, what was found. */
+/* stream.c - one growing text: held bytes, the window, findings. */
 #include <ctype.h>
 
 #include "base/text.h"
@@ -15,7 +15,7 @@ uint32_t stream_opening(const guard_stream *s, char *out)
     return sizeof opening - 1;
 }
 
-/* In an image that is written into its page: any letters may come there. */
+/* In an image inlined in its page: it may contain any letters. */
 static bool is_embedded(view text, size_t at)
 {
     while (at && (isalnum((unsigned char)text.ptr[at - 1]) || strchr("+/=", text.ptr[at - 1])))
@@ -48,7 +48,7 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
     }
 }
 
-/* The window as its grammar wants it: opened where it begins in the middle, closed at its end. */
+/* The window as its grammar needs it: opened if it begins in the middle, closed at its end. */
 static view window_of(const guard_stream *s, uint32_t *shift)
 {
     guard_worker *w = s->worker;
@@ -88,7 +88,7 @@ static void note_unjudged(guard_stream *s, bool *why, uint32_t line)
     *why = true;
 }
 
-/* Its line, for what may replace it. */
+/* Its line, for a replacement. */
 static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
 {
     guard_worker *w = s->worker;
@@ -104,8 +104,8 @@ static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
     f->goes_on = false;
 }
 
-/* What waits is decided if what it waits for is there; finally, as nothing more comes or the window
- * moves on, by what there is. */
+/* Decide waiting uses if their function is there; finally: decide all with the functions that are
+ * there, as the text ends or the window moves on. */
 static void decide_deferred(guard_stream *s, bool finally)
 {
     judge *j = &s->worker->judge;
@@ -152,7 +152,7 @@ static void judge_tree(guard_stream *s)
     }
     s->alias = j->alias;
     for (uint32_t i = 0; i < j->n_deferred; i++) defer(s, j->deferred[i], shift);
-    /* What stood there before may be judged for each of them, by the same judge. */
+    /* The earlier text may be judged for each of them, by the same judge. */
     hit hits[GUARD_FINDINGS_MAX];
     uint32_t n_hits = j->n_hits;
     memcpy(hits, j->hits, n_hits * sizeof *hits);
@@ -188,8 +188,8 @@ static bool is_branch(view line)
     return false;
 }
 
-/* Where the part that stays begins: the outermost line among those that fit, and never one within a
- * text or brackets, as all after it would be read as what it is not. */
+/* Where the kept part begins: the outermost line of those that fit, and never one within a string
+ * or brackets, as all text after it would be misread. */
 static uint32_t cut_place(const guard_stream *s)
 {
     uint32_t best = s->n - GUARD_WINDOW_KEPT, least = UINT32_MAX;
@@ -214,8 +214,8 @@ static uint32_t line_end(const guard_stream *s, uint32_t from, uint32_t to)
     return stop ? (uint32_t)(stop - s->text) + 1 : to;
 }
 
-/* Of the whole import: names in brackets may span lines.  Half of it would open a bracket that
- * nothing closes, and all after it would be read as names.  from: its end is not there. */
+/* Take the whole import: names in brackets may span lines.  Half of it would open a bracket that
+ * nothing closes, and all text after it would be read as names.  from: its end is not there. */
 static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
 {
     lexer x;
@@ -227,7 +227,7 @@ static uint32_t import_end(const guard_stream *s, uint32_t from, uint32_t to)
     return from;
 }
 
-/* A comment longer than what stays: its text is no code. */
+/* A comment longer than the kept part: its text is not code. */
 static bool is_in_comment(const guard_stream *s, uint32_t at)
 {
     lexer x;
@@ -269,7 +269,7 @@ static void compact(guard_stream *s)
 
 static bool is_blank(view text) { return !view_trim_start(text, TEXT_SPACE).len; }
 
-/* What is held may go.  whole: a logical line ended with it. */
+/* The held text may go.  whole: a logical line ended with it. */
 static void commit(guard_stream *s, bool whole)
 {
     /* "# vulnerable", as the first line of a fence.  In text no row begins: the first piece. */
@@ -279,7 +279,7 @@ static void commit(guard_stream *s, bool whole)
     if (said && mark_says_bad((view){s->text, s->n})) s->soft = true;
     finding_note_allowed(s, (view){s->text + s->held, s->n - s->held});
     bool inside = !whole && lexer_in_text(&s->lexer) && s->continues;
-    /* Of an endless string its beginning and its end are enough. */
+    /* For an endless string, its beginning and its end suffice. */
     if (inside && s->n - s->held > OVERLAP) {
         if (!s->middle) s->middle = s->held;
         memmove(s->text + s->middle, s->text + s->n - OVERLAP, OVERLAP);
@@ -380,8 +380,8 @@ static void relex(guard_stream *s)
     for (uint32_t i = 0; i < s->n; i++) lexer_step(&s->lexer, s->text[i]);
 }
 
-/* While the language is not known, what is there is held, and judged when it is.  finally: no
- * more of it comes. */
+/* While the language is unknown, text is held, and judged once it is known.  finally: the text
+ * ends. */
 static void find_language(guard_stream *s, bool finally)
 {
     view text = {s->text, s->n};
@@ -421,8 +421,8 @@ static bool prose_ends(const guard_stream *s, char c)
     return (c == ' ' || c == '\t') && !view_starts(line, VIEW("-----"));
 }
 
-/* As much is held as a line may have: of its text, or, where escapes are longer than what they say,
- * of the stream. */
+/* The held bytes are at most those of a line: of its text, or, if escapes are longer than their
+ * meaning, of the stream. */
 static bool holds_enough(const guard_stream *s, uint64_t at)
 {
     uint32_t n = s->n - s->held;
@@ -466,7 +466,7 @@ static void take_edit(void *arg)
 
 static const unwrap_sink code_sink = {.segment = begin_segment, .byte = take_code_byte};
 
-/* What the unwrapper gives goes through the carrier. */
+/* The unwrapper's output goes through the carrier. */
 static void take_segment(void *arg, unwrap_segment segment)
 {
     unwrap_sink to = code_sink;
@@ -500,7 +500,7 @@ static void end_call(guard_stream *s, guard_worker *w, guard_result *result)
     uint64_t held = unwrap_held(&s->unwrap), carried = carrier_held(&s->carrier);
     uint64_t safe = s->n > s->held ? s->map[0].at : s->fed;
     if (carried < held) held = carried;
-    /* As long as that may be held; then it is decided without what it waits for. */
+    /* While that may be held; then it is decided without the missing function. */
     const guard_finding *first = s->n_awaited ? &s->awaited[0].finding : NULL;
     if (first && s->fed - first->line_begin > GUARD_DEFERRED_BYTES) finding_decide_awaited(s);
     if (s->n_awaited && first->line_begin < safe) safe = first->line_begin;
@@ -546,8 +546,8 @@ void guard_stream_copy(guard_stream *to, const guard_stream *from)
     *to = *from;
 }
 
-/* Its lines are not judged one by one; whether a name in them holds a function that rules look for,
- * the first line that is judged finds out. */
+/* Its lines are not judged one by one; the first judged line finds out whether a name in them holds
+ * a function that rules check. */
 void guard_context(guard_stream *s, guard_worker *w, view text)
 {
     begin_call(s, w);

@@ -1,8 +1,8 @@
 /* syntax_check.c - is unfinished code the beginning of a program of its language?
  *
- * It is when a short ending completes it.  So what is open is closed, some endings are tried, and
- * the grammar must read all of it without an error.  Code that has no ending here is called broken
- * though it is not: this is rare, and test_replacement measures it. */
+ * It is if a short ending completes it.  So open constructs are closed, some endings are tried, and
+ * the grammar must read the result without an error.  Code that needs another ending is wrongly
+ * called broken: this is rare, and test_replacement measures it. */
 #include <ctype.h>
 
 #include "base/text.h"
@@ -10,7 +10,7 @@
 
 enum { DIRECTIVES_MAX = 32, INDENTS_MAX = 64, PROBES_MAX = 6, ENDING_BYTES = 128 };
 
-/* Code as far as it is asked about, and what is open there. */
+/* The code up to the place in question, and its open constructs. */
 typedef struct {
     const char *text;
     uint32_t n;
@@ -55,7 +55,7 @@ static void read_beginning(beginning *b, guard_language language, view text)
     }
 }
 
-/* ---- what closes what is open ---- */
+/* ---- closing open constructs ---- */
 
 static bool ends_with_word(view text, view word)
 {
@@ -66,7 +66,7 @@ static bool ends_with_word(view text, view word)
     return view_equal(end, word) && !isalnum((unsigned char)before) && before != '_';
 }
 
-/* What must follow the bracket that closes this block, or "". */
+/* The text that must follow the bracket that closes this block, or "". */
 static const char *after_block(const beginning *b, uint32_t at)
 {
     view before = {b->text, at}, line = line_at(b, at);
@@ -84,7 +84,7 @@ static size_t put(char *out, size_t size, size_t n, const char *text)
     return n + len;
 }
 
-/* The brackets of an expression, what ends its statement, and the blocks around it. */
+/* Closes the brackets of an expression, its statement, and the blocks around it. */
 static size_t close_brackets(const beginning *b, const char *end, char *out, size_t size)
 {
     size_t n = 0;
@@ -108,8 +108,8 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
 
 /* ---- endings ---- */
 
-/* What comes before the brackets of an expression are closed, and after them.  ">" stands for the
- * last line's indentation. */
+/* Text before the brackets of an expression are closed, and after them.  ">" means the last line's
+ * indentation. */
 typedef struct {
     const char *inside, *after;
 } ending;
@@ -152,13 +152,13 @@ static size_t put_inside(const beginning *b, char *out, size_t size, const char 
     return put(out, size, n, inside);
 }
 
-/* An ending that only closes what is open, and fills an empty block. */
+/* An ending that only closes open constructs, and fills an empty block. */
 static bool adds_nothing(const ending *e)
 {
     return !*e->after && (!*e->inside || (*e->inside == '>' && !strchr(e->inside, '(')));
 }
 
-/* Does all of it parse with this ending?  When the grammar gives up, it counts as complete. */
+/* Does all of it parse with this ending?  If the grammar gives up, it counts as complete. */
 static guard_syntax try_ending(const guard_stream *s, guard_worker *w, const beginning *b,
                             const ending *e)
 {
@@ -180,8 +180,8 @@ static guard_syntax try_ending(const guard_stream *s, guard_worker *w, const beg
     return t->missing == UINT32_MAX && adds_nothing(e) ? GUARD_SYNTAX_COMPLETE : GUARD_SYNTAX_OPEN;
 }
 
-/* Does each line of Python stand where one above it does, or further in, as it must after a line
- * that opens a block?  The grammar takes any. */
+/* Is each line of Python indented like one above it, or further, as is required after a line that
+ * opens a block?  The grammar accepts any indentation. */
 static bool is_indented(const guard_stream *s, uint32_t n)
 {
     view open[INDENTS_MAX];
@@ -238,8 +238,8 @@ static bool is_boundary(const char *text)
            !byte_is_blank(text[0]);
 }
 
-/* The last position of a line that is broken at its end up to which it can go on, found by
- * halves, as before it all is well and after it nothing is. */
+/* The last position up to which a line that is broken at its end can continue; found by bisection,
+ * as all before it is good and all after it is bad. */
 static uint32_t last_good(const guard_stream *s, guard_worker *w, uint32_t from, uint32_t to)
 {
     uint32_t good = from;

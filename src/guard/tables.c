@@ -1,5 +1,5 @@
-/* tables.c - tables of constants: how they are made, and what is looked up in them; formats, and
- * which of their values are printed as numbers. */
+/* tables.c - tables of constants: making them and looking up in them; formats, and which of their
+ * values are printed as numbers. */
 #include <ctype.h>
 
 #include "base/text.h"
@@ -37,7 +37,7 @@ bool judge_makes_table(const use *u, value *out)
     return true;
 }
 
-/* TABLE.get(key, "name"): one of what is written there, whatever the key. */
+/* TABLE.get(key, "name"): one of the values written there, whatever the key. */
 bool judge_looks_up(const use *u, value *out)
 {
     static const char *const names[] = {"get", "fetch", "dig", "getOrDefault", "at", "values_at",
@@ -53,8 +53,7 @@ bool judge_looks_up(const use *u, value *out)
 
 /* ---- formats ---- */
 
-/* The kind of conversion number n of a printf-like format; 0: there is none, or they have places
- * of their own. */
+/* The kind of conversion number n of a printf-like format; 0: none, or they are positional. */
 static char conversion(view format, uint32_t n)
 {
     for (size_t i = 0; i + 1 < format.len; i++) {

@@ -3,10 +3,10 @@
 
 #include <ctype.h>
 
-/* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar, thirty where it
- * is not text of it.  This is the last resort against a grammar that runs away; it goes by the
- * processor time of this thread, so that it never decides otherwise, also not on a busy machine or
- * one that is stopped for a while. */
+/* The window bounds a parse: 8 KB take a millisecond or two in the slowest grammar, thirty if the
+ * text is of another language.  This is the last resort against a grammar that runs away; it goes
+ * by the processor time of this thread, so that the result is the same on a busy machine or one
+ * that is stopped for a while. */
 enum { PARSE_S_MAX = 10, SLICE_US = 1000000 };
 
 static time_t thread_seconds(void)
@@ -46,7 +46,7 @@ static int32_t add(tree *t, int32_t parent, int32_t *last, node n)
     return at;
 }
 
-/* What of a node's children has no name is its operator. */
+/* An unnamed child of a node is its operator. */
 static void note_op(tree *t, int32_t parent, TSNode token)
 {
     if (parent < 0) return;
@@ -61,7 +61,7 @@ static void note_op(tree *t, int32_t parent, TSNode token)
     }
 }
 
-/* Grammars have one node for all signs before a value; only the one that negates means anything. */
+/* Grammars have one node for all signs before a value; only negation has a meaning here. */
 static bool negates(const tree *t, TSNode at)
 {
     uint32_t begin = ts_node_start_byte(at);
@@ -139,7 +139,7 @@ static void parse(void *arg)
     ts_parser_delete(parser);
 }
 
-/* Nothing is where the body was; in Python something must. */
+/* The body is left empty; in Python something must be there. */
 static void leave_out(tree *t, outline_hole hole)
 {
     uint32_t at = hole.begin;

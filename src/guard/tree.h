@@ -13,7 +13,7 @@
 #include "guard/tree_memory.h"
 
 typedef enum {
-    NODE_OTHER = 0, /* evaluates to what its children do */
+    NODE_OTHER = 0, /* has the value of its children */
     NODE_SKIP,      /* comments, types */
     NODE_BLOCK, NODE_FUNCTION, NODE_DECORATED, NODE_PARAMS, NODE_PARAM,
     NODE_CALL, NODE_NEW, NODE_ARGS, NODE_ECHO, NODE_INCLUDE, NODE_SHELL,
@@ -52,22 +52,22 @@ typedef struct {
     char *parsed; /* [TREE_TEXT_MAX] the window as the parser sees it */
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
-    bool broken;      /* the grammar left something out */
-    uint32_t missing; /* where it put something in first; UINT32_MAX: nowhere */
+    bool broken;      /* the grammar skipped something */
+    uint32_t missing; /* where it first inserted something; UINT32_MAX: nowhere */
     view text;
     guard_language language;
 } tree;
 
 int tree_open(tree *t);
 void tree_close(tree *t);
-/* Parse text but for the holes in it, which are bodies of functions.  False when there is no
- * grammar, or the window was too much for the parser's bounds. */
+/* Parse text without the holes in it, which are bodies of functions.  False: there is no grammar,
+ * or the window exceeded the parser's limits. */
 bool tree_read(tree *t, guard_language language, view text, const outline_hole *holes,
                uint32_t n_holes);
 
 /* -1 when there is none. */
 int32_t tree_field(const tree *t, int32_t n, node_field field);
-/* The last of its children; -1: it has none. */
+/* Its last child; -1: it has none. */
 int32_t tree_last(const tree *t, int32_t n);
 static inline view tree_text(const tree *t, int32_t n)
 {
@@ -81,8 +81,8 @@ const TSLanguage *role_grammar(guard_language language); /* NULL: not in this bu
 const uint8_t *role_of_symbols(guard_language language);
 const uint8_t *role_of_fields(guard_language language);
 node_op role_op(const char *token);
-/* Fill the tables; once, before any other use.  role_unknown() counts names of ours that no
- * grammar of this build has: a test wants none. */
+/* Fill the tables; once, before any other use.  role_unknown() counts names of the tables that no
+ * grammar of this build has: a test requires zero. */
 int roles_open(void);
 uint32_t roles_unknown(FILE *out);
 

@@ -1,10 +1,10 @@
-/* tree_memory.c - tree-sitter's memory: pieces of powers of two out of one block. */
+/* tree_memory.c - tree-sitter's memory: pieces of powers of two from one block. */
 #include "guard/tree_memory.h"
 #include "guard/guard.h"
 
 #include <tree_sitter/api.h>
 
-/* Before each piece: its class.  Sixteen bytes keep what follows aligned. */
+/* Before each piece: its class.  Sixteen bytes keep the piece aligned. */
 enum { HEAD = 16, CLASS_MIN = 5 };
 
 static _Thread_local tree_memory *current;

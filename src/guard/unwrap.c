@@ -1,4 +1,4 @@
-/* unwrap.c - what a stream is as a whole: code, an answer, JSON arguments, a turn. */
+/* unwrap.c - the kind of a stream as a whole: code, an answer, JSON arguments, a turn. */
 #include "guard/unwrap.h"
 
 void unwrap_begin(unwrap *u, guard_form form, guard_language language, view path, bool detect,
@@ -62,7 +62,7 @@ static void close_string(unwrap *u, const unwrap_sink *to)
     u->in_path = u->in_old = u->is_new = u->is_diff = false;
 }
 
-/* An object is an edit: what it takes away and what it puts there. */
+/* An object is an edit: the removed text and the new text. */
 static void step_json(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     json_event e = json_reader_step(&u->json, c, at);
@@ -83,8 +83,8 @@ static void step_json(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     }
 }
 
-/* A turn is an answer, in which an object of JSON that begins a line or comes after a mark is a
- * call.  What it says outside of its strings is text as well. */
+/* A turn is an answer in which an object of JSON that begins a line or comes after a mark is a
+ * call.  Text outside of its strings is text as well. */
 static void step_turn(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     bool begins = !u->before || strchr(">[],", u->before);

@@ -40,7 +40,7 @@ static void set_prose(unwrap *u, const unwrap_sink *to)
     unwrap_set_mode(u, UNWRAP_PROSE, GUARD_TEXT, false, to);
 }
 
-/* What comes before the text of a line: blanks of a list's item, signs of a quotation. */
+/* The part before the text of a line: blanks of a list's item, signs of a quotation. */
 static uint8_t margin_of(view line)
 {
     uint8_t n = 0;
@@ -71,7 +71,7 @@ static view head_of(const unwrap *u) { return (view){u->head, u->n_head}; }
 
 /* ---- prose ---- */
 
-/* Text after the fence, when head opens one; {NULL, 0} otherwise. */
+/* Text after the fence, if head opens one; else {NULL, 0}. */
 static view fence_info(unwrap *u)
 {
     uint32_t at = 0, begin;
@@ -101,7 +101,7 @@ static view trimmed(view path)
     return path;
 }
 
-/* The language of the file that a header of a diff or a patch names; false when it names none. */
+/* The language of the file that a header of a diff or a patch names; false: it names none. */
 static bool header_names(unwrap *u, view line, guard_language *out)
 {
     static const char *const headers[] = {"+++ ", "*** Update File: ", "*** Add File: ",
@@ -117,7 +117,7 @@ static bool header_names(unwrap *u, view line, guard_language *out)
     return false;
 }
 
-/* A line of a turn that begins or ends the value of a parameter; false when it is neither. */
+/* A line of a turn that begins or ends the value of a parameter; false: it is neither. */
 static bool step_value(unwrap *u, view line, const unwrap_sink *to)
 {
     static const char mark_[] = "<parameter=";
@@ -152,7 +152,7 @@ static bool step_value(unwrap *u, view line, const unwrap_sink *to)
     return true;
 }
 
-/* What a line of prose says of the code that may follow. */
+/* A line of prose about the code that may follow. */
 static void note_prose(unwrap *u, view line)
 {
     view text = trimmed(line);
@@ -207,7 +207,7 @@ static void open_block(unwrap *u, const unwrap_sink *to)
 }
 
 /* "Here is the file:", "src/a.py:": code may follow without a fence.  Not in an argument of a call:
- * there a line that ends so may be code itself. */
+ * there such a line may be code itself. */
 static void expect_bare(unwrap *u, view line)
 {
     view text = trimmed(line);
@@ -271,7 +271,7 @@ static void begin_bare(unwrap *u, const unwrap_sink *to)
     unwrap_begin_line(u);
 }
 
-/* It is prose after all. */
+/* It is prose, not code. */
 static void begin_prose(unwrap *u, const unwrap_sink *to)
 {
     char head[UNWRAP_HEAD_BYTES];
@@ -402,7 +402,7 @@ static unwrap_side side_of(const unwrap *u)
     return u->in_old || u->block == BLOCK_SEARCH ? UNWRAP_OLD : UNWRAP_FRESH;
 }
 
-/* The first line of a text: true when it turned out to be one of a diff, or may yet. */
+/* The first line of a text: true if it is a line of a diff, or may still be. */
 static bool step_first(unwrap *u, const unwrap_sink *to)
 {
     bool header;
@@ -410,7 +410,7 @@ static bool step_first(unwrap *u, const unwrap_sink *to)
         u->language == GUARD_NOTEBOOK)
         return false;
     mark m = mark_first_line(head_of(u), &header);
-    if (u->is_diff && strchr(" +-@", u->head[0])) m = MARK_YES; /* its key says so */
+    if (u->is_diff && strchr(" +-@", u->head[0])) m = MARK_YES; /* by its key */
     if (m == MARK_MAYBE) return u->n_head < UNWRAP_HEAD_BYTES;
     if (m == MARK_NO || (!header && !u->language && !u->is_diff)) return false;
     char head[24];
@@ -498,7 +498,7 @@ static void code_byte(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 
 /* ---- diffs ---- */
 
-/* What the first bytes of a line of a diff make of it. */
+/* The kind of a line of a diff, by its first bytes. */
 static void decide_diff(unwrap *u)
 {
     view head = head_of(u);
@@ -539,8 +539,8 @@ static void end_header(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
     u->guessed = guessed;
 }
 
-/* A header is withheld until its line ends, for what it names.  One that is longer than a path is
- * text like any other: it is judged, and released. */
+/* A header is withheld until its line ends, because it may name a file.  A header longer than a
+ * path is treated as text: it is judged, and released. */
 static void keep_header(unwrap *u, char c, uint64_t at, const unwrap_sink *to)
 {
     keep_head(u, c, at);

@@ -111,7 +111,7 @@ static bool has_signs(view line)
            memmem(line.ptr, line.len, "();", 3);
 }
 
-/* Openings of lines that prose does not begin with, in how many words they may go on. */
+/* Openings of lines that prose does not begin with, and the number of words that may follow. */
 static const char *const openings[] = {
     "import ", "from ", "def ", "async def ", "class ", "#include", "package ", "<?php", "#!/",
     "@", "export ", "const ", "let ", "var ", "function ", "async function ", "interface ",
@@ -154,7 +154,7 @@ mark mark_bare(view head, bool whole)
     return indented || comment || is_code_line(second) || has_signs(second) ? MARK_YES : MARK_NO;
 }
 
-/* ---- what is said of code ---- */
+/* ---- remarks about code ---- */
 
 bool mark_says_bad(view text)
 {

@@ -1,4 +1,4 @@
-/* window.c - what closes code that is not written to its end. */
+/* window.c - closes unfinished code. */
 #include "guard/window.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_ruby_part(view line)
     return false;
 }
 
-/* Ruby's blocks close with words; how many are open is seen by how the lines are indented. */
+/* Ruby's blocks close with words; the indentation of lines gives how many are open. */
 static size_t ruby_ends(view text, char *out, size_t size)
 {
     size_t n = 0, at = text.len, indent = SIZE_MAX;
@@ -57,7 +57,7 @@ static size_t fill_block(char *text, size_t n)
     return end + 6;
 }
 
-/* Python's `try:` above that has no other part yet. */
+/* A `try:` of Python above that has no other part yet. */
 size_t window_tries(view text, char *out, size_t size)
 {
     size_t n = 0, end = text.len;

@@ -1,4 +1,4 @@
-/* window.h - the end of code that is not written to its end, as a grammar wants it. */
+/* window.h - the end of unfinished code, as a grammar needs it. */
 #ifndef GUARD_WINDOW_H
 #define GUARD_WINDOW_H
 
@@ -6,11 +6,12 @@
 
 enum { WINDOW_CLOSERS = 1024 };
 
-/* After text[0, n), which x has read: what closes its brackets, strings and blocks, and a newline.
- * room: bytes after it that may be written, at least 64.  Returns how many there are then; places
- * in the code stay what they are. */
+/* After text[0, n), which x has read: writes what closes its brackets, strings and blocks, and a
+ * newline.
+ * room: bytes after it that may be written, at least 64.  Returns how many bytes there are then;
+ * positions in the code stay the same. */
 size_t window_close(const lexer *x, char *text, size_t n, size_t room);
-/* Blanks and tabs that a line begins with. */
+/* Blanks and tabs at the beginning of a line. */
 static inline uint32_t window_indent(view line)
 {
     uint32_t n = 0;

@@ -28,7 +28,7 @@ int yaml_bad(const yaml_text *y, const yaml_node_t *at, const char *format, ...)
  * of itself. */
 bool yaml_entry_at(yaml_text *y, const yaml_node_t *map, size_t i, yaml_entry *out);
 bool yaml_item_at(yaml_text *y, yaml_node_t *list, size_t i, yaml_node_t **out);
-/* Its text; {NULL, 0} when it is not a scalar. */
+/* Its text; {NULL, 0}: it is not a scalar. */
 view yaml_scalar(const yaml_node_t *node);
 static inline bool yaml_is_map(const yaml_node_t *n) { return n && n->type == YAML_MAPPING_NODE; }
 

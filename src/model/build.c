@@ -172,14 +172,14 @@ static int check_dims(builder *b, const gguf_tensor *t, const char *name, uint64
                       (unsigned long long)d0, (unsigned long long)d1, (unsigned long long)d2);
 }
 
-/* A matrix of n_matrices as `wanted` says it, of its source's type or of the nearest that can be
- * made of it. */
+/* A matrix of n_matrices in the `wanted` shape, of its source's type or of the nearest possible
+ * one. */
 static const model_matrix *take_matrix(builder *b, const char *name, const model_matrix *wanted)
 {
     const gguf_tensor *t = wanted->source;
     const uint32_t cols = wanted->cols;
     block_type type = t->type;
-    /* What is turned over loses its blocks: as halves it loses nothing that matters. */
+    /* A transposed matrix loses its blocks: in half precision it loses nothing that matters. */
     if (wanted->is_transposed && kernel_takes_acts(type)) type = BLOCK_F16;
     size_t panel_bytes = kernel_panel_bytes(type, cols);
     if (panel_bytes && b->options->exact) panel_bytes = kernel_panel_bytes(type = BLOCK_F32, cols);
@@ -254,7 +254,7 @@ const float *build_vector_optional(builder *b, const char *format, uint32_t laye
     /* Kernels may read a vector up to the padded end of a panel's rows. */
     size_t padded = size_round_up(n, KERNEL_PANEL_ROWS);
     float *out = arena_take(&b->vectors, padded * sizeof *out, MEMORY_ALIGN);
-    if (!out) { /* the arena has room for what is a vector by shape or name */
+    if (!out) { /* the arena has room for tensors that are vectors by shape or name */
         build_fail(b, "tensor %s is not a vector", name);
         return NULL;
     }

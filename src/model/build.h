@@ -1,7 +1,7 @@
-/* build.h - what the architecture files share: reading keys, naming weights, appending steps.
+/* build.h - shared by the architecture files: reading keys, naming weights, appending steps.
  *
- * A builder remembers its first error: the calls after it do nothing and return NULL or 0, so that
- * an architecture file reads as the list of what it takes, and checks once at the end. */
+ * A builder remembers its first error: later calls do nothing and return NULL or 0, so that an
+ * architecture file reads as a list of its keys and weights, and checks once at the end. */
 #ifndef MODEL_BUILD_H
 #define MODEL_BUILD_H
 
@@ -15,30 +15,30 @@ typedef struct {
     const gguf_file *file;
     const char *arch;     /* general.architecture: the prefix of its keys */
     step_program program; /* of the model, or while it is built, of */
-    step_program mtp;     /* its MTP head: without ops where there is none */
+    step_program mtp;     /* its MTP head: without ops if there is none */
     step_op *ops;         /* [ops_cap] of both, one after the other */
     uint32_t ops_cap;
     model_matrix *matrices; /* [matrices_cap]: addresses stay */
     uint32_t n_matrices, matrices_cap;
     arena vectors;          /* norms, biases, frequencies as floats */
-    bool varies;            /* what arrays say by layer differs; the shape has the greatest */
-    uint32_t n_heads, n_kv_heads, head_dim, n_ff; /* of the layer to be built: the shape's, or by
-                               the family's file */
+    bool varies;            /* differing values of arrays by layer; the shape has the greatest */
+    uint32_t n_heads, n_kv_heads, head_dim, n_ff; /* of the next layer: the shape's, or set by the
+                                                     family's file */
     const gguf_tensor *table; /* whose rows are read from the file; or NULL */
     float attention_scale;
-    bool is_latent;         /* keys and values are made of one row, and may differ in width */
+    bool is_latent;         /* keys and values are made from one row, and may differ in width */
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
-    uint32_t n_mtp;         /* blocks behind the last layer, for tokens further on */
-    uint32_t n_ff_shared;   /* of an expert that every row takes beside those chosen; 0: none */
+    uint32_t n_mtp;         /* blocks after the last layer, for tokens further on */
+    uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
-    bool is_shared_gated;   /* it is times a gate of its own */
+    bool is_shared_gated;   /* its output is times a gate of its own */
     const model_options *options;
     int status;
     cerium_error *err;
 } builder;
 
-/* Keys "<arch>.<name>". The first two fail when the key is absent or out of [low, high]. */
+/* Keys "<arch>.<name>".  The first two fail if the key is absent or out of [low, high]. */
 uint32_t build_u32(builder *b, const char *name, uint32_t low, uint32_t high);
 float build_f32(builder *b, const char *name);
 uint32_t build_u32_or(builder *b, const char *name, uint32_t low, uint32_t high,
@@ -59,11 +59,11 @@ const model_matrix *build_matrix(builder *b, const char *name, uint32_t layer, u
 const model_matrix *build_experts(builder *b, const char *name, uint32_t layer,
                                   uint32_t n_matrices, uint32_t rows, uint32_t cols,
                                   uint32_t row, uint32_t source_rows);
-/* A matrix for each of n_heads, whose parts follow each other in a tensor of two dimensions: of
- * of_head its shape, source_row, source_rows and is_transposed are read. */
+/* A matrix for each of n_heads, whose parts follow each other in a tensor of two dimensions.  Read
+ * of of_head: its shape, source_row, source_rows and is_transposed. */
 const model_matrix *build_heads_of(builder *b, const char *name, uint32_t layer, uint32_t n_heads,
                                    const model_matrix *of_head);
-/* Floats [n]; the second returns NULL when the file has no such tensor. */
+/* Floats [n]; the second returns NULL if the file has no such tensor. */
 const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t n);
 const float *build_vector_optional(builder *b, const char *name, uint32_t layer, uint64_t n);
 bool build_has(const builder *b, const char *name, uint32_t layer);
@@ -75,24 +75,25 @@ int build_fail(builder *b, const char *format, ...) __attribute__((format(printf
  * epsilon; and the attention scale. */
 void build_shape(builder *b, step_norm_kind norm);
 /* The first table of RoPE frequencies from the keys: base, dimensions, linear and YaRN scaling,
- * rope_freqs.weight.  yarn_exact: keep YaRN's correction range as it is instead of rounding it
+ * rope_freqs.weight.  yarn_exact: keep YaRN's correction range unrounded instead of rounding it
  * outwards. */
 void build_rope(builder *b, step_rope kind, bool yarn_exact);
-/* A second one, for layers with a window: of the base that the file names for them, or of this
- * one, never scaled. */
+/* A second one, for layers with a window: with the base that the file names for them, or this one,
+ * never scaled. */
 void build_rope_windowed(builder *b, float base);
-/* The window of each layer, [n_layers]: by the file's pattern, or where it has none all but the
- * last of `every` layers have one; 0: all see everything. */
+/* The window of each layer, [n_layers]: by the file's pattern; without one, all but the last of
+ * `every` layers have it; 0: all see everything. */
 void build_windows(builder *b, uint32_t every, uint32_t *windows);
-/* Experts: how many, their width, how they are chosen and weighed; routing where no key says it. */
+/* Experts: how many, their width, how they are chosen and weighed; routing: the default if no key
+ * has it. */
 void build_routing(builder *b, step_routing routing);
 
 /* The steps that most architectures share, each taking the usual names of its weights. */
 void build_embed(builder *b);
-/* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for what
- * differs.  Biases and head norms are taken where the file has them. */
+/* QKV, ATTEND and OUT, with the first table of RoPE; returns the first of the three, for changes.
+ * Biases and head norms are taken if the file has them. */
 step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
-/* The same without keys and values of its own: it reads those of layer `of`. */
+/* The same without its own keys and values: it reads those of layer `of`. */
 step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of);
 /* QKV, ATTEND and OUT, whose q has a gate after each head. */
 step_op *build_attention_gated(builder *b, uint32_t layer);
@@ -105,40 +106,40 @@ void build_recurrent(builder *b, uint32_t layer);
 void build_latents(builder *b);
 void build_attention_latent(builder *b, uint32_t layer);
 
-/* mtp.c: blocks after the last, for tokens further on (MTP), are no layers of the model. */
+/* mtp.c: blocks after the last layer, for tokens further on (MTP), are not layers of the model. */
 void build_without_mtp(builder *b);
-/* After the head: where the file has one such block, and it is wanted, a program of its own begins
- * with what its input is; its block follows as any layer does, of the number that s->n_layers is.
- * False: there is none. */
+/* After the head: if the file has one such block, and it is wanted, begins a separate program with
+ * the step for its input; its block follows like any layer, with the number s->n_layers.  False:
+ * there is none. */
 bool build_mtp_begin(builder *b);
-/* Its head; then b->program is the model's again, and b->mtp this one. */
+/* Its head; afterwards b->program is the model's again, and b->mtp this one. */
 void build_mtp_end(builder *b);
 
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
-/* ROUTE, the shared expert where there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
+/* ROUTE, the shared expert if there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
  * one. */
 step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
-/* A tensor of n_vocab rows of n_cols values that are read from the file, one a token. */
+/* A tensor of n_vocab rows of n_cols values, of which one row a token is read from the file. */
 const gguf_tensor *build_table(builder *b, const char *name, uint32_t n_cols);
 /* A vector made here: n times 1. */
 const float *build_ones(builder *b, uint32_t n);
-/* A vector that was built times a factor. */
+/* A built vector times a factor. */
 void build_times(builder *b, const float *vector, uint32_t n, float factor);
 void build_head(builder *b);
-/* derive.c: what the options want of the head; then its panels [first, end) from the tensor's rows,
- * or the norms of those.  Both: CERIUM_ERR_MEMORY. */
+/* derive.c: the options for the head; then its panels [first, end) from the tensor's rows, or the
+ * norms of those.  Both: CERIUM_ERR_MEMORY. */
 void build_head_options(builder *b, step_op *op, bool is_tied);
 CERIUM_CHECKED int model_derive_panels(const model_matrix *w, const uint8_t *rows,
                                        uint32_t matrix, uint32_t first, uint32_t end);
 /* Panels of a matrix that is_transposed, from its first row's blocks in the source.
- * CERIUM_ERR_FORMAT where a weight is not a number. */
+ * CERIUM_ERR_FORMAT: a weight is not a number. */
 CERIUM_CHECKED int model_transpose_panels(const model_matrix *w, const uint8_t *rows,
                                           uint32_t matrix, uint32_t first, uint32_t end);
 CERIUM_CHECKED int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first,
                                      uint32_t end);
 
-/* One of these for each architecture, in a file of its own. */
+/* One of these for each architecture, in its own file. */
 void build_llama(builder *b);
 void build_qwen2(builder *b);
 void build_qwen3(builder *b);

@@ -1,10 +1,10 @@
 /* deepseek2.c - DeepSeek V2 and V3, their coder models, and GLM-4.7-Flash: attention by latents
- * (MLA); the first layers are dense, then experts beside one that every row takes.  Blocks for
- * tokens further on (MTP) are not run. */
+ * (MLA); the first layers are dense, then experts beside a shared one.  Blocks for tokens further
+ * on (MTP) are not run. */
 #include "model/build.h"
 
-/* Files without a key for how experts are chosen: GLM-4.7-Flash has its own number of layers, with
- * or without the one for tokens further on, and its own vocabulary. */
+/* Files without a key for the choice of experts: GLM-4.7-Flash is recognized by its number of
+ * layers, with or without the one for tokens further on, and by its vocabulary. */
 static step_routing usual_routing(builder *b)
 {
     enum { GLM_LAYERS = 47, GLM_VOCABULARY = 154880 };

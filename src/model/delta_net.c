@@ -25,7 +25,7 @@ void build_recurrence(builder *b)
         build_fail(b, "%u state heads cannot share %u keys", r->n_value_heads, r->n_key_heads);
 }
 
-/* The file has the taps of a channel together, kernels want a tap's channels together. */
+/* In the file the taps of a channel are adjacent, for kernels the channels of a tap. */
 static const float *take_conv(builder *b, uint32_t layer)
 {
     const step_recurrence *r = &b->program.shape.linear;
@@ -42,7 +42,8 @@ static const float *take_conv(builder *b, uint32_t layer)
     return taps;
 }
 
-/* Norms to length 1 are norms to a mean square of 1 times these; q is also scaled, as attention. */
+/* Norms to length 1 are norms to a mean square of 1 times these; q is also scaled, like in
+ * attention. */
 static const float *same_values(builder *b, float value)
 {
     const uint32_t n = b->program.shape.linear.key_dim;

@@ -1,10 +1,10 @@
-/* derive.c - matrices made from what the file holds: an output head in a narrower type or with a
+/* derive.c - matrices made from those of the file: an output head in a narrower type or with a
  * screen, all of them as floats, and some whose columns are the file's rows.
  *
- * A screen is a coarse copy of the head and, for each row, how far its product can be from the true
- * one: |w x - s x| <= |w - s| |x| (Cauchy and Schwarz).  A token whose screened logit lies further
- * below the best than both errors cannot win, so its true logit need not be computed, and its
- * weights not be read (src/cpu/head.c; docs/decisions/0007-head-and-formats.md). */
+ * A screen is a coarse copy of the head and, for each row, a bound on the error of its product: |w
+ * x - s x| <= |w - s| |x| (Cauchy and Schwarz).  A token whose screened logit lies further below
+ * the best than both errors cannot win, so its true logit need not be computed, and its weights not
+ * be read (src/cpu/head.c; docs/decisions/0007-head-and-formats.md). */
 #include "gguf/finite.h"
 #include "kernels/kernels.h"
 #include "model/build.h"
@@ -35,7 +35,7 @@ static bool is_wide(block_type type)
     return kernel_takes_acts(type) && 8 * block_bytes(type) >= 6 * block_values(type);
 }
 
-/* What is left out of a head's second product is decided by the norms of its rows. */
+/* The norms of the head's rows decide which of its second products are skipped. */
 static void add_norms(builder *b, const step_op *op)
 {
     const model_matrix *w = op->w[0];
@@ -63,7 +63,7 @@ static void narrow(builder *b, step_op *op, block_type type, bool is_tied)
     } else if (!kernel_panel_bytes(type, w->cols)) {
         build_fail(b, "the head cannot be made %s: its rows of %u values do not fill blocks of %u",
                    block_name(type), w->cols, block_values(type));
-    } else if (is_tied) { /* the embedding stays as it is: of it, one row a token is read */
+    } else if (is_tied) { /* the embedding is unchanged: one row a token is read of it */
         op->w[0] = derive(b, w, type);
     } else {
         model_matrix *own = &b->matrices[w - b->matrices];
@@ -113,7 +113,7 @@ static float norm_above(const float *x, uint32_t n)
     for (const float *end = x + n; x < end; x += LANES)
         for (int lane = 0; lane < LANES; lane++) sum[lane] += x[lane] * x[lane];
     for (int lane = 0; lane < LANES; lane++) all += sum[lane];
-    return sqrtf(all) * (1 + 0x1p-10f) + 0x1p-60f; /* and what underflow may have lost */
+    return sqrtf(all) * (1 + 0x1p-10f) + 0x1p-60f; /* and a bound on underflow */
 }
 
 int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first, uint32_t end)

@@ -1,6 +1,6 @@
 /* gemma3.c - Gemma 3: norms before and after every branch, an RMSNorm on every Q and K head, gated
- * GELU, embeddings times the root of their width; five of six layers see a window and turn by a
- * smaller base, the others see everything. */
+ * GELU, embeddings times the root of their width; five of six layers have a window and a smaller
+ * RoPE base, the others see everything. */
 #include <math.h>
 
 #include "model/build.h"
@@ -19,7 +19,7 @@ void build_gemma3(builder *b)
     s->embedding_scale = sqrtf((float)s->n_embd);
     s->logit_cap = build_f32_or(b, "final_logit_softcapping", 0);
     if (!b->status && s->logit_cap < 0) build_fail(b, "a soft cap of logits below 0");
-    /* No key of published files says that its queries are scaled by another width. */
+    /* No key of published files gives another width for the scale of queries. */
     if (!b->status && s->n_layers == LAYERS_OF_27B && build_f32_or(b, "attention.scale", 0) == 0)
         b->attention_scale = 1.0f / sqrtf((float)s->n_embd / (float)s->n_heads);
     build_embed(b);

@@ -1,18 +1,18 @@
 /* gemma4.c - Gemma 4: Gemma 3 whose layers with a window have other heads than those that see
  * everything, and whose last layers read keys and values of earlier ones.  Values have a norm, and
- * are the keys where a layer has no matrix for them.  Some have experts beside the feed-forward,
- * the small ones an input of each token for every layer. */
+ * are the keys if a layer has no matrix for them.  Some models have experts beside the
+ * feed-forward, the small ones an input of each token for every layer. */
 #include <math.h>
 
 #include "model/build.h"
 
 enum { HEADS_MAX = 4096, WINDOWED_EVERY = 6 };
 
-/* What differs between layers that see a window and those that see everything. */
+/* The differences between layers with a window and those that see everything. */
 typedef struct {
     uint32_t windows[MODEL_LAYERS_MAX];
     uint32_t head_dim[2]; /* of all that see everything, of those with a window */
-    const float *ones[2]; /* weights of the norms of values, which have none */
+    const float *ones[2]; /* unit weights of the norms of values, which have no weights */
     uint32_t n_own;       /* layers that have keys and values */
 } gemma4;
 
@@ -31,7 +31,7 @@ static void read_layers(builder *b, gemma4 *g)
     if (!b->status) g->n_own = s->n_layers - n_shared;
 }
 
-/* The last layer with keys and values of its own that sees as much as this one. */
+/* The last layer with its own keys and values and the same window as this one. */
 static uint32_t layer_to_share(builder *b, const gemma4 *g, uint32_t layer)
 {
     for (uint32_t own = g->n_own; own-- > 0;)
@@ -56,7 +56,7 @@ static void attention(builder *b, const gemma4 *g, uint32_t layer)
     qkv[2].norm_behind = build_vector(b, "blk.%u.post_attention_norm.weight", layer, s->n_embd);
 }
 
-/* The feed-forward's result waits; the router has a norm of its own, and so have the experts. */
+/* The feed-forward's result waits; the router has its own norm, and so have the experts. */
 static step_op *mixture(builder *b, uint32_t layer)
 {
     step_shape *s = &b->program.shape;
@@ -121,7 +121,7 @@ void build_gemma4(builder *b)
     s->embedding_scale = sqrtf((float)s->n_embd);
     s->logit_cap = build_f32_or(b, "final_logit_softcapping", 0);
     if (!b->status && s->logit_cap < 0) build_fail(b, "a soft cap of logits below 0");
-    b->attention_scale = 1; /* whatever the key says, as queries have a norm */
+    b->attention_scale = 1; /* whatever the key's value, as queries have a norm */
     s->n_layer_input = build_u32_or(b, "embedding_length_per_layer_input", 0, 1 << 16, 0);
     if (build_u32_or(b, "expert_count", 0, 1024, 0)) build_routing(b, STEP_ROUTE_SOFTMAX_TOP);
     build_embed(b);

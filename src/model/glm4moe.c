@@ -1,6 +1,6 @@
 /* glm4moe.c - GLM-4.5 to 4.7: biases on Q, K and V, half of each head turns, the first layers are
- * dense; then experts that are chosen by their sigmoid and a bias, beside one that every row takes.
- * The last block is a head for the token after the next (MTP): it drafts. */
+ * dense; then experts that are chosen by their sigmoid and a bias, beside a shared one.  The last
+ * block is a head for the token after the next (MTP): it drafts. */
 #include "model/build.h"
 
 static const char norm[] = "blk.%u.post_attention_norm.weight";

@@ -1,5 +1,5 @@
 /* granite.c - Granite 3 and 4, dense and with experts (granitemoe): Llama with a scale on
- * embeddings, on what each branch adds, on the products of attention, and on logits. */
+ * embeddings, on the output of each branch, on the products of attention, and on logits. */
 #include "model/build.h"
 
 void build_granite(builder *b)
@@ -11,7 +11,7 @@ void build_granite(builder *b)
     s->activation = STEP_SILU_GATED;
     s->embedding_scale = build_scale(b, "embedding_scale");
     s->residual_scale = build_scale(b, "residual_scale");
-    s->logit_scale = 1 / build_scale(b, "logit_scale"); /* the key is what to divide by */
+    s->logit_scale = 1 / build_scale(b, "logit_scale"); /* the key is a divisor */
     if (has_experts) {
         b->n_ff_shared = build_u32_or(b, "expert_shared_feed_forward_length", 0, 1 << 20, 0);
         build_routing(b, STEP_ROUTE_TOP_SOFTMAX);

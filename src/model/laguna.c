@@ -1,6 +1,6 @@
 /* laguna.c - Laguna: layers with a window have more query heads than those that see everything, and
- * turn all of a head by a base of their own; attention's result is times a gate of the layer's
- * input; experts that are chosen by their sigmoid and a bias, beside one that every row takes. */
+ * turn all of a head with their own RoPE base; attention's result is times a gate of the layer's
+ * input; experts that are chosen by their sigmoid and a bias, beside a shared one. */
 #include "model/build.h"
 
 /* One number for each head, or one for each of its channels. */
@@ -16,7 +16,7 @@ static void take_gate(builder *b, step_op *qkv, uint32_t layer)
                              b->program.shape.n_embd);
 }
 
-/* Windowed are those that the file lists, or all but the first of each period; or none. */
+/* Layers with a window: those listed in the file, or all but the first of each period; or none. */
 static void find_windows(builder *b, uint32_t *windows)
 {
     const char *name = "attention.sliding_window_pattern";

@@ -1,5 +1,5 @@
 /* llama.c - Llama 2 and 3, Mistral, DeepSeek-Coder, CodeLlama, SmolLM2: adjacent-pair RoPE,
- * RMSNorm, gated SiLU; a mixture of experts where the file has one (Mixtral). */
+ * RMSNorm, gated SiLU; a mixture of experts if the file has one (Mixtral). */
 #include "model/build.h"
 
 void build_llama(builder *b)

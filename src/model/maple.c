@@ -1,5 +1,5 @@
-/* maple.c - Maple: Qwen3 with experts, some of whose layers see a window and turn, while those that
- * see everything know no positions; gates and ups of experts are clamped. */
+/* maple.c - Maple: Qwen3 with experts, some of whose layers have a window and RoPE, while those
+ * that see everything have no positions; gates and ups of experts are clamped. */
 #include <float.h>
 
 #include "model/build.h"

@@ -1,5 +1,5 @@
-/* mellum.c - Mellum 2: Qwen3 with experts, some of whose layers see a window and turn by plain
- * RoPE, while those that see everything have YaRN. */
+/* mellum.c - Mellum 2: Qwen3 with experts, some of whose layers have a window and plain RoPE, while
+ * those that see everything have YaRN. */
 #include "model/build.h"
 
 void build_mellum(builder *b)

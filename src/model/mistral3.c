@@ -1,6 +1,6 @@
 /* mistral3.c - Ministral 3, Devstral 2, Mistral Small 3.2 and later: Llama, with YaRN whose factor
- * on cosine and sine a key takes back, and queries that grow with the logarithm of their position
- * beyond the context that the model was first trained for. */
+ * on cosine and sine a key can cancel, and queries that grow with the logarithm of their position
+ * beyond the context of the first training. */
 #include "model/build.h"
 
 void build_mistral3(builder *b)

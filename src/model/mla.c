@@ -1,18 +1,18 @@
 /* mla.c - attention by latents (MLA), by its usual names in GGUF files.
  *
- * Keys and values of all heads are products of one short row of a token, its latent.  It alone is
- * kept: what makes keys of it is applied to queries instead, and what makes values of it to the
- * weighted sum of latents, so that all heads attend to one key, whose first channels are the value.
- * Files have these matrices apart (attn_k_b, turned over, and attn_v_b) or, older ones, as one of
- * which each head has some rows for keys, then some for values (attn_kv_b). */
+ * Keys and values of all heads are products of one short row of a token, its latent.  Only the
+ * latent is kept: the matrix for keys is applied to queries instead, and the matrix for values to
+ * the weighted sum of latents, so that all heads attend to one key, whose first channels are the
+ * value. Files have these matrices apart (attn_k_b, transposed, and attn_v_b) or, older ones, as
+ * one in which each head has some rows for keys, then some for values (attn_kv_b). */
 #include <math.h>
 
 #include "model/build.h"
 
 enum { RANK_MAX = 1 << 16, WIDTH_MAX = 1 << 16 };
 
-/* Of a layer: channels of a head's query that do not turn, of its value, of the latent, and of what
- * queries are made from; 0: of the layer's input. */
+/* For a layer: channels of a head's query that do not turn, of its value, of the latent, and of the
+ * input of queries; 0: the layer's input. */
 typedef struct {
     uint32_t n_plain, n_value, n_latent, n_low;
 } latent_widths;
@@ -22,7 +22,7 @@ static latent_widths widths_of(builder *b)
     const step_shape *s = &b->program.shape;
     const uint32_t n_rot = s->ropes[0].n_rot;
     latent_widths w = {.n_latent = s->head_dim - n_rot};
-    /* Older files say of a head what newer ones say of the latent, too. */
+    /* Older files use for the head the keys that newer ones use for the latent. */
     const uint32_t key = build_u32_or(b, "attention.key_length_mla", 1, WIDTH_MAX, 0);
     const uint32_t query = key ? key : build_u32(b, "attention.key_length", 1, WIDTH_MAX);
     w.n_value = build_u32(b, key ? "attention.value_length_mla" : "attention.value_length", 1,
@@ -34,8 +34,8 @@ static latent_widths widths_of(builder *b)
     return w;
 }
 
-/* YaRN: what its factor would do to queries and keys, the scale of their product does instead, as
- * only a part of them turns. */
+/* YaRN: the scale of the product of queries and keys replaces the factor on both, as only a part of
+ * them turns. */
 static void scale_of(builder *b, uint32_t query)
 {
     step_shape *s = &b->program.shape;
@@ -85,7 +85,7 @@ static step_op *latent_op(builder *b, step_kind kind, uint32_t layer, const late
     return op;
 }
 
-/* Of every head the matrix that makes keys, turned over, or that which makes values. */
+/* For every head the matrix for keys, transposed, or the one for values. */
 static const model_matrix *of_heads(builder *b, uint32_t layer, const latent_widths *w,
                                     bool is_value)
 {

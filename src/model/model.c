@@ -42,7 +42,7 @@ static bool ends_with(view name, view end)
            memcmp(name.ptr + name.len - end.len, end.ptr, end.len) == 0;
 }
 
-/* How often a tensor's values are kept as floats: those of convolutions are turned over, too. */
+/* How often a tensor's values are kept as floats: those of convolutions are transposed, too. */
 static size_t times_as_vector(const gguf_tensor *t)
 {
     if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
@@ -77,8 +77,7 @@ static size_t panel_area(const model_matrix *w)
     return w->panel_bytes * w->n_panels * w->n_matrices;
 }
 
-/* A screen's errors and a head's norms come after its panels, so that what keeps the ones keeps the
- * others. */
+/* A screen's errors and a head's norms come after its panels, so that they are kept together. */
 static size_t bounds_area(const model_matrix *w)
 {
     if (w->is_screen) return (size_t)w->n_panels * KERNEL_PANEL_ROWS * sizeof *w->row_error;
@@ -90,7 +89,7 @@ static size_t matrix_bytes(const model_matrix *w)
     return size_round_up(panel_area(w) + bounds_area(w), 4096);
 }
 
-/* A table's rows are read from the file; that they are numbers is looked at once. */
+/* A table's rows are read from the file; they are checked once for being numbers. */
 static uint64_t table_item_rows(const gguf_tensor *table)
 {
     const uint64_t row = table->size / table->dims[1];
@@ -116,7 +115,7 @@ static int check_table(const model *m, uint32_t item)
     return is_finite ? CERIUM_OK : CERIUM_ERR_FORMAT;
 }
 
-/* How many bytes all matrices take in one mapping. */
+/* The size of all matrices in one mapping. */
 static int measure_panels(model *m)
 {
     size_t total = 0;
@@ -158,7 +157,7 @@ static uint64_t hash_of_layout(block_type type, uint64_t hash)
     enum { COLS = 256, MORE = 96, BYTES_MAX = (COLS + MORE) * sizeof(float) * KERNEL_PANEL_ROWS };
     uint8_t rows[BYTES_MAX];
     _Alignas(MEMORY_ALIGN) uint8_t panel[BYTES_MAX];
-    /* Whole groups and a part of one, where the type has such. */
+    /* Whole groups and a part of one, if the type has groups. */
     const uint32_t cols = (COLS + MORE) % block_values(type) == 0 ? COLS + MORE : COLS;
     size_t len = kernel_panel_bytes(type, cols);
     CHECK(len && len <= sizeof panel);
@@ -213,8 +212,8 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
                      (int)(name.len < 64 ? name.len : 64), name.ptr, known);
 }
 
-/* An encoder of an architecture that we know: what it makes of a token depends on those after it,
- * so it would run, and write nonsense. */
+/* An encoder of a known architecture: its output for a token depends on later tokens, so it would
+ * run, and write nonsense. */
 static int check_direction(const gguf_file *file, const char *arch, cerium_error *err)
 {
     char key[64];
@@ -253,8 +252,8 @@ static uint64_t count_parameters(const gguf_file *file)
     return n;
 }
 
-/* Of a program, whose steps are ops: layers with keys and values are numbered apart from those with
- * a state. */
+/* For a program, whose steps are ops: layers with keys and values are numbered separately from
+ * those with a state. */
 static void number_layers(step_program *p, step_op *ops)
 {
     step_shape *s = &p->shape;
@@ -298,7 +297,7 @@ int model_open(model **out, const gguf_file *file, const model_options *options,
     m->b.options = NULL;
     if (status) {
         model_close(&m);
-        return status; /* the builder has said what is wrong */
+        return status; /* the builder has set the error */
     }
     m->b.program.ops = m->b.ops;
     number_layers(&m->b.program, m->b.ops);
@@ -338,7 +337,7 @@ uint64_t model_step_bytes(const model *m)
         for (int k = 0; k < STEP_MATRICES_MAX; k++) {
             const model_matrix *w = op->w[k];
             if (!w) continue;
-            if (op->screen) w = op->screen; /* what must be read at least */
+            if (op->screen) w = op->screen; /* the least that must be read */
             uint64_t one = (uint64_t)w->panel_bytes * w->n_panels;
             if (op->kind == STEP_EMBED) /* one row */
                 total += w->panel_bytes / KERNEL_PANEL_ROWS;

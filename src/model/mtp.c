@@ -1,8 +1,8 @@
-/* mtp.c - a head for the token after the next (multi-token prediction), as a block behind the last:
- * of the embedding of a token and the state of the one before it, one layer, and an output head.
+/* mtp.c - a head for the token after the next (multi-token prediction), as a block after the last:
+ * from the embedding of a token and the state of the one before it, one layer, and an output head.
  *
- * It drafts for its own model (docs/decisions/0105-the-models-own-head.md).  Said again and again,
- * of its own state, it guesses further. */
+ * It drafts for its own model (docs/decisions/0105-the-models-own-head.md).  Applied repeatedly, to
+ * its own state, it guesses further tokens. */
 #include "model/build.h"
 
 void build_without_mtp(builder *b)
@@ -23,7 +23,7 @@ bool build_mtp_begin(builder *b)
     const step_program whole = b->program;
     const uint32_t layer = whole.shape.n_layers, n = whole.shape.n_embd;
     const char *embed = "blk.%u.nextn.embed_tokens.weight";
-    /* Files often say the block and lack it. */
+    /* Files often declare the block but lack it. */
     if (b->status || !b->options->mtp || b->n_mtp != 1 || !build_has(b, eh_proj, layer))
         return false;
     b->mtp = whole;

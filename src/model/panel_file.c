@@ -37,7 +37,7 @@ static int add_place(panel_places *places, char *path)
     return CERIUM_OK;
 }
 
-/* In a folder of many models: the file's name, and a hash of where it really is. */
+/* In a folder of many models: the file's name, and a hash of its real path. */
 static int add_in_folder(panel_places *places, const char *folder)
 {
     char real[PATH_MAX], end[48];
@@ -79,7 +79,7 @@ void panel_places_close(panel_places *places)
 
 /* ---- mapping ---- */
 
-/* Weights decide what a model says: no other user may replace them, or cut the file while it is
+/* Weights decide a model's output: no other user may replace them, or cut the file while it is
  * mapped. */
 static const char *distrust(const struct stat *st, const char *model_path)
 {
@@ -91,7 +91,7 @@ static const char *distrust(const struct stat *st, const char *model_path)
     return "belongs to another user";
 }
 
-/* NULL when the file was mapped, else what is wrong with it. */
+/* NULL: the file was mapped; else its fault. */
 static const char *map_fd(panel_map *map, const panel_places *places, int fd)
 {
     struct stat st;
@@ -147,7 +147,7 @@ static int lock_new(int fd, const char *new_path)
     if (fstat(fd, &here)) return errno;
     if (!S_ISREG(here.st_mode) || here.st_uid != geteuid() || here.st_nlink > 1) return EPERM;
     if (flock(fd, LOCK_EX | LOCK_NB)) return errno;
-    /* The previous holder of the lock may have renamed this very file: do not cut it. */
+    /* The previous holder of the lock may have renamed this very file: do not truncate it. */
     if (stat(new_path, &there) || there.st_ino != here.st_ino || there.st_dev != here.st_dev)
         return EWOULDBLOCK;
     return 0;
@@ -229,7 +229,7 @@ bool panel_writer_finish(panel_writer *writer)
     panel_head_write(head, &writer->key, writer->hashes);
     why = file_write_at(writer->fd, head, len, 0);
     memory_free(head);
-    /* Read-only, so that a file that others have mapped is not cut by mistake. */
+    /* Read-only, so that a file that others have mapped is not truncated by mistake. */
     if (!why && fchmod(writer->fd, writer->mode)) why = errno;
     if (!why && rename(writer->new_path, writer->path)) why = errno;
     if (why) return fault(writer->fault, writer->path, strerror(why));

@@ -1,6 +1,6 @@
 /* panel_file.h - panels on disk: repacked once, mapped by every later start.
  *
- * A file holds all panels of one model as one build lays them out.  It is found by its name,
+ * A file holds all panels of one model in the layout of one build.  It is found by its name,
  * identified by its head, and used only after the hash of every chunk was verified: so writing it
  * needs no fsync, and a power cut, a full disk or a flipped bit cost only a repack.
  *
@@ -15,38 +15,38 @@
 
 enum { PANEL_PLACES_MAX = 2, PANEL_TEXT_MAX = 400 };
 
-/* Where panels of a model may lie, best first. */
+/* Possible places of a model's panels, best first. */
 typedef struct {
     char *paths[PANEL_PLACES_MAX]; /* owned; [n] */
     uint32_t n;
     const char *model_path; /* borrowed */
 } panel_places;
 
-/* Models with less than this are repacked faster than a file is looked for and checked. */
+/* Models with less than this are repacked faster than a file is found and checked. */
 #define PANEL_BYTES_MIN (UINT64_C(64) << 20)
 
 /* folder NULL: beside the model, else in the user's cache folder, and only from PANEL_BYTES_MIN on;
- * "off": nowhere; else in that folder, which is made if need be.  Borrows model_path. */
+ * "off": nowhere; else in that folder, which is made if necessary.  Borrows model_path. */
 CERIUM_CHECKED int panel_places_open(panel_places *places, const char *model_path,
                                      const char *folder, uint64_t panels_bytes);
 void panel_places_close(panel_places *places);
 
-/* A file that is mapped, its chunks not yet checked. */
+/* A mapped file, its chunks not yet checked. */
 typedef struct {
     uint8_t *panels; /* [key.bytes]; owned until the caller takes it; NULL: none was good */
     uint8_t *head;   /* owned */
     panel_key key;
     const char *path;          /* one of places->paths */
-    char fault[PANEL_TEXT_MAX]; /* what is wrong with a file that was not taken; "" when none was */
+    char fault[PANEL_TEXT_MAX]; /* the fault of a rejected file; "": none was rejected */
 } panel_map;
 
-/* Map the first file of key with a head and a size that are right.  CERIUM_ERR_MEMORY; a file that
- * is not there or no good is not an error. */
+/* Map the first file of key with a correct head and size.  CERIUM_ERR_MEMORY; a missing or bad file
+ * is not an error. */
 CERIUM_CHECKED int panel_map_open(panel_map *map, const panel_places *places,
                                   const panel_key *key);
-/* Is this chunk what was written?  For disjoint chunks from any thread. */
+/* Is this chunk correct?  For disjoint chunks from any thread. */
 bool panel_map_check(const panel_map *map, uint64_t chunk);
-/* Unmaps what is still its own. */
+/* Unmaps panels that the caller did not take. */
 void panel_map_close(panel_map *map);
 
 typedef struct {
@@ -60,13 +60,13 @@ typedef struct {
     char fault[PANEL_TEXT_MAX]; /* why there is no file; "": another process writes it */
 } panel_writer;
 
-/* Begin a file of key in the first place that takes one.  False, with fault, when none does. */
+/* Begin a file of key in the first place that accepts one.  False, with fault: none does. */
 bool panel_writer_open(panel_writer *writer, const panel_places *places, const panel_key *key);
 /* Write a chunk of panels [key.bytes]; false after a failure.  For disjoint chunks, any thread. */
 bool panel_writer_put(panel_writer *writer, uint64_t chunk, const uint8_t *panels);
-/* After all chunks: give the file its name.  False, with fault, when that or a write failed. */
+/* After all chunks: give the file its name.  False, with fault: that or a write failed. */
 bool panel_writer_finish(panel_writer *writer);
-/* Removes what was not finished. */
+/* Removes an unfinished file. */
 void panel_writer_close(panel_writer *writer);
 
 #endif

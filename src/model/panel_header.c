@@ -1,4 +1,4 @@
-/* panel_header.c - writing the head of a file of panels, and finding fault with one. */
+/* panel_header.c - writes and checks the head of a file of panels. */
 #include "model/panel_header.h"
 
 #include "base/hash.h"

@@ -1,8 +1,8 @@
-/* program.h - the step program: what one pass over a model computes, as a flat list.
+/* program.h - the step program: the computation of one pass over a model, as a flat list.
  *
- * An architecture file (llama.c, qwen2.c, ...) lowers a model file to this list once, at open.
- * The CPU team walks it for every pass; a simulator or another device can walk the same list.
- * It names operations and weights and says nothing about threads, buffers or instruction sets.
+ * An architecture file (llama.c, qwen2.c, ...) lowers a model file to this list once, at open. The
+ * CPU team walks it for every pass; a simulator or another device can walk the same list. It names
+ * operations and weights, but no threads, buffers or instruction sets.
  *
  * Symbols used below: x [n_embd] is the residual stream of a token; everything is per token.
  * Some layers keep keys and values of each token, others a state of all (step_recurrence). */
@@ -16,7 +16,8 @@
 /* One weight matrix, or n_matrices of one shape (experts, heads of latents). */
 typedef struct {
     const gguf_tensor *source;
-    block_type type;       /* of the panels; where it is not the source's, it is made from that */
+    block_type type;       /* of the panels; if it differs from the source's, panels are made from
+                              that */
     uint32_t rows, cols;   /* y[rows] = W x[cols] */
     uint32_t n_matrices;   /* experts or heads; 1 otherwise */
     uint32_t source_row;   /* first row in each expert's part of the source */
@@ -25,15 +26,15 @@ typedef struct {
     uint32_t n_panels;     /* of one matrix: rows / 16, rounded up */
     size_t panel_bytes;
     uint8_t *panels;       /* [n_matrices][n_panels][panel_bytes]; owned by the model */
-    bool is_screen;        /* of an output head: coarse, and knows how coarse it is */
+    bool is_screen;        /* of an output head: a coarse copy with a bound on its error */
     float *row_error;      /* of a screen: [16 n_panels] after its panels, see step_op */
-    bool has_norms;        /* of an output head of which logits may be left out */
+    bool has_norms;        /* of an output head whose logits may be skipped */
     float *panel_norm;     /* [n_panels] after its panels: the greatest |row| of each; or NULL */
 } model_matrix;
 
-/* How far the float arithmetic of a product may be from the real numbers, for each unit of |w| |x|:
- * at most four roundings for each block of 32 columns, the sum of whose magnitudes is below that,
- * and a few at the end. */
+/* The largest error of a product's float arithmetic, for each unit of |w| |x|: at most four
+ * roundings for each block of 32 columns, the sum of whose magnitudes is below that, and a few at
+ * the end. */
 static inline double model_product_rounding(uint32_t n_cols)
 {
     return (n_cols / 8.0 + 32) * 0x1p-24;
@@ -47,7 +48,7 @@ static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t
 
 typedef enum {
     STEP_EMBED = 0,        /* x = w[0][token].  With a norm (MTP): a = [norm(x) | head_norm[0](s)],
-                              x = 0, of a state s that the row brings; OUT follows */
+                              x = 0, s: the row's given state; OUT follows */
     STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias, v = k without w[2]; head
                               norms; rope; KV write.  Without w[1] only q */
     STEP_ATTEND = 2,       /* a = softmax(q k scale, sinks) v, in a window if there is one */
@@ -56,7 +57,7 @@ typedef enum {
     STEP_FFN_DOWN = 5,     /* x += residual_scale norm(w[0] h + bias[0]) */
     STEP_ROUTE = 6,        /* n = norm(x); experts and their weights from w[0] n + bias[0] */
     STEP_EXPERTS_UP = 7,   /* h_e = activation(w[0]_e n + bias[0]_e, w[1]_e n + bias[1]_e); n is
-                              ROUTE's, or norm(x) where it has a norm */
+                              ROUTE's, or norm(x) if it has a norm */
     STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
     STEP_HEAD = 9,         /* logits = cap(logit_scale (w[0] norm(x) + bias[0])) */
     STEP_LINEAR_IN = 10,   /* n = norm(x); q k v = w[0] n, z = w[1] n, beta = w[2] n, alpha = w[3] n
@@ -76,8 +77,8 @@ typedef enum {
     STEP_LATENT_QUERY = 17, /* of each head, q = [w[0]_head q | q]: as wide as a key */
     STEP_LATENT_VALUE = 18, /* of each head, a = w[0]_head a, from as wide as c; OUT follows */
 } step_kind;
-/* An expert that every row takes is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that
- * of ROUTE, so it has no norm. */
+/* An expert used by every row is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that of
+ * ROUTE, so it has no norm. */
 
 typedef enum {
     STEP_NORM_RMS = 0,
@@ -103,7 +104,7 @@ typedef enum {
     STEP_ROPE_SPLIT = 1,    /* pairs (j, j + n_rot / 2) */
 } step_rope;
 
-/* By how much q and k turn with their position.  Layers may turn by different ones. */
+/* The rotation of q and k by position.  Layers may have different ones. */
 typedef struct {
     uint32_t n_rot;          /* channels of a head that turn; even */
     float scale;             /* of cosine and sine (YaRN) */
@@ -114,7 +115,7 @@ enum { STEP_ROPES_MAX = 2, STEP_NO_ROPE = STEP_ROPES_MAX };
 
 /* Layers that keep a state of all tokens, of one size, in place of keys and values of each. */
 typedef struct {
-    uint32_t n_layers;                /* that do; 0: none */
+    uint32_t n_layers;                /* number of them; 0: none */
     uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
     uint32_t n_taps;                  /* tokens that a convolution sees, the own one included */
     bool is_grouped;                  /* value heads of a key head follow each other, and with them
@@ -126,9 +127,9 @@ enum { STEP_MATRICES_MAX = 4 };
 
 typedef struct {
     step_kind kind;
-    uint32_t layer;               /* of those with KV: QKV, LATENT and ATTEND, which read what an
-                                     earlier one wrote where QKV has no w[1]; of those with a
-                                     state: CONV and DELTA; of all: LAYER_GATE */
+    uint32_t layer;               /* of those with KV: QKV, LATENT and ATTEND, which read those of
+                                     an earlier layer if QKV has no w[1]; of those with a state:
+                                     CONV and DELTA; of all: LAYER_GATE */
     uint32_t n_heads, n_kv_heads, head_dim; /* QKV, LATENT*, ATTEND: at most the shape's */
     uint32_t n_latent;            /* LATENT*, ATTEND: channels of a key that are the value; 0: they
                                      are apart */
@@ -137,31 +138,31 @@ typedef struct {
     float attention_scale;        /* QKV, LATENT_QUERY: of q k */
     bool is_row_norm;             /* QKV: head_norm is of all heads of a row together */
     bool is_gated;                /* QKV: w[0] has after each head of q as many rows of a gate;
-                                     ATTEND: a *= its sigmoid.  FFN_DOWN: what is added is times
-                                     the sigmoid of ROUTE's w[1] n, one number */
-    uint32_t n_gates;             /* QKV, ATTEND: of each head, 1 or head_dim: a *= softplus(w[3] n)
-                                     of them, w[3] of QKV; 0: none */
-    const float *norm;            /* [n_embd]; of x, where the kind has one */
+                                     ATTEND: a *= its sigmoid.  FFN_DOWN: the addend is times the
+                                     sigmoid of ROUTE's w[1] n, one number */
+    uint32_t n_gates;             /* QKV, ATTEND: gates of each head, 1 or head_dim: a *=
+                                     softplus(w[3] n) of them, w[3] of QKV; 0: none */
+    const float *norm;            /* [n_embd]; of x, if the kind has one */
     const float *norm_bias;       /* [n_embd] or NULL */
     const model_matrix *w[STEP_MATRICES_MAX];
-    const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL where none */
-    const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of what is
-                                     added to x.  LAYER_INPUTS: [n_layer_input] */
+    const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL: none */
+    const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
+                                     x.  LAYER_INPUTS: [n_layer_input] */
     bool waits;                   /* FFN_DOWN: norm_behind's output is added to that of the next
                                      EXPERTS_DOWN, not to x, and then */
     const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */
     float output_scale;           /* FFN_DOWN, EXPERTS_DOWN with norm_behind: x *= this; 0: no */
     const float *head_norm[3];    /* QKV: RMS norm of each q, k and v head, [head_dim], or of all
                                      heads of a row, [heads][head_dim]; or NULL.  CONV: factors of q
-                                     and k [key_dim], which make norms of lengths; DELTA:
-                                     [value_dim]; EMBED: [n_embd] */
+                                     and k [key_dim], which turn RMS norms into norms to length 1;
+                                     DELTA: [value_dim]; EMBED: [n_embd] */
     const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
     const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
     const float *decay, *dt;      /* CONV: [n_value_heads] */
     const float *sinks;           /* ATTEND: [n_heads] or NULL */
-    const float *choice_bias;     /* ROUTE: [n_experts] added to what experts are chosen by, not to
-                                     their weights; or NULL */
+    const float *choice_bias;     /* ROUTE: [n_experts] added to the scores that choose experts, not
+                                     to their weights; or NULL */
     float activation_limit;       /* STEP_SILU_CLAMPED: FFN_UP, EXPERTS_UP */
     const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r and one
                                      part x, |w[0] x - screen x| <= row_error[r] |x|, as computed */
@@ -173,13 +174,13 @@ static inline bool step_writes_kv(const step_op *op)
     return op->kind == STEP_LATENT || (op->kind == STEP_QKV && op->w[1]);
 }
 
-/* Whether of a step's matrices a token reads but some. */
+/* Whether a token reads only some of a step's matrices. */
 static inline bool step_chooses(const step_op *op)
 {
     return op->kind == STEP_EXPERTS_UP || op->kind == STEP_EXPERTS_DOWN;
 }
 
-/* What activations the matrices of an op take in 8 bits: a bit for each kernel_acts. */
+/* The activations in 8 bits of an op's matrices: a bit for each kernel_acts. */
 static inline uint32_t step_acts(const step_op *op)
 {
     uint32_t acts = 0;
@@ -189,25 +190,25 @@ static inline uint32_t step_acts(const step_op *op)
     return acts;
 }
 
-/* The head's input in 8 bits is two rows, what is rounded and what rounding lost, whose products
- * are added: no rounding of a pass costs more (docs/decisions/0061-a-head-in-16-bits.md).  Of the
- * second product only that is computed which may decide, where only the best logits are wanted
+/* The head's input in 8 bits is two rows, the rounded values and the rounding errors, whose
+ * products are added: no rounding of a pass costs more (docs/decisions/0061-a-head-in-16-bits.md).
+ * If only the best logits are wanted, only the decisive part of the second product is computed
  * (docs/decisions/0090-the-rest-of-what-may-win.md). */
 static inline uint32_t step_parts(const step_op *op)
 {
     return op->kind == STEP_HEAD && step_acts(op) ? 2 : 1;
 }
 
-/* What all layers share, and the most that a layer has. */
+/* The sizes shared by all layers, and the maxima over layers. */
 typedef struct {
     uint32_t n_layers, n_embd, n_vocab;
-    uint32_t n_kv_layers;                    /* of all: those with keys and values */
+    uint32_t n_kv_layers;                    /* the number of layers with keys and values */
     step_recurrence linear;
     uint32_t n_heads, n_kv_heads, head_dim;
-    uint32_t n_layer_input;                  /* width of what LAYER_INPUTS makes of a layer; 0 */
-    uint32_t n_ff;                           /* 0 when every layer has experts and no other */
+    uint32_t n_layer_input;                  /* width of a layer's part of LAYER_INPUTS; 0 */
+    uint32_t n_ff;                           /* 0: every layer has only experts */
     uint32_t n_experts, n_experts_used, n_ff_expert;
-    uint32_t context_tokens;                 /* what the model was trained for */
+    uint32_t context_tokens;                 /* the context of training */
     step_norm_kind norm_kind;
     float norm_eps;
     step_activation activation;
@@ -221,7 +222,7 @@ typedef struct {
     step_rope_table ropes[STEP_ROPES_MAX];   /* [n_ropes] */
     float query_growth;                      /* q *= 1 + this ln(1 + floor(position / next)); 0 */
     uint32_t query_growth_tokens;
-    float embedding_scale, residual_scale, logit_scale; /* 1 where there is none */
+    float embedding_scale, residual_scale, logit_scale; /* 1: there is none */
     float logit_cap;                         /* L: logits become L tanh(logit / L); 0 = they stay */
 } step_shape;
 
@@ -237,7 +238,8 @@ static inline uint32_t step_channels(const step_recurrence *r)
     return 2 * r->n_key_heads * r->key_dim + r->n_value_heads * r->value_dim;
 }
 
-/* Floats of a layer's state: S of each head, then what the convolution saw last [n_taps - 1]. */
+/* Floats of a layer's state: S of each head, then the last inputs of the convolution [n_taps -
+ * 1]. */
 static inline size_t step_state_matrices(const step_recurrence *r)
 {
     return (size_t)r->n_value_heads * r->key_dim * r->value_dim;

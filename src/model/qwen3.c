@@ -1,4 +1,4 @@
-/* qwen3.c - Qwen3 dense: as Qwen2 without biases, and with an RMSNorm on every Q and K head. */
+/* qwen3.c - Qwen3 dense: like Qwen2 without biases, and with an RMSNorm on every Q and K head. */
 #include "model/build.h"
 
 void build_qwen3(builder *b)

@@ -1,10 +1,10 @@
-/* qwen35.c - Qwen3-Next, Qwen3.5 and their kin: three of four layers keep a state (Gated DeltaNet),
- * the fourth attends with a gate on its result; feed-forward dense, or experts beside a gated one
- * that every row takes.  A block for the token after the next (MTP) attends, too, and drafts. */
+/* qwen35.c - Qwen3-Next, Qwen3.5 and similar models: three of four layers keep a state (Gated
+ * DeltaNet), the fourth attends with a gate on its result; feed-forward dense, or experts beside a
+ * gated shared one.  A block for the token after the next (MTP) attends, too, and drafts. */
 #include "model/build.h"
 
-/* Text has one position: all sections of the rotation turn by it, but for a fourth, which files of
- * other models have. */
+/* Text has one position: all sections of the rotation use it, except a fourth, which files of other
+ * models have. */
 static void check_sections(builder *b)
 {
     char key[96];
@@ -21,7 +21,7 @@ static void check_sections(builder *b)
         build_fail(b, "key %s: these sections are not supported", key);
 }
 
-/* Which layers keep a state: the file's list, or all but the last of this many. */
+/* The layers with a state: the file's list, or all but the last of this many. */
 static void find_recurrent(builder *b, bool *is_recurrent)
 {
     const uint32_t n = b->program.shape.n_layers;

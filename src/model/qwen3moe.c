@@ -1,5 +1,5 @@
-/* qwen3moe.c - Qwen3-Coder-30B-A3B and its kin: Qwen3 attention, and in every layer experts that
- * are chosen by softmax over all of them and weighted by their share among the chosen. */
+/* qwen3moe.c - Qwen3-Coder-30B-A3B and similar models: Qwen3 attention, and in every layer experts
+ * that are chosen by softmax over all of them and weighted by their share among the chosen. */
 #include "model/build.h"
 
 void build_qwen3moe(builder *b)

@@ -1,4 +1,4 @@
-/* seed_oss.c - Seed-OSS-36B: Qwen2, whose norm before the feed-forward has another name. */
+/* seed_oss.c - Seed-OSS-36B: Qwen2, but the norm before the feed-forward has another name. */
 #include "model/build.h"
 
 void build_seed_oss(builder *b)

@@ -1,7 +1,7 @@
-/* smollm3.c - SmolLM3: Llama in which every fourth layer knows no positions. */
+/* smollm3.c - SmolLM3: Llama in which every fourth layer has no positions. */
 #include "model/build.h"
 
-enum { NO_ROPE_EVERY = 4 }; /* layers; no key of the file says it */
+enum { NO_ROPE_EVERY = 4 }; /* layers; no key of the file has it */
 
 void build_smollm3(builder *b)
 {

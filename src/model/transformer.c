@@ -1,4 +1,4 @@
-/* transformer.c - the steps that the architectures share, by their usual names in GGUF files. */
+/* transformer.c - steps shared by the architectures, by their usual names in GGUF files. */
 #include <math.h>
 
 #include "model/build.h"
@@ -90,7 +90,7 @@ static double yarn_frequency(const yarn *y, double frequency, uint32_t j)
     return frequency / y->factor * ramp + frequency * (1 - ramp);
 }
 
-/* Channels that turn, of a key or all of a head. */
+/* Turning channels, of a key or all of a head. */
 static uint32_t rope_channels(builder *b, const char *key, uint32_t otherwise)
 {
     uint32_t n = build_u32_or(b, key, 2, b->head_dim, otherwise);

@@ -1,4 +1,4 @@
-/* call_marks.c - owns reading how calls are written. */
+/* call_marks.c - owns reading the form of calls. */
 #include "reader/call_marks.h"
 
 #include "base/json.h"
@@ -12,7 +12,7 @@ static const char *text_of(const json_t *in, const char *key, bool *good)
     return text;
 }
 
-/* There is something in it that ends what may stand before: white space and ids alone do not. */
+/* It has something that ends the text before: more than white space and ids. */
 static bool is_mark(const char *text)
 {
     const size_t n = strlen(text);

@@ -1,4 +1,4 @@
-/* call_marks.h - how a model's own template writes calls, as it was found by probing:
+/* call_marks.h - the form of calls in a model's own template, found by probing:
  * cerium_engine_info.call_form is a JSON object then.  With a tag for each
  * argument, or with an object for all:
  *
@@ -19,14 +19,14 @@ typedef struct {
     json_t *owner;
     const char *section, *open, *name_end, *end, *section_end;
     const char *key, *key_end, *value_end; /* of tags */
-    const char *json_key_end; /* key_end of values that are no text; "" where they have the same */
+    const char *json_key_end; /* key_end of values that are not text; "": the same key_end */
     const char *between;      /* of objects */
     bool json;                /* arguments are an object; open, name_end and end may have
                                  CALL_MARK_ANY, an id */
-    bool opens_thought; /* the prompt began one already */
+    bool opens_thought; /* the prompt has begun one already */
 } call_marks;
 
-/* False: form is the name of a family, or no marks.  Release *out with call_marks_free(). */
+/* False: form is the name of a family, or has no marks.  Release *out with call_marks_free(). */
 bool call_marks_read(call_marks *out, const char *form);
 void call_marks_free(call_marks *marks);
 

@@ -1,14 +1,14 @@
-/* reader.c - reads what a model samples, by its chat form: said, thought, or a tool called.
+/* reader.c - reads a model's output by its chat form: text, thoughts, and calls of tools.
  *
- * Whatever the model writes ends in parts: a call that is not in the form's shape is text.  A call
- * that the end of the answer cuts off is none: what was not yet certain to be one is dropped, and
- * one that was begun has no end.  Fuzzed.
+ * All output ends in parts: a call that is not in the form's shape is text.  A call cut off by the
+ * end of the answer does not count: bytes not yet certain to be one are dropped, and one that was
+ * begun has no end.  Fuzzed.
  *
- * Here is what a reader gives out, and text with calls in tags; the shapes of calls are in
+ * This file has the output of a reader, and text with calls in tags; the shapes of calls are in
  * reader_object.c, reader_xml.c and reader_inst.c, Harmony in reader_harmony.c. */
 #include "reader/reader_parts.h"
 
-/* ---- giving out ---- */
+/* ---- output ---- */
 
 static bool reader_saying(cerium_reader *r, char c);
 
@@ -55,7 +55,7 @@ void reader_say_held(cerium_reader *r)
     for (size_t i = 0; i < n; i++) put_shown(r, CERIUM_PART_TEXT, held[i]);
 }
 
-/* Line feeds that are not said end no text. */
+/* Dropped line feeds end no text. */
 static void put_text(cerium_reader *r, char c)
 {
     char out[STOP_HELD_MAX + 1];
@@ -198,7 +198,7 @@ static bool in_tag(cerium_reader *r, char c)
         reader_object_begin(r, IN_TAG);
         return true;
     }
-    if (c != function[r->n_window]) { /* what was taken of the mark may begin another */
+    if (c != function[r->n_window]) { /* the bytes taken of the mark may begin another */
         size_t n = r->n_window;
         r->held.len -= n + 1;
         r->n_window = 0;
@@ -242,7 +242,7 @@ static void take_mark(cerium_reader *r, const char *mark)
     } else if (mark == r->marks.open) {
         reader_marked_begin(r);
     } else if (mark == r->marks.section || mark == r->marks.section_end) {
-        reader_after_call(r); /* what is around calls is not said */
+        reader_after_call(r); /* text around calls is dropped */
     } else if (strcmp(mark, "[TOOL_CALLS]") == 0) {
         reader_inst_begin(r);
     } else if (strcmp(mark, "<tool_call>") == 0) {
@@ -277,7 +277,7 @@ static bool reader_saying(cerium_reader *r, char c)
         reader_object_begin(r, IN_LINE);
         return true;
     }
-    /* A thought is one at the start only: later its mark is text about thoughts. */
+    /* A thought is one only at the start: later its mark is text about thoughts. */
     if (r->form->thinks && r->at_start) marks[n++] = r->form->inst ? "[THINK]" : "<think>";
     r->window[r->n_window++] = c;
     while ((mark = reader_mark(r, marks, n, &out)) == -1) reader_say(r, out);
@@ -296,7 +296,7 @@ static const reader_form forms[] = {
      .thinks = true},
     {.name = "qwen3", .begin = begin_saying, .call_end = "</tool_call>", .tags = true,
      .thinks = true},
-    /* Of templates: the prompt begins a thought; calls in a way that is not known. */
+    /* For templates: the prompt begins a thought; the form of calls is unknown. */
     {.name = "qwen3-open", .begin = begin_thinking, .call_end = "</tool_call>", .tags = true,
      .thinks = true},
     {.name = "none", .begin = begin_saying, .thinks = true},
@@ -321,7 +321,7 @@ static const reader_form forms[] = {
      .inst = true, .thinks = true},
 };
 
-/* Forms without tools of their own have them as the plain one does. */
+/* Forms without their own tools use those of the plain form. */
 static const reader_form *find_form(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(forms); i++)
@@ -402,8 +402,8 @@ const char *cerium_reader_stopped_by(const cerium_reader *r) { return r->stopped
 
 bool cerium_reader_cut_call(const cerium_reader *r) { return r->cut; }
 
-/* In the text, or in what may become a call.  Of a mark only the beginning is there: where the
- * model ended, it is what it said. */
+/* In the text, or in a possible call.  If only the beginning of a mark is there when the model
+ * ends, it is text. */
 static void end_text(cerium_reader *r)
 {
     const bool is_mark = r->state == reader_saying && r->n_window;

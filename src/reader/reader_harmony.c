@@ -1,5 +1,5 @@
-/* reader_harmony.c - owns Harmony: messages with a header, whose channel and recipient say what
- * they are.  An answer begins inside the first header, after the role. */
+/* reader_harmony.c - owns Harmony: messages with a header, whose channel and recipient give their
+ * kind.  An answer begins inside the first header, after the role. */
 #include "reader/reader_parts.h"
 
 static reader_state in_header, in_text, in_thought, in_call;
@@ -33,7 +33,7 @@ void reader_harmony_begin(cerium_reader *r)
 
 /* ---- headers ---- */
 
-/* What a header is made of: a role, a recipient, a channel and a type of content. */
+/* The parts of a header: a role, a recipient, a channel and a type of content. */
 static bool is_header(const cerium_reader *r)
 {
     static const view begins[] = {{"<|", 2}, {" to=", 4}, {"assistant", 9}};
@@ -83,7 +83,7 @@ static void begin_message(cerium_reader *r)
     }
 }
 
-/* Not a header at all: it is what is said. */
+/* Not a header: it is text. */
 static void give_up(cerium_reader *r)
 {
     for (size_t i = 0; i < r->held.len; i++) reader_say(r, r->held.ptr[i]);
@@ -137,7 +137,7 @@ static bool in_thought(cerium_reader *r, char c)
     return true;
 }
 
-/* Arguments end with their JSON, or with the message when they are text. */
+/* Arguments end with their JSON, or with the message if they are text. */
 static void put_argument(cerium_reader *r, char c)
 {
     if (!r->called) return;
@@ -145,7 +145,7 @@ static void put_argument(cerium_reader *r, char c)
     else if (r->mode == ARGS_BROKEN) reader_put(r, CERIUM_PART_ARGUMENTS, &c, 1);
 }
 
-/* The names of control tokens may stand in a string, which speaks of them. */
+/* Names of control tokens in a string are text about them. */
 static bool in_call(cerium_reader *r, char c)
 {
     char out;

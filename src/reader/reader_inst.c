@@ -1,5 +1,5 @@
-/* reader_inst.c - owns calls as Mistral's models write them: [TOOL_CALLS] and a list of objects, or
- * [TOOL_CALLS]name[ARGS]{...}, where an id may come before the arguments. */
+/* reader_inst.c - owns calls in the form of Mistral's models: [TOOL_CALLS] and a list of objects,
+ * or [TOOL_CALLS]name[ARGS]{...}, where an id may come before the arguments. */
 #include "reader/reader_parts.h"
 
 static reader_state first, in_list, in_name, in_mark, in_id, in_arguments;

@@ -11,7 +11,7 @@ enum {
     FIRST_KEY,  /* a key or } */
     NEXT_KEY,   /* a key */
     COLON,
-    AFTER,      /* after a value: a comma or the end of what it is in */
+    AFTER,      /* after a value: a comma or the end of its container */
     STRING,
     ESCAPE,
     HEX,
@@ -106,7 +106,7 @@ static scan_result in_string(json_scan *s, char c)
     return --s->left ? SCAN_MORE : go(s, STRING);
 }
 
-/* A number ends with the byte after it, which is then looked at as what follows a value. */
+/* A number ends with the byte after it, which is then read as the byte after a value. */
 static scan_result number_ended(json_scan *s, char c)
 {
     s->state = AFTER;

@@ -1,5 +1,5 @@
-/* reader_marked.c - owns calls as the model's own template writes them, with a tag for each
- * argument (call_marks.h).  What values mean is reader_xml.c's. */
+/* reader_marked.c - owns calls in the form of the model's own template, with a tag for each
+ * argument (call_marks.h).  reader_xml.c converts their values. */
 #include "reader/reader_parts.h"
 
 static reader_state in_name, between, in_key, in_value;
@@ -8,7 +8,7 @@ static void finish(cerium_reader *r)
 {
     reader_xml_arguments_end(r);
     reader_call_end(r);
-    reader_give_up(r); /* what stood between arguments and is none is said after the call */
+    reader_give_up(r); /* text between arguments that is not one is put out after the call */
     reader_after_call(r);
 }
 

@@ -19,7 +19,7 @@ static void put_arguments(cerium_reader *r, const char *text, size_t len)
     reader_put(r, CERIUM_PART_ARGUMENTS, text, len);
 }
 
-/* Line feeds in strings, as models write them, become JSON. */
+/* Unescaped line feeds in strings, which models write, become JSON. */
 static void put_raw(cerium_reader *r, char c)
 {
     char out[JSON_TEXT_MAX] = {c};
@@ -37,7 +37,7 @@ static void put_decoded(cerium_reader *r, char c)
     if (result != TEXT_MORE) r->mode = ARGS_REST;
 }
 
-/* A tool that takes text gets what {"input": "..."} says; anything else as it is. */
+/* A tool that takes text gets the value of {"input": "..."}; anything else unchanged. */
 static void search_input(cerium_reader *r, char c)
 {
     static const char want[] = "{\"input\":\"";
@@ -135,7 +135,7 @@ static bool first_member(cerium_reader *r, char c)
     return c == '"' ? begin_key(r) : fail(r, true);
 }
 
-/* A string that is kept: a key or the name.  Longer ones than any are not ours. */
+/* A string that is kept: a key or the name.  Longer ones than these do not belong to calls. */
 static text_result take_string(cerium_reader *r, char c, char *to, size_t *n)
 {
     char out[JSON_TEXT_MAX];
@@ -161,7 +161,7 @@ static bool key_is(const cerium_reader *r, const char *name)
     return view_equal((view){r->key, r->n_key}, view_of(name));
 }
 
-/* Where a call is without a mark, only those of tools that there are, are calls. */
+/* If a call has no mark, only those of known tools are calls. */
 static bool may_call(const cerium_reader *r, char first)
 {
     return r->place != IN_LINE || (first == '{' && reader_find_tool(r));
@@ -222,7 +222,7 @@ static bool in_arguments(cerium_reader *r, char c)
     return result != SCAN_BEFORE;
 }
 
-/* Values that are not looked at, and arguments that came before the name. */
+/* Values that are skipped, and arguments that came before the name. */
 static bool in_value(cerium_reader *r, char c)
 {
     scan_result result = json_scan_byte(&r->scan, c);
@@ -244,7 +244,7 @@ static bool in_early(cerium_reader *r, char c)
     return taken;
 }
 
-/* The arguments were kept, and now all is known. */
+/* The arguments were kept, and now the tool is known. */
 static bool call_early(cerium_reader *r)
 {
     if (!may_call(r, r->held.ptr[r->early])) return false;
@@ -276,7 +276,7 @@ static bool after_member(cerium_reader *r, char c)
     return true;
 }
 
-/* What closes the place of the object is taken; anything else is text again. */
+/* The text that closes the object's place is taken; anything else is text again. */
 static bool after_object(cerium_reader *r, char c)
 {
     static const char tag[] = "</tool_call>";
@@ -311,7 +311,7 @@ void reader_arguments_end(cerium_reader *r)
     r->mode = ARGS_REST;
     if (r->state != reader_broken) return;
     put_arguments(r, r->window, r->n_window);
-    /* Where nothing else ends a call, the answer does. */
+    /* If nothing else ends a call, the answer does. */
     if (r->whole && (!r->form->call_end || r->form->inst)) reader_call_end(r);
 }
 

@@ -1,5 +1,5 @@
-/* reader_parts.h - the inside of a reader: a machine that takes one byte at a time, so that cuts
- * cannot matter, and gathers what it gives out.  Private to the reader. */
+/* reader_parts.h - the inside of a reader: a state machine that takes one byte at a time, so that
+ * the place of cuts does not matter, and gathers its output.  Private to the reader. */
 #ifndef READER_PARTS_H
 #define READER_PARTS_H
 
@@ -11,15 +11,15 @@
 #include "reader/call_marks.h"
 #include "reader/reader_json.h"
 
-/* What one byte may be in.  A state's function says whether it took the byte; if not, the byte is
- * given to the state that is then current. */
+/* The states of the machine.  A state's function returns whether it took the byte; if not, the byte
+ * goes to the new current state. */
 typedef bool reader_state(cerium_reader *r, char c);
 
 typedef struct {
     const char *name;
     void (*begin)(cerium_reader *r); /* sets the first state */
     const char *call_end;     /* reader.call_end */
-    bool space;               /* an answer begins with one, which is not said */
+    bool space;               /* an answer begins with one, which is not put out */
     bool thinks;              /* an answer may begin with <think> */
     bool tags;                /* calls in <tool_call>, as JSON or as <function=...> */
     bool bare_functions;      /* <function=...> without <tool_call> is one, too */
@@ -29,7 +29,7 @@ typedef struct {
 
 enum { READER_RUN_BYTES = 4096, READER_WINDOW_BYTES = CALL_MARK_BYTES_MAX };
 
-/* What follows a call that is an object: it depends on what the object is in. */
+/* The text after a call that is an object depends on the object's container. */
 typedef enum { IN_TAG, IN_LIST, IN_LINE } object_context;
 
 typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
@@ -38,8 +38,9 @@ typedef enum { ARGS_FIRST, ARGS_RAW, ARGS_TEXT, ARGS_SEARCH, ARGS_REST,
 struct cerium_reader {
     const reader_form *form;
     call_marks marks;         /* of a template's own way; open is NULL for families */
-    const char *call_end;     /* what ends a call whose arguments are broken, or NULL: the answer */
-    void (*after_broken)(cerium_reader *r); /* what may follow it, or NULL: text */
+    const char *call_end;     /* the mark that ends a call whose arguments are broken, or NULL: the
+                                 answer */
+    void (*after_broken)(cerium_reader *r); /* the text that may follow it, or NULL: text */
     const cerium_tool *tools; /* [n_tools] */
     size_t n_tools;
     reader_state *state;
@@ -47,33 +48,33 @@ struct cerium_reader {
     /* Giving out. */
     cerium_part_fn *fn; /* during a call */
     void *user;
-    int status;    /* the first thing that went wrong */
+    int status;    /* the first error */
     cerium_part_kind run_kind;
     size_t run_len;
     char run[READER_RUN_BYTES];
 
-    /* Text and thoughts: line feeds next to calls and thoughts are not said. */
-    size_t newlines;  /* that wait for what comes after them */
+    /* Text and thoughts: line feeds next to calls and thoughts are dropped. */
+    size_t newlines;  /* that wait for the next byte */
     bool drops_space; /* the first byte, if it is one */
-    bool fresh;       /* nothing was said since the answer, a thought or a call */
+    bool fresh;       /* no text since the answer began, a thought or a call */
     bool at_start;    /* only white space yet */
     bool line_start;  /* of the text, white space aside */
     bool said;        /* Harmony: a message was */
-    bool separates;   /* there was text, and what is said next is another message */
+    bool separates;   /* there was text, and the next text is another message */
     const char *const *stops; /* [n_stops] */
     uint32_t n_stops;
     stop_state stop;
-    const char *stopped_by; /* one of them was said, and nothing counts any more */
+    const char *stopped_by; /* one of them was found, and all later output is dropped */
     bool whole;             /* the model ended the answer */
     bool cut;               /* the end cut a call off */
     char window[READER_WINDOW_BYTES]; /* may be the beginning of a mark */
     size_t n_window;
 
     /* A call. */
-    bytes held;       /* its bytes, as long as it is not certain to be one */
+    bytes held;       /* its bytes, while it is not certain to be one */
     size_t n_name;
     char name[READER_NAME_BYTES_MAX];
-    const cerium_tool *tool; /* that is called, or NULL: unknown */
+    const cerium_tool *tool; /* the called one, or NULL: unknown */
     object_context place;
     json_scan scan;   /* of a value */
     json_text text;   /* of a string */
@@ -86,15 +87,15 @@ struct cerium_reader {
     bool colon;         /* after a key */
     bool has_arguments; /* the object's */
     bool has_others;    /* members that calls do not have */
-    bool closing;       /* only what closes the call's place is missing */
-    bool called;        /* the call was given out, and not its end */
+    bool closing;       /* only the closing of the call's place is missing */
+    bool called;        /* the call was put out, but not its end */
 
-    /* As a template writes calls. */
-    const char *fits, *fits_end; /* what is left of marks that may be there, or NULL */
+    /* In the form of a template. */
+    const char *fits, *fits_end; /* the rest of possible marks, or NULL */
     size_t n_id;                 /* bytes of an id in them */
 
     /* XML. */
-    json_t *schema;   /* owned: of the tool that is called, or NULL */
+    json_t *schema;   /* owned: of the called tool, or NULL */
     unsigned types;   /* that a parameter may have */
     bool value_first; /* none of its bytes yet */
     size_t n_parameters;
@@ -106,21 +107,21 @@ struct cerium_reader {
 void reader_put(cerium_reader *r, cerium_part_kind kind, const char *text, size_t len);
 void reader_say(cerium_reader *r, char c);
 void reader_think(cerium_reader *r, char c);
-/* The tool of the name that was read, or NULL. */
+/* The tool with the name that was read, or NULL. */
 const cerium_tool *reader_find_tool(const cerium_reader *r);
-/* A call is given out: names come first. */
+/* Put out a call: names come first. */
 void reader_call(cerium_reader *r);
 void reader_call_end(cerium_reader *r);
-/* Keeps a byte of what may be a call; false when there is no more room: it is none. */
+/* Keep a byte of a possible call; false: there is no more room, so it is not one. */
 bool reader_hold(cerium_reader *r, char c);
-/* What was kept is not a call: it is said. */
+/* The kept bytes are not a call: put them out as text. */
 void reader_give_up(cerium_reader *r);
-/* Text that may begin a stop string is said after all: something else follows. */
+/* Put out text that could have begun a stop string: something else follows. */
 void reader_say_held(cerium_reader *r);
 /* Looks for marks: -1 none may begin here (the window's first byte is in *out), -2 wait, else the
  * mark that the window is. */
 int reader_mark(cerium_reader *r, const char *const *marks, size_t n, char *out);
-/* Text goes on after a call. */
+/* Text continues after a call. */
 void reader_after_call(cerium_reader *r);
 
 /* ---- reader_object.c: {"name": ..., "arguments": ...} ---- */
@@ -130,11 +131,11 @@ void reader_object_begin(cerium_reader *r, object_context place);
 /* Arguments as JSON, streamed: after this, bytes go to reader_arguments_byte(). */
 void reader_arguments_begin(cerium_reader *r);
 scan_result reader_arguments_byte(cerium_reader *r, char c);
-/* Whether what was kept of an object may become a call; where there is a mark, it may. */
+/* Whether the kept part of an object may become a call; with a mark, it may. */
 bool reader_object_may_call(const cerium_reader *r);
 /* The answer ended in arguments. */
 void reader_arguments_end(cerium_reader *r);
-/* Arguments that are broken: all up to the mark that ends a call is given out. */
+/* Broken arguments: all up to the mark that ends a call is put out. */
 reader_state reader_broken;
 
 /* ---- reader_xml.c: <function=name><parameter=key>value ---- */
@@ -144,7 +145,7 @@ void reader_xml_begin(cerium_reader *r);
 /* The answer ended in a call. */
 void reader_xml_end(cerium_reader *r);
 
-/* The name was read: the call is given out, and values follow by the types of its tool. */
+/* The name was read: put out the call; values follow by the types of its tool. */
 void reader_xml_function(cerium_reader *r);
 /* The key was read. */
 void reader_xml_value_begin(cerium_reader *r);
@@ -154,7 +155,7 @@ void reader_xml_value_end(cerium_reader *r);
 void reader_xml_value_flush(cerium_reader *r);
 void reader_xml_arguments_end(cerium_reader *r);
 
-/* ---- reader_marked.c: as the model's own template writes calls ---- */
+/* ---- reader_marked.c: in the form of the model's own template ---- */
 
 /* The mark that opens a call was taken. */
 void reader_marked_begin(cerium_reader *r);
@@ -168,7 +169,7 @@ void reader_probed_section(cerium_reader *r);
 void reader_probed_begin(cerium_reader *r);
 /* A call ended: others of its section may follow. */
 void reader_probed_next(cerium_reader *r);
-/* What ends a call whose arguments are broken, or NULL. */
+/* The mark that ends a call whose arguments are broken, or NULL. */
 const char *reader_probed_call_end(const call_marks *marks);
 
 /* ---- reader_inst.c ---- */

@@ -1,5 +1,5 @@
-/* reader_probed.c - owns calls as the model's own template writes them, where their arguments are a
- * JSON object after the name (call_marks.h).  White space is as the model has it. */
+/* reader_probed.c - owns calls in the form of the model's own template, with a JSON object for
+ * arguments after the name (call_marks.h).  White space may be any. */
 #include "reader/reader_parts.h"
 
 static reader_state in_section, in_name, in_mark, in_arguments, in_end;
@@ -15,7 +15,7 @@ static bool is_letter(char c)
 
 typedef enum { FITS, FITS_WHOLE, FITS_NOT } fit;
 
-/* c after what was read of a mark: *at is what is left of it, NULL when it fits no more. */
+/* c after the read part of a mark: *at is its rest, NULL: it no longer fits. */
 static fit follow(cerium_reader *r, const char **at, char c)
 {
     const char *p = *at;
@@ -76,7 +76,7 @@ void reader_probed_next(cerium_reader *r)
     r->closing = true;
 }
 
-/* What comes between calls is white space, and commas. */
+/* Between calls are white space and commas. */
 static bool in_section(cerium_reader *r, char c)
 {
     const bool fresh = r->fits == r->marks.open;

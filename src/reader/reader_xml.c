@@ -1,5 +1,5 @@
-/* reader_xml.c - owns calls as Qwen3-Coder writes them, <function=name> with a tag for each
- * parameter, and making JSON of them: values are text, and what they mean is up to the tool. */
+/* reader_xml.c - owns calls in the form of Qwen3-Coder, <function=name> with a tag for each
+ * parameter, and their conversion to JSON: values are text, and the tool gives their types. */
 #include "reader/reader_parts.h"
 
 #include "base/json.h"
@@ -20,7 +20,7 @@ static unsigned type_bit(const json_t *name)
                                            : TYPE_OTHER;
 }
 
-/* Choices are looked into once: deeper ones may be anything. */
+/* Choices are searched one level deep: deeper ones may be anything. */
 static unsigned types_of(const json_t *schema, bool choices)
 {
     const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "anyOf");
@@ -35,7 +35,7 @@ static unsigned types_of(const json_t *schema, bool choices)
     return types ? types : TYPE_ANY;
 }
 
-/* A parameter that the tool does not have is text. */
+/* A parameter unknown to the tool is text. */
 static unsigned find_types(const cerium_reader *r)
 {
     const json_t *properties = json_object_get(r->schema, "properties");
@@ -72,7 +72,7 @@ void reader_xml_value_begin(cerium_reader *r)
     if (r->types == TYPE_STRING) put(r, "\"");
 }
 
-/* What was kept is text after all, and so is the rest. */
+/* The kept bytes are text, and so is the rest. */
 static void become_text(cerium_reader *r)
 {
     put(r, "\"");
@@ -181,7 +181,7 @@ static bool in_name(cerium_reader *r, char c)
     return true;
 }
 
-/* What comes between parameters and is none of them is said after the call. */
+/* Text between parameters that is not one is put out after the call. */
 static bool between(cerium_reader *r, char c)
 {
     static const char *const marks[] = {"<parameter=", "</function>", "</tool_call>"};

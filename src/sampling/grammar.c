@@ -1,4 +1,4 @@
-/* grammar.c - which front end reads a grammar's text. */
+/* grammar.c - chooses the front end for a grammar's text. */
 #include "sampling/grammar.h"
 
 #include "sampling/grammar_codes.h"

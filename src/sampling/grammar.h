@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define GRAMMAR_TEXT_BYTES_MAX (1u << 20)  /* of one, as its author wrote it; known: 20 KB */
 #define GRAMMAR_NESTING_MAX    128u        /* parentheses, schemas in schemas */
@@ -32,9 +32,9 @@ enum {
     GRAMMAR_RUN_ANY = GRAMMAR_RUN_MAX + 1,
 };
 
-/* *Plain* characters stand for themselves in a JSON string: all but controls, quotes, backslashes
- * and DEL.  Any text of up to `run` of them may follow in a state, within its rule; none of more
- * than `most` may.  RUN_ANY: of more than RUN_MAX; for most also: not known. */
+/* *Plain* characters need no escape in a JSON string: all but controls, quotes, backslashes and
+ * DEL.  Any text of up to `run` of them may follow in a state, within its rule; none of more than
+ * `most` may.  RUN_ANY: of more than RUN_MAX; for most also: unknown. */
 typedef struct {
     uint32_t first_edge, first_call; /* up to those of the next state */
     uint8_t is_final;
@@ -48,7 +48,7 @@ typedef struct {
 
 typedef struct {
     uint32_t rule, to;
-    bool is_last; /* to is final and leads nowhere */
+    bool is_last; /* to is final and has no edges */
 } grammar_call;
 
 typedef struct grammar {
@@ -62,7 +62,7 @@ typedef struct grammar {
                               rules above r */
     uint8_t class_of[256]; /* bytes that no edge distinguishes share a class */
     uint8_t byte_of[256];  /* [n_classes] one of each */
-    char *notes;           /* [notes_len] what was left out; a NUL ends each line */
+    char *notes;           /* [notes_len] the omitted parts; a NUL ends each line */
     size_t notes_len;
     uint64_t compile_ns;
 } grammar;
@@ -70,7 +70,7 @@ typedef struct grammar {
 /* Compile.  See cerium_grammar_compile(). *out is owned. */
 CERIUM_CHECKED int grammar_compile(grammar **out, cerium_grammar_syntax syntax, view text,
                                    cerium_error *err);
-/* The same; invalid keys of a schema are left out, like unsupported ones. */
+/* The same; invalid keys of a schema are omitted, like unsupported ones. */
 CERIUM_CHECKED int grammar_compile_forgiving(grammar **out, cerium_grammar_syntax syntax, view text,
                                              cerium_error *err);
 void grammar_free(grammar **g);

@@ -95,7 +95,7 @@ uint32_t around_begin(around *a)
     return i;
 }
 
-/* Marks from `first` on: their bad surroundings leave e, then they do.  Those before it may be
+/* Marks from `first` on: e loses their bad surroundings, then the marks.  Earlier marks may be
  * anywhere. */
 static uint32_t around_settle(around *a, uint32_t e, uint32_t first)
 {

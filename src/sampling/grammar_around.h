@@ -4,7 +4,7 @@
  * Each assertion becomes a *mark*: a byte that never occurs in a text, at its position. A mark has
  * a language of bad contexts: texts in which the mark is where it must not be. Take the expression
  * with its marks, subtract all texts in which some mark has a bad context, then delete the marks:
- * that is the expression's language. It is regular, whatever is repeated or nested. */
+ * that is the expression's language. It is regular for any repetition or nesting. */
 #ifndef SAMPLING_GRAMMAR_AROUND_H
 #define SAMPLING_GRAMMAR_AROUND_H
 
@@ -34,13 +34,13 @@ typedef struct {
 } around;
 
 void around_open(around *a, grammar_builder *b, code_form form);
-/* An expression that is true of a place.  NONE: there are too many marks. */
+/* An expression that is true at a place.  NONE: there are too many marks. */
 uint32_t around_at(around *a, around_place place, bool is_line);
-/* The same of what follows (is_ahead) or comes before: a text that begins (ends) with e.  `begun`
- * is what around_begin() gave before e was read. NONE likewise. */
+/* The same for the text after it (is_ahead) or before it: it begins (ends) with e.  `begun` is the
+ * result of around_begin() before e was read.  NONE likewise. */
 uint32_t around_begin(around *a);
 uint32_t around_look(around *a, uint32_t begun, uint32_t e, bool is_ahead, bool is_not);
-/* e without the texts that its marks forbid, and without marks. */
+/* e without the texts forbidden by its marks, and without marks. */
 uint32_t around_close(around *a, uint32_t e);
 
 #endif

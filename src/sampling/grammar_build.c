@@ -1,4 +1,4 @@
-/* grammar_build.c - owns expressions: makes them, and hands them from stage to stage. */
+/* grammar_build.c - owns expressions: makes them, and passes them from stage to stage. */
 #include "sampling/grammar_build.h"
 
 enum { NOTES_BYTES_MAX = 16384 };

@@ -59,27 +59,27 @@ typedef struct {
     bytes rules;   /* builder_rule */
     bytes made;    /* dfa: automata of expressions that were made before all others */
     uint64_t work, work_max; /* steps taken, and how many may be */
-    bytes notes;     /* char: what was left out; a NUL ends each line */
-    bool forgives;   /* what no author may write is left out, too */
-    bool is_careful; /* what makes automata large is left out from the beginning */
+    bytes notes;     /* char: the omitted parts; a NUL ends each line */
+    bool forgives;   /* also omit parts that no author may write */
+    bool is_careful; /* omit parts that make automata large from the beginning */
     uint32_t n_failed; /* trials */
 } grammar_builder;
 
 void builder_open(grammar_builder *b, const char *what, cerium_error *err);
-/* Something is left out of the grammar: "/properties/to/pattern: ..."; of equal lines the first
+/* A part of the grammar is omitted: "/properties/to/pattern: ..."; of equal lines the first
  * counts. */
 void builder_note(grammar_builder *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A part that may turn out to be too much, or not to be supported: errors between begin and end are
- * the trial's, and it may take half of all steps. */
+/* A part that may be too large or unsupported: errors between begin and end belong to the trial,
+ * which may take half of all steps. */
 typedef struct {
     cerium_error *err, own;
     uint64_t work, work_max;
 } builder_trial;
 
 void builder_trial_begin(grammar_builder *b, builder_trial *t);
-/* True on success. On failure false, with the reason in why, and b as before; but lack of memory,
+/* True on success. On failure false, with the reason in why, and b unchanged; but lack of memory,
  * or too many oversized parts, leave the error set. */
 bool builder_trial_end(grammar_builder *b, builder_trial *t, const char **why);
 void builder_close(grammar_builder *b);
@@ -89,24 +89,25 @@ CERIUM_CHECKED int builder_finish(grammar_builder *b, uint32_t root, grammar **o
 /* Only the first error is kept; returns its status. */
 int builder_fail(grammar_builder *b, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Count n steps; false when there were too many. */
+/* Count n steps; false: there were too many. */
 bool builder_work(grammar_builder *b, uint64_t n);
 /* A new zeroed item of size at the end of v; NULL after an error. */
 void *builder_add(grammar_builder *b, bytes *v, size_t size);
-int builder_lack(grammar_builder *b); /* memory or a limit of it was reached */
+int builder_lack(grammar_builder *b); /* memory or its limit was reached */
 
 uint32_t expr_bytes(grammar_builder *b, uint8_t lo, uint8_t hi);
 uint32_t expr_text(grammar_builder *b, view text);
 uint32_t expr_seq(grammar_builder *b, const uint32_t *of, size_t n);
 uint32_t expr_alt(grammar_builder *b, const uint32_t *of, size_t n);
 uint32_t expr_repeat(grammar_builder *b, uint32_t e, uint32_t min, uint32_t max);
-/* Members in this order, of those that are there one separator between two.
+/* Members in this order, with a separator between two that are present.
  *   of: [2 n] pairs of an expression and LIST_*; MANY only at the end */
 uint32_t expr_list(grammar_builder *b, uint32_t separator, const uint32_t *of, size_t n);
 uint32_t expr_call(grammar_builder *b, uint32_t rule);
 uint32_t expr_and(grammar_builder *b, uint32_t x, uint32_t y);
 uint32_t expr_minus(grammar_builder *b, uint32_t x, uint32_t y);
-/* Texts of e, without calls, with any bytes in [lo, hi] between theirs; only within a MINUS. */
+/* Texts of e, without calls, with any bytes in [lo, hi] between their bytes; only within a
+ * MINUS. */
 uint32_t expr_sprinkled(grammar_builder *b, uint32_t e, uint8_t lo, uint8_t hi);
 /* Texts of e, without calls, with all bytes in [lo, hi] removed.  Built at once, so that an error
  * of size names the right place; lo > hi: none are removed. */
@@ -142,7 +143,7 @@ static inline uint32_t *builder_list(const grammar_builder *b, uint32_t at)
     return lists ? lists + at : NULL;
 }
 
-/* ---- automata on the way ---- */
+/* ---- intermediate automata ---- */
 
 typedef enum {
     NFA_STEP = 0,  /* to a and to b without reading; either may be NONE */
@@ -203,15 +204,15 @@ void dfa_close(dfa *d);
 /* grammar_nfa.c: the automaton of an expression, ending in state 0, the only FINAL.  Rules have
  * their nullable flag set.  Returns its start; NONE after an error. */
 uint32_t nfa_of_expr(grammar_builder *b, nfa *n, uint32_t expr);
-/* The automaton of an expression alone, but for bytes in [lo, hi], which are taken out. */
+/* The automaton of an expression alone, with bytes in [lo, hi] removed. */
 void dfa_without(grammar_builder *b, uint32_t expr, uint8_t lo, uint8_t hi, dfa *out);
 /* Say for every rule whether the empty text is in it. */
 void builder_find_nullable(grammar_builder *b);
 
 /* grammar_dfa.c: errors stick in b.  *out is open. */
 void dfa_of_nfa(grammar_builder *b, const nfa *n, uint32_t start, dfa *out);
-/* min to max texts of one; false, with nothing in out, where one of its texts may begin another: or
- * it calls. */
+/* min to max texts of one; false, with out unchanged: one of its texts may begin another, or it
+ * calls. */
 bool dfa_repeat(grammar_builder *b, const dfa *one, uint32_t min, uint32_t max, dfa *out);
 /* Texts of x that are in y (AND), or are not (MINUS); neither calls. */
 void dfa_product(grammar_builder *b, const dfa *x, const dfa *y, bool minus, dfa *out);

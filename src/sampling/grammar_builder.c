@@ -1,4 +1,4 @@
-/* grammar_builder.c - what all stages of making a grammar share: memory, work, errors, notes, and
+/* grammar_builder.c - shared by all stages of making a grammar: memory, work, errors, notes, and
  * trials that may fail. */
 #include "sampling/grammar_build.h"
 

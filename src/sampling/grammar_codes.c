@@ -1,4 +1,4 @@
-/* grammar_codes.c - owns sets of code points, and what they are in bytes. */
+/* grammar_codes.c - owns sets of code points, and their bytes. */
 #include "sampling/grammar_codes.h"
 
 void code_add(code_set *set, uint32_t lo, uint32_t hi)

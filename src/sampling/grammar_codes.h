@@ -13,15 +13,15 @@ typedef struct {
     uint32_t range[CODE_RANGES_MAX][2];
 } code_set;
 
-/* How a character is written in the text. */
+/* The spelling of a character in the text. */
 typedef enum {
     CODES_RAW = 0,  /* in UTF-8 */
-    CODES_JSON = 1, /* within a JSON string, in the one way that is the shortest */
+    CODES_JSON = 1, /* within a JSON string, in the shortest way */
 } code_form;
 
 void code_add(code_set *set, uint32_t lo, uint32_t hi);
 void code_add_set(code_set *set, const code_set *more);
-/* Sort, and join what touches. */
+/* Sort, and join adjacent ranges. */
 void code_sort(code_set *set);
 /* All other characters; surrogates are not characters. */
 void code_invert(code_set *set);
@@ -39,7 +39,7 @@ void code_fold_all(grammar_builder *b, code_set *set);
 /* Any one character of a set. */
 uint32_t expr_codes(grammar_builder *b, const code_set *set, code_form form);
 uint32_t expr_code_range(grammar_builder *b, uint32_t lo, uint32_t hi, code_form form);
-/* Text, in UTF-8, as its characters are written. */
+/* Text, in UTF-8, in the spelling of its characters. */
 uint32_t expr_literal(grammar_builder *b, view text, code_form form);
 
 /* The character at text.ptr: how many bytes it has, 0 when it is not UTF-8. */
@@ -53,7 +53,7 @@ typedef struct {
     code_form form;
     bool ignores_case;
     bool dot_is_all; /* . is a newline too */
-    bool is_verbose; /* white space and # comments say nothing */
+    bool is_verbose; /* white space and # comments are ignored */
     bool is_search;  /* a match may be anywhere in the text */
     bool is_part;    /* of a longer text: the context of an assertion is unknown */
     bool is_lines;   /* ^ and $ are at the ends of lines too */

@@ -1,4 +1,5 @@
-/* grammar_dfa.c - subsets of states: one automaton without choice from one with, and products. */
+/* grammar_dfa.c - the subset construction: a deterministic automaton from a nondeterministic one,
+ * and products. */
 #include "sampling/grammar_build.h"
 
 void dfa_open(dfa *d)
@@ -15,7 +16,7 @@ void dfa_close(dfa *d)
     bytes_free(&d->calls);
 }
 
-/* Sets of states that were met: each is a state of the result, in the order in which they came. */
+/* Sets of states found so far: each is a state of the result, in the order of discovery. */
 typedef struct {
     grammar_builder *b;
     const nfa *n;
@@ -123,7 +124,7 @@ static bool grow_table(subsets *s)
     return true;
 }
 
-/* The set scratch[n], n > 0: its index. `is_known` = may be one that was there. */
+/* The set scratch[n], n > 0: its index.  `is_known`: it may be an earlier one. */
 static uint32_t dfa_intern(subsets *s, uint32_t n, bool is_known)
 {
     uint32_t hash = 0, none = 0;
@@ -145,8 +146,8 @@ static uint32_t dfa_intern(subsets *s, uint32_t n, bool is_known)
     return n_sets(s) - 1;
 }
 
-/* The members of set i that read bytes, ascending by their first: into s->readers.  Sets where the
- * ends of ranges are many read nothing in common, so a walk over the bytes finds few at each. */
+/* The members of set i that read bytes, ascending by their first: into s->readers.  Sets with many
+ * ends of ranges read nothing in common, so a walk over the bytes finds few at each. */
 static uint32_t find_readers(subsets *s, uint32_t i, bool cut[257])
 {
     uint32_t n, first[257] = {0}, n_readers = 0;
@@ -202,7 +203,7 @@ static void add_edges(subsets *s, uint32_t i, dfa *out)
     }
 }
 
-/* Calls of set i: of one rule, one. */
+/* Calls of set i: one for each rule. */
 static void add_calls(subsets *s, uint32_t i, dfa *out)
 {
     uint32_t n, rule = 0;
@@ -276,7 +277,8 @@ void dfa_of_nfa(grammar_builder *b, const nfa *n, uint32_t start, dfa *out)
 
 /* ---- repetition ---- */
 
-/* Whether no text of d begins another one, and all have a byte: where one ends, the next begins. */
+/* Whether no text of d begins another one, and all have a byte: then the next begins where one
+ * ends. */
 static bool is_prefix_free(const dfa *d)
 {
     bool any = false;
@@ -312,7 +314,7 @@ static void copy_states(grammar_builder *b, const dfa *one, const uint32_t *rank
             if (!state) return;
             state->first_edge = (uint32_t)(out->edges.len / sizeof(grammar_edge));
             state->is_final = i == 0 && k >= min;
-            if (k == n_copies) break; /* all were there: only its end */
+            if (k == n_copies) break; /* all copies were there: only its end */
             state->n_edges = from->n_edges;
             for (uint32_t e = 0; e < from->n_edges; e++) {
                 grammar_edge edge = dfa_edges(one, i)[e];
@@ -339,7 +341,7 @@ bool dfa_repeat(grammar_builder *b, const dfa *one, uint32_t min, uint32_t max, 
 
 /* ---- products ---- */
 
-/* Pairs of states that were met. */
+/* Pairs of states found so far. */
 typedef struct {
     grammar_builder *b;
     const dfa *x, *y;
@@ -388,7 +390,7 @@ static uint32_t pair_of(pairing *p, uint32_t x, uint32_t y)
     return n;
 }
 
-/* Where byte c leads from state i (NONE: nowhere), and the last byte that leads there too. */
+/* The target of byte c from state i (NONE: nowhere), and the last byte with the same target. */
 static uint32_t dfa_follow(const dfa *d, uint32_t i, uint32_t c, uint32_t *last)
 {
     *last = 255;

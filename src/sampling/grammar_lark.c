@@ -1,10 +1,10 @@
 /* grammar_lark.c - Lark's notation (https://lark-parser.readthedocs.io/en/stable/grammar.html).
  *
- * What Lark says about trees (aliases, "?", "!", "_", priorities) does not affect which texts match
+ * Lark's syntax for trees (aliases, "?", "!", "_", priorities) does not affect which texts match
  * and is skipped.  Terminals are rules too: a text is in the grammar when any way to cut it into
- * terminals fits, where Lark's lexers would choose one.  What %ignore names may occur before the
- * first terminal of the start rule and after each terminal.  A template is parsed again for each
- * list of arguments: its parameters are rules. */
+ * terminals fits, though Lark's lexers would choose one.  Texts named by %ignore may occur before
+ * the first terminal of the start rule and after each terminal.  A template is parsed again for
+ * each list of arguments: its parameters are rules. */
 #include "sampling/grammar_lark_parts.h"
 
 #include "base/json.h"
@@ -69,7 +69,7 @@ bool lark_goes_on(lark *l)
 
 /* ---- terms ---- */
 
-/* In a rule, what is ignored may follow a terminal. */
+/* In a rule, ignored text may follow a terminal. */
 static uint32_t lark_terminal(lark *l, uint32_t e)
 {
     if (l->in_terminal || l->ignored == GRAMMAR_NONE) return e;
@@ -155,7 +155,7 @@ static uint32_t lark_regexp(lark *l)
     return lark_terminal(l, expr_regex(n->b, text, o, place));
 }
 
-/* A value of JSON, to the brace that closes it; empty, and refused, where none is. */
+/* A value of JSON, to the brace that closes it; empty, and rejected: there is none. */
 static view lark_braces(lark *l)
 {
     notation *n = &l->n;

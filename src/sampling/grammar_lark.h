@@ -1,4 +1,4 @@
-/* grammar_lark.h - front ends for grammars that people write: Lark's notation and llama.cpp's. */
+/* grammar_lark.h - front ends for grammars written by people: Lark's notation and llama.cpp's. */
 #ifndef SAMPLING_GRAMMAR_LARK_H
 #define SAMPLING_GRAMMAR_LARK_H
 
@@ -7,13 +7,13 @@
 uint32_t expr_lark(grammar_builder *b, view text);
 uint32_t expr_gbnf(grammar_builder *b, view text);
 
-/* ---- what both read with ---- */
+/* ---- shared by both readers ---- */
 
 typedef struct {
     view name;
     uint32_t rule;
     bool is_said;
-    size_t at; /* where it was met first */
+    size_t at; /* its first use */
 } notation_symbol;
 
 typedef struct {
@@ -35,10 +35,10 @@ static inline char notation_peek(const notation *n, size_t ahead)
     return n->at + ahead < n->text.len ? n->text.ptr[n->at + ahead] : '\0';
 }
 bool notation_take(notation *n, const char *what);
-/* Letters, digits, '_' and those of more; empty where none is. */
+/* Letters, digits, '_' and those of more; empty: there is none. */
 view notation_name(notation *n, const char *more);
 bool notation_number(notation *n, uint32_t *out);
-/* The symbol of a name, made where it was not met. NULL after an error. */
+/* The symbol of a name, made at its first use.  NULL after an error. */
 notation_symbol *notation_symbol_of(notation *n, view name);
 /* Reject names that were used but never defined.  Returns the expression of the first rule's
  * text. */
@@ -48,7 +48,7 @@ uint32_t notation_begin(notation *n, const char *first);
 bool notation_quoted(notation *n, char quote, bytes *out);
 /* One character in a text or class, an escape read; false at an error. */
 bool notation_code(notation *n, uint32_t *code);
-/* Keep e for a list that is gathered in *parts. */
+/* Append e to the list in *parts. */
 void notation_keep(notation *n, bytes *parts, uint32_t e);
 /* The collected parts as a sequence or as alternatives; frees *parts. */
 uint32_t notation_join(notation *n, bytes *parts, bool is_alt);

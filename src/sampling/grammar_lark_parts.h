@@ -1,4 +1,4 @@
-/* grammar_lark_parts.h - what the parts of the front end for Lark's notation share. */
+/* grammar_lark_parts.h - shared by the parts of the front end for Lark's notation. */
 #ifndef SAMPLING_GRAMMAR_LARK_PARTS_H
 #define SAMPLING_GRAMMAR_LARK_PARTS_H
 
@@ -20,15 +20,15 @@ typedef struct {
 
 typedef struct {
     notation n;
-    code_form form;   /* how its texts are written in the input */
+    code_form form;   /* the spelling of its texts in the input */
     uint32_t within;  /* grammars around this one */
     bool in_terminal; /* parsing a part of a terminal */
-    uint32_t ignored; /* the rule for what may be between terminals, or NONE */
+    uint32_t ignored; /* the rule for text between terminals, or NONE */
     bytes ignores;    /* expressions of %ignore */
     bytes templates;  /* lark_template */
     bytes uses;       /* lark_use: each a rule */
-    const lark_template *of; /* whose text is read now, */
-    const uint32_t *arguments;      /* with these; NULL: none's */
+    const lark_template *of; /* whose text is being read, */
+    const uint32_t *arguments;      /* with these; NULL: none */
 } lark;
 
 void lark_skip_blanks(lark *l, bool lines_too);

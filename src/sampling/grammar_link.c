@@ -1,8 +1,8 @@
-/* grammar_link.c - rules' automata to one grammar: what leads to no text is left out, rules are put
- * in order, and everything gets its last number. */
+/* grammar_link.c - joins the automata of rules to one grammar: states that lead to no text are
+ * removed, rules are ordered, and everything gets its final number. */
 #include "sampling/grammar_build.h"
 
-/* States of all rules are numbered through: first[rule] + state. */
+/* States of all rules are numbered consecutively: first[rule] + state. */
 typedef struct {
     grammar_builder *b;
     const dfa *rules;
@@ -34,7 +34,7 @@ static bool call_lives(const linker *l, uint32_t r, grammar_call c)
 static bool comes_to_life(const linker *l, uint32_t r, uint32_t i)
 {
     const dfa_state *s = dfa_state_at(&l->rules[r], i);
-    /* A start that is an end is so for the empty text, which callers go around. */
+    /* A start that is an end accepts the empty text, which callers skip. */
     if (s->is_final && i > 0) return true;
     for (uint32_t k = 0; k < s->n_edges; k++)
         if (edge_lives(l, r, dfa_edges(&l->rules[r], i)[k])) return true;

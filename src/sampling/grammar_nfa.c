@@ -1,6 +1,6 @@
-/* grammar_nfa.c - expressions to automata, from the end to the beginning: what an expression
- * becomes depends on the state that follows it, so expressions that are shared and go on alike
- * are made once.  Depth is bounded where nodes are made. */
+/* grammar_nfa.c - expressions to automata, from the end to the beginning: the automaton of an
+ * expression depends on the state after it, so shared expressions with the same continuation are
+ * made once.  Depth is bounded when nodes are made. */
 #include "sampling/grammar_build.h"
 
 /* ---- nullable ---- */
@@ -38,7 +38,7 @@ static bool is_nullable(const grammar_builder *b, const expr_node *e)
             all &= is;
         }
         return e->kind == NODE_SEQ ? all : any;
-    case NODE_LIST: /* separators are there only between two */
+    case NODE_LIST: /* separators are only between two members */
         for (uint32_t i = 1; i < e->b; i += 2)
             all &= list[i + 1] != LIST_MUST || builder_node(b, list[i])->is_nullable;
         return all;
@@ -150,7 +150,7 @@ static uint32_t make_repeat(maker *m, const expr_node *e, uint32_t next)
     return at;
 }
 
-/* Two rows of states, before the first member that is there and after it. */
+/* Two rows of states, before the first present member and after it. */
 static uint32_t make_list(maker *m, const expr_node *e, uint32_t next)
 {
     uint32_t before = next, after = next;
@@ -173,7 +173,7 @@ static uint32_t make_list(maker *m, const expr_node *e, uint32_t next)
     return before;
 }
 
-/* Copy automaton d into n; its ends go on to next. */
+/* Copy automaton d into n; its ends continue to next. */
 static uint32_t copy_dfa(maker *m, const dfa *d, uint32_t next)
 {
     grammar_builder *b = m->b;
@@ -196,7 +196,7 @@ static uint32_t copy_dfa(maker *m, const dfa *d, uint32_t next)
 
 static void nfa_determine(grammar_builder *b, uint32_t expr, dfa *out);
 
-/* In every state, bytes that change nothing. */
+/* Bytes that change nothing, in every state. */
 static uint32_t make_sprinkled(maker *m, const expr_node *e, uint32_t next)
 {
     dfa d;
@@ -236,7 +236,7 @@ static bool determine_repeat(grammar_builder *b, const expr_node *e, dfa *out)
     return done;
 }
 
-/* The automaton of an expression alone.  Depth is bounded where nodes are made. */
+/* The automaton of an expression alone.  Depth is bounded when nodes are made. */
 static void nfa_determine(grammar_builder *b, uint32_t expr, dfa *out)
 {
     nfa n;
@@ -262,8 +262,8 @@ static uint32_t make_product(maker *m, const expr_node *e, uint32_t next)
     return start;
 }
 
-/* Digits before and after the point, with what their number leaves when divided by unit: states in
- * rows of unit, one for each count of places.  A number with fewer places is as if zeros followed.
+/* Digits before and after the point, with the remainder of their number divided by unit: states in
+ * rows of unit, one for each count of places.  A number with fewer places is padded with zeros.
  */
 static uint32_t make_multiple(maker *m, uint32_t unit, uint32_t places, uint32_t next)
 {

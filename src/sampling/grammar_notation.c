@@ -1,4 +1,4 @@
-/* grammar_notation.c - names, texts and numbers of grammars that people write. */
+/* grammar_notation.c - names, texts and numbers of grammars written by people. */
 #include "sampling/grammar_lark.h"
 
 uint32_t notation_refuse(notation *n, const char *what)

@@ -2,17 +2,17 @@
  *
  * Both measures are fixed points over the states that a plain character leads to: run is the way to
  * the nearest state where one of them may not follow, most the way to the farthest where one may.
- * Ends of rules and calls may go on in ways that are not known here: for run they count as nothing,
+ * The continuations of ends of rules and of calls are unknown here: for run they count as nothing,
  * for most as anything. */
 #include "sampling/grammar_build.h"
 
-enum { NEXT_MAX = 4 }; /* states that one character leads to; more: not measured */
+enum { NEXT_MAX = 4 }; /* targets of one character; more: not measured */
 
 typedef struct {
     uint32_t n;
     uint32_t to[NEXT_MAX];
-    bool is_whole;   /* every plain character leads somewhere */
-    bool is_unknown; /* what follows is unknown */
+    bool is_whole;   /* every plain character has a target */
+    bool is_unknown; /* the continuation is unknown */
 } next_states;
 
 /* The first byte range [lo, hi] of characters in UTF-8, and those of the bytes after it. */
@@ -45,7 +45,7 @@ static void plain_add_next(next_states *next, uint32_t to)
         next->is_unknown = true;
 }
 
-/* All edges of `from` by bytes in [lo, hi]; whether those are all bytes of it. */
+/* All edges of `from` by bytes in [lo, hi]; whether they cover all those bytes. */
 static void follow_range(const grammar *g, uint32_t from, const uint8_t *range, next_states *out)
 {
     const grammar_state *s = &g->states[from];
@@ -60,7 +60,7 @@ static void follow_range(const grammar *g, uint32_t from, const uint8_t *range, 
     if (covered != range[1] - range[0] + 1u) out->is_whole = false;
 }
 
-/* Where characters of one shape lead, byte by byte. */
+/* The targets of characters of one shape, byte by byte. */
 static void follow_shape(const grammar *g, uint32_t from, const utf8_shape *shape, next_states *out)
 {
     next_states at = {.n = 1, .to = {from}};

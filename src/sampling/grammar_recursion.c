@@ -51,8 +51,8 @@ static void recursion_visit(components *c, uint32_t root)
     }
 }
 
-/* A copy of each automaton of group in n, their states from first[rule] on, without their starts'
- * ways on. */
+/* Copy each automaton of group into n, their states from first[rule] on, without the edges of their
+ * starts. */
 static void copy_bodies(grammar_builder *b, nfa *n, const dfa *rules, uint32_t n_rules,
                         const uint32_t *group, uint32_t which, uint32_t *first)
 {
@@ -71,7 +71,7 @@ static void link_to(grammar_builder *b, nfa *n, uint32_t from, nfa_state what)
     if (!b->status) nfa_at(n, from)->a = both;
 }
 
-/* The ways on from state i of rule r, into copies, put at `from`. */
+/* Add the edges of state i of rule r, into copies, to `from`. */
 static void link_state(grammar_builder *b, nfa *n, const dfa *d, uint32_t i, uint32_t first,
                        uint32_t from, const uint32_t *group, uint32_t skip)
 {
@@ -88,7 +88,7 @@ static void link_state(grammar_builder *b, nfa *n, const dfa *d, uint32_t i, uin
     }
 }
 
-/* Ends of a text of rule r go on wherever it begins one of another rule c. */
+/* Ends of a text of rule r continue at every state where it begins a text of another rule c. */
 static void link_ends(grammar_builder *b, nfa *n, const dfa *rules, uint32_t n_rules,
                       const uint32_t *group, uint32_t r, const uint32_t *first)
 {

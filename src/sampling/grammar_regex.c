@@ -1,9 +1,9 @@
-/* grammar_regex.c - regular expressions, as sets of texts: what Rust, Python and ECMAScript agree
- * on.
+/* grammar_regex.c - regular expressions, as sets of texts: the common part of Rust, Python and
+ * ECMAScript.
  *
  * Classes are those of ECMAScript: \d and \w are ASCII.  Groups capture nothing, and lazy
- * repetitions are like others: the set of texts is the same.  What looks around is regular (see
- * grammar_around.h); what looks back at a group is not, and refused. */
+ * repetitions are like others: the set of texts is the same.  Assertions are regular (see
+ * grammar_around.h); backreferences are not, and are rejected. */
 #include "sampling/grammar_around.h"
 
 typedef struct {
@@ -180,7 +180,7 @@ static void read_posix(regex *r, code_set *set)
     regex_refuse(r, "this named class is not known");
 }
 
-/* One end of a range; false when it was a whole class, or an error. */
+/* One end of a range; false: it was a whole class, or an error. */
 static bool read_member(regex *r, uint32_t *code, code_set *set)
 {
     if (regex_peek(r, 0) == '[' && regex_peek(r, 1) == ':') return read_posix(r, set), false;
@@ -325,7 +325,7 @@ static uint32_t read_group(regex *r)
     return regex_take(r, ")") ? e : regex_refuse(r, "a group has no ')'");
 }
 
-/* An assertion; GRAMMAR_NONE when there is none here. */
+/* An assertion; GRAMMAR_NONE: there is none here. */
 static uint32_t read_place(regex *r)
 {
     static const struct {
@@ -418,7 +418,7 @@ static uint32_t regex_repeated(regex *r, uint32_t atom)
 static uint32_t regex_sequence(regex *r, bool is_top)
 {
     bytes parts = {.max = GRAMMAR_NODES_MAX * sizeof(uint32_t)};
-    bool is_text = is_top && !r->o.is_lines; /* ^ and $ at its ends are those of the text */
+    bool is_text = is_top && !r->o.is_lines; /* ^ and $ at its ends match those of the text */
     bool at_start = is_text && regex_take(r, "^"), at_end = false;
     uint32_t anything = EXPR_EMPTY;
     if (is_top && r->o.is_search)

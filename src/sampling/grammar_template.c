@@ -4,7 +4,7 @@
  * itself with the same arguments becomes a recursive rule. */
 #include "sampling/grammar_lark_parts.h"
 
-/* The rule of an argument: a name's own, so that equal uses are known to be equal. */
+/* The rule of an argument: for a name its own, so that equal uses are found equal. */
 static uint32_t template_argument(lark *l)
 {
     notation *n = &l->n;
@@ -60,7 +60,7 @@ uint32_t lark_template_use(lark *l, view name)
     return expr_call(n->b, rule_of_use(l, &use));
 }
 
-/* Read over what a quote, or an expression, holds. */
+/* Skip the contents of a quote, or of an expression. */
 static void skip_quoted(notation *n, char quote)
 {
     bool in_class = false;

@@ -25,7 +25,7 @@ static const struct {
     {0xffffe, 0xfffff, true},     {0x100000, 0x10fffd, true},     {0x10fffe, 0x10ffff, true},
 };
 
-/* What general categories are called at full length (UAX 44); PCRE2 has the short names. */
+/* The long names of general categories (UAX 44); PCRE2 has the short names. */
 static const struct {
     const char *name, *is;
 } categories[] = {
@@ -43,9 +43,9 @@ static const struct {
     {"privateuse", "Co"}, {"unassigned", "Cn"}, {"assigned", "^Cn"},
 };
 
-/* ---- a look at all characters ---- */
+/* ---- a scan of all characters ---- */
 
-/* Those from a place in planes on, with where each piece of text begins. */
+/* Those from a place in planes on, with the beginning of each piece of text. */
 static int unicode_put_all(bytes *text, uint32_t starts[ARRAY_LEN(planes) + 1])
 {
     RETURN_IF(bytes_reserve(text, text->max));
@@ -154,7 +154,7 @@ bool code_add_property(grammar_builder *b, code_set *set, view name, bool is_not
             if (!strcmp(categories[i].name, is)) known = categories[i].is;
         snprintf(pattern, sizeof pattern, "\\p{%s}+", known);
         bool is_known = unicode_add_pattern(b, &found, pattern, 0);
-        if (!is_known && !strncmp(is, "is", 2)) /* as Java and XML have them */
+        if (!is_known && !strncmp(is, "is", 2)) /* named as in Java and XML */
             return code_add_property(b, set, view_of(is + 2), is_not);
         if (!is_known) return false;
     }

@@ -77,8 +77,8 @@ static uint32_t count_nodes(const mask_vocabulary *v, const mask_trie *t)
     return n;
 }
 
-/* A node is whole: its parent goes on at least as long, and ends within a character where a byte
- * that begins none follows. */
+/* A node is whole: its parent continues at least as long, and ends within a character if a byte
+ * follows that begins none. */
 static void close_node(mask_trie *t, const uint32_t *open, uint32_t depth, uint32_t n)
 {
     mask_node *node = &t->nodes[open[depth]];
@@ -239,7 +239,7 @@ static void set_tokens(uint64_t *mask, const mask_trie *t, uint32_t from, uint32
 
 /* A node represents all nodes of the vocabulary's trie whose bytes are of the same classes: the
  * grammar does not tell their tokens apart.  Its children are made when it is walked through, so
- * many for each mask; what is left is walked byte by byte. */
+ * many for each mask; the rest is walked byte by byte. */
 typedef struct {
     uint32_t member, n_members; /* nodes of the vocabulary's trie, in `members` */
     uint32_t token, n_tokens;   /* that end here, in `tokens` */
@@ -258,7 +258,7 @@ _Static_assert((int)GRAMMAR_RUN_ANY < (int)NOT_PLAIN, "no run continues after a 
 
 /* One block of memory; there are never more nodes than in the vocabulary's tries. */
 struct mask_classes {
-    class_node *nodes; /* the first two are roots: of what is plain, and the rest */
+    class_node *nodes; /* the first two are roots: of plain tokens, and the rest */
     uint32_t *members, *tokens;
     uint32_t n_nodes, n_members, n_tokens;
     uint32_t n_left; /* of MADE_MAX */
@@ -289,7 +289,7 @@ static uint32_t next_child(const mask_trie *t, uint32_t parent, uint32_t before)
     return next < end ? next : CHILD_NONE;
 }
 
-/* The member of a node that is walked over next: the root's only one is the trie itself. */
+/* The member of a node to walk next: the root's only one is the trie itself. */
 static uint32_t member_at(const struct mask_classes *c, uint32_t node, uint32_t i)
 {
     return node < ROOTS ? CHILD_NONE : c->members[c->nodes[node].member + i];
@@ -304,7 +304,7 @@ static void add_member(struct mask_classes *c, const mask_trie *t, class_node *t
         c->tokens[to->token + to->n_tokens++] = t->order[t->nodes[member].first + k];
 }
 
-/* Make the children of a node: how many of each class, then which. */
+/* Make the children of a node: first the number of each class, then the members. */
 static void make_children(matcher *m, const mask_trie *t, uint32_t node)
 {
     struct mask_classes *c = m->classes;
@@ -338,7 +338,7 @@ static void make_children(matcher *m, const mask_trie *t, uint32_t node)
     }
 }
 
-/* All tokens that go through a node. */
+/* All tokens below a node. */
 static void set_through(uint64_t *mask, const struct mask_classes *c, const mask_trie *t,
                         const class_node *of)
 {
@@ -367,8 +367,7 @@ static void walk_bytes(matcher *m, const mask_trie *t, uint32_t node, bool is_op
     }
 }
 
-/* What begins with a node whose bytes lead from path[depth] on: true when its children are to be
- * walked through. */
+/* The tokens below a node whose bytes lead from path[depth] on; true: walk its children. */
 static bool walk_node(matcher *m, const mask_trie *t, uint32_t at, uint32_t depth, bool is_open,
                       uint64_t *mask)
 {
@@ -393,8 +392,8 @@ static bool walk_node(matcher *m, const mask_trie *t, uint32_t at, uint32_t dept
     return false;
 }
 
-/* Walk a trie from path[0]; what cannot follow is passed over with all that begins so, and so is
- * what may follow whatever it is. */
+/* Walk a trie from path[0]; skip a node with all its descendants if it cannot follow, or if it
+ * follows whatever its bytes are. */
 static void mask_walk(matcher *m, const mask_trie *t, uint32_t root, bool is_open, uint64_t *mask)
 {
     struct mask_classes *c = m->classes;

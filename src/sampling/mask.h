@@ -2,8 +2,8 @@
  *
  * A mask is one bit for each token.  Tokens of nothing but plain characters (grammar.h) are most of
  * a vocabulary, and in a string nearly all of them may follow: they are handled together, by their
- * number of characters, and only the rest is walked. The matcher caches masks by state, so most of
- * them are computed only once. */
+ * number of characters; only the rest is walked. The matcher caches masks by state, so most of them
+ * are computed only once. */
 #ifndef SAMPLING_MASK_H
 #define SAMPLING_MASK_H
 
@@ -70,9 +70,8 @@ static inline void mask_set(uint64_t *mask, uint32_t token)
 /* How many tokens it has; stops at most. */
 uint32_t mask_count(const uint64_t *mask, uint32_t n_words, uint32_t most);
 
-/* Memory for masks of m with this vocabulary, once: its trie by m's classes of bytes, of which
- * there are few, so that it is small where many tokens may follow.  Closed with m.
- * CERIUM_ERR_MEMORY. */
+/* Memory for masks of m with this vocabulary, once: its trie by m's classes of bytes; these are
+ * few, so it is small where many tokens may follow.  Closed with m. CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int mask_classes_open(matcher *m, const mask_vocabulary *v);
 
 /* The tokens that may follow in a slot of m, cached or computed; valid until masks for MASKS_KEPT
@@ -80,7 +79,8 @@ CERIUM_CHECKED int mask_classes_open(matcher *m, const mask_vocabulary *v);
  *   is_open: after a complete text, free text may follow */
 const uint64_t *mask_of(matcher *m, uint32_t slot, const mask_vocabulary *v, bool is_open);
 
-/* Tokens that begin with text (control tokens: whose names do) and go on after it, into *mask. */
+/* Tokens that begin with text (control tokens: whose names do) and continue after it, into
+ * *mask. */
 void mask_add_longer(uint64_t *mask, const mask_vocabulary *v, view text);
 
 #endif

@@ -50,7 +50,7 @@ int matcher_open(matcher **out, const grammar *g, uint32_t token_bytes_max, uint
     }
     m->sets[0] = (match_set){.row = 0, .mask = MATCH_UNKNOWN};
     m->n_sets = m->n_rows = 1;
-    memset(m->rows, 0, g->n_classes * sizeof *m->rows); /* nowhere leads nowhere */
+    memset(m->rows, 0, g->n_classes * sizeof *m->rows); /* nowhere has no edges */
     *out = m;
     return CERIUM_OK;
 }
@@ -113,8 +113,8 @@ static void describe_set(matcher *m, match_set *set)
     }
 }
 
-/* The set of pairs[n], which are sorted here.  NOWHERE when there is none, when it is too deep, or
- * when out of space (is_full). */
+/* The set of pairs[n], which are sorted here.  NOWHERE: there is none, it is too deep, or out of
+ * space (is_full). */
 static uint32_t matcher_intern(matcher *m, match_pair *pairs, uint32_t n)
 {
     n = sort_pairs(pairs, n);
@@ -145,7 +145,7 @@ static uint32_t matcher_intern(matcher *m, match_pair *pairs, uint32_t n)
     return m->n_sets - 1;
 }
 
-/* ---- forgetting ---- */
+/* ---- garbage collection ---- */
 
 static void matcher_hold(matcher *m, uint32_t *number, uint32_t n)
 {
@@ -188,7 +188,7 @@ static void move_sets(matcher *m)
     m->n_rows = 1;
 }
 
-/* Keep the places that are held, and what they go on with. */
+/* Mark the held sets, and their continuations. */
 static void matcher_collect(matcher *m)
 {
     uint32_t n_before = m->n_sets;
@@ -240,8 +240,8 @@ static void wait_for(matcher *m, uint32_t rule, match_pair back)
     m->waits[m->n_waits++] = (match_wait){rule, back};
 }
 
-/* What a reading leads to without reading: where its rule ends, its callers; where it calls, those
- * that wait.  A last call hands its callers on, so that lists do not nest. */
+/* The epsilon closure of a reading: at the end of its rule, its callers; at a call, the waiting
+ * ones.  A last call passes its callers on, so that lists do not nest. */
 static void matcher_follow(matcher *m, match_pair p)
 {
     const grammar_state *s = &m->g->states[p.state];
@@ -256,7 +256,7 @@ static void matcher_follow(matcher *m, match_pair p)
     }
 }
 
-/* Enter the first of the rules that are waited for; later ones may be waited for by its start. */
+/* Enter the first of the awaited rules; later ones may be awaited by its start. */
 static void enter_rule(matcher *m)
 {
     uint32_t rule = m->waits[0].rule, n = 0, n_left = 0;
@@ -277,14 +277,14 @@ static void enter_rule(matcher *m)
     if (rest != MATCH_NOWHERE) matcher_find(m, (match_pair){m->g->starts[rule], rest});
 }
 
-/* Whether a place must know of it: it reads, ends the text, or says what may follow. */
+/* Whether a set must contain it: it reads, ends the text, or has a bound on what may follow. */
 static bool matcher_needs(const matcher *m, match_pair p)
 {
     const grammar_state *s = &m->g->states[p.state];
     return s->first_edge != s[1].first_edge || s->run || s->most || p.state == GRAMMAR_END;
 }
 
-/* The place of all that was found, and of what that leads to. */
+/* The set of all readings found, and of their closure. */
 static uint32_t matcher_settle(matcher *m)
 {
     uint32_t n = 0, at = 0;
@@ -329,7 +329,7 @@ static uint32_t matcher_step(matcher *m, uint32_t from, uint8_t byte)
     return matcher_settle(m);
 }
 
-/* A row for what follows `from`; false when there is none left. */
+/* A row for the transitions of `from`; false: there is none left. */
 static bool need_row(matcher *m, uint32_t from)
 {
     if (m->sets[from].row != MATCH_UNKNOWN) return true;
@@ -349,7 +349,7 @@ uint32_t matcher_compute(matcher *m, const uint32_t *from, uint32_t class_)
         if (!need_row(m, *from)) continue;
         to = matcher_step(m, *from, m->g->byte_of[class_]);
         if (!m->is_full) break;
-        to = MATCH_NOWHERE; /* also when it does not fit at all */
+        to = MATCH_NOWHERE; /* also if it does not fit at all */
     }
     m->is_full = false;
     if (m->sets[*from].row != MATCH_UNKNOWN)

@@ -7,7 +7,7 @@
  * distinct states.
  *
  * Numbers change when unused sets are collected, so states are kept in *slots* of the matcher,
- * which are the roots of the collection. Nothing is allocated after opening; what exceeds the
+ * which are the roots of the collection. Nothing is allocated after opening; a text beyond the
  * limits (MATCH_*) is rejected like a byte that cannot follow.
  *
  * One thread at a time. */
@@ -16,9 +16,9 @@
 
 #include "sampling/grammar.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
-/* What following a grammar takes, for each answer that runs. */
+/* The memory for following a grammar, for each running answer. */
 #define MATCH_SETS_MAX    8192u     /* distinct states of one matcher */
 #define MATCH_PAIRS_MAX   65536u    /* parses in those states */
 #define MATCH_ROWS_BYTES  (1u << 20) /* cached transitions, by byte */
@@ -26,13 +26,13 @@
 #define MATCH_READINGS_MAX 4096u    /* of one state */
 
 enum {
-    MATCH_SLOTS = 72, /* places that their owner holds: of an answer, its drafts, and two more */
+    MATCH_SLOTS = 72, /* sets held by their owner: of an answer, its drafts, and two more */
     MATCH_NOWHERE = 0, /* the set without readings */
     MATCH_UNKNOWN = UINT32_MAX,
 };
 
 typedef struct {
-    uint32_t state, rest; /* rest: a set of those to go on with where the rule ends */
+    uint32_t state, rest; /* rest: the set that continues after the rule */
 } match_pair;
 
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct matcher {
     uint32_t *path; /* [path_max] places on the way through a trie; slots too */
     uint32_t n_path, path_max;
 
-    match_set *sets; /* those that a set's pairs go on with are before it */
+    match_set *sets; /* the continuations of a set's pairs are before it */
     match_pair *pairs;
     uint32_t *rows;  /* [rows_max][n_classes] */
     uint32_t *table; /* [table_size] set + 1; 0 = free */
@@ -103,11 +103,11 @@ static inline bool matcher_is_complete(const matcher *m, uint32_t slot)
 {
     return m->sets[m->slots[slot]].is_complete;
 }
-/* Bytes of which each is the only one that can follow, until the text may end or there is a choice;
- * up to cap.  The slot stays. */
+/* Bytes that are each the only possible one, until the text may end or there is a choice; up to
+ * cap.  The slot stays. */
 size_t matcher_forced(matcher *m, uint32_t slot, char *out, size_t cap);
 
-/* Where a byte of a class leads.  *from is a slot or on the path. */
+/* The target of a byte of a class.  *from is a slot or on the path. */
 uint32_t matcher_compute(matcher *m, const uint32_t *from, uint32_t class_);
 static inline uint32_t matcher_next(matcher *m, const uint32_t *from, uint32_t class_)
 {

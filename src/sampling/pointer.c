@@ -14,12 +14,12 @@ static const float SHARES[POINTER_RUN_MAX + 1] = {0,     0.10f, 0.18f, 0.34f, 0.
                                                   0.40f, 0.50f, 0.52f, 0.52f, 0.52f, 0.52f,
                                                   0.72f, 0.72f, 0.72f, 0.72f, 0.72f};
 
-/* Tokens that begin alike up to a line break, and one may be meant where another stood. */
+/* Tokens with the same text up to a line break; one may be meant where another was. */
 struct pointer_vocabulary {
     uint32_t n_vocab;
     uint8_t *kinds;    /* [n_vocab] */
     int32_t *classes;  /* [n_vocab] of those with a line break; else -1 */
-    uint32_t *begins;  /* [n_classes + 1] where in members */
+    uint32_t *begins;  /* [n_classes + 1] offsets in members */
     int32_t *members;  /* [n_vocab] at most */
     uint32_t n_classes;
 };
@@ -31,7 +31,7 @@ struct pointer {
     int32_t *before; /* [n_max] the place before with the same token, or -1 */
     int32_t *last;   /* [n_vocab] the last place of each token, or -1 */
     float *mixed;    /* [n_vocab] */
-    double *gains;   /* [n_vocab] what the text adds to a weight; between calls 0 */
+    double *gains;   /* [n_vocab] what the text adds to a weight; 0 between calls */
     int32_t *gained; /* [n_gained] tokens with such */
     uint32_t n_gained;
 };
@@ -62,7 +62,7 @@ static headed pointer_head_of(const pointer_token *t, int32_t token)
                     end != NULL};
 }
 
-/* A class for each run of equal heads in which a token breaks. */
+/* A class for each run of equal heads that has a token with a break. */
 static void make_classes(pointer_vocabulary *v, const headed *sorted, uint32_t n)
 {
     uint32_t n_members = 0;
@@ -160,7 +160,7 @@ void pointer_close(pointer **p)
     *p = NULL;
 }
 
-/* What is followed becomes tokens [n]: back to where they agree, and on from there. */
+/* The followed text becomes tokens [n]: back to the common part, and on from there. */
 static void pointer_follow(pointer *p, const int32_t *tokens, uint32_t n)
 {
     uint32_t same = p->n < n ? p->n : n;
@@ -190,7 +190,7 @@ static int32_t pointer_text_at(const pointer *p, int32_t at)
     return at >= 0 && kind_at(p, at) == POINTER_TEXT ? at : -1;
 }
 
-/* How many tokens agree that end at two places whose tokens do. */
+/* How many tokens are equal before two places whose tokens are equal. */
 static uint32_t run_of(const pointer *p, int32_t a, int32_t b)
 {
     uint32_t run = 1;
@@ -207,8 +207,8 @@ typedef struct {
     uint32_t run, weight;
 } entry;
 
-/* What comes after places like the timeline's end, those with the longest runs: entries of
- * different tokens, *n of them, the sum of whose weights is returned; 0 for none. */
+/* The tokens after places like the timeline's end, those with the longest runs: entries of
+ * different tokens, *n of them; returns the sum of their weights, 0: none. */
 static uint32_t pointer_look_up(const pointer *p, entry entries[ENTRIES_MAX], uint32_t *n,
                                 uint32_t *run)
 {
@@ -253,7 +253,7 @@ static void pointer_gain(pointer *p, int32_t token, double weight)
     p->gains[token] += weight;
 }
 
-/* A token with a line break gives to all of its class, as the model divides it among them. */
+/* A token with a line break adds to all of its class, in the model's proportions. */
 static void gain_class(pointer *p, const float *logits, int32_t class_, float max, double weight)
 {
     const pointer_vocabulary *v = p->v;
@@ -265,7 +265,7 @@ static void gain_class(pointer *p, const float *logits, int32_t class_, float ma
         pointer_gain(p, members[i], weight * (weight_of(logits, members[i], max) / sum));
 }
 
-/* Logits whose weights are the sums; no more than 2^63 is a weight. */
+/* Logits whose weights are the sums; a weight is at most 2^63. */
 static void add_gains(pointer *p, const float *logits, float max)
 {
     for (uint32_t i = 0; i < p->n_gained; i++) {
@@ -289,7 +289,8 @@ const float *pointer_mix(pointer *p, const float *logits, float strength, const 
     if (sum == 0) return logits;
     float max = greatest_of(logits, n_vocab);
     if (!(max > -INFINITY && max < INFINITY)) return logits;
-    /* As only ratios of weights count, the model's stay and the text's are added to them. */
+    /* Only ratios of weights count, so the model's weights stay and the text's are added to
+     * them. */
     double share = (double)SHARES[run] * (double)strength;
     double unit = (double)probability_sum(logits, n_vocab, max, 1) * (share / (1 - share)) / sum;
     memcpy(p->mixed, logits, n_vocab * sizeof *logits);

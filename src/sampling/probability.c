@@ -1,8 +1,8 @@
 /* probability.c - a deterministic exp and log, and sums over a vocabulary.
  *
  * Only +, -, * and /, each rounded once (the Makefile forbids contraction to fma), so every IEEE
- * machine agrees.  Loops run over blocks of fixed length, which compilers turn into vector code, of
- * the widest kind that the processor has.  Bound: about 40 instructions for a block. */
+ * machine agrees.  Loops run over blocks of fixed length, which compilers turn into vector code of
+ * the processor's widest kind.  Bound: about 40 instructions for a block. */
 #include "sampling/weights.h"
 
 #include <math.h>

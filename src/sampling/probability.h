@@ -1,9 +1,9 @@
 /* probability.h - logits to probabilities, with the same bits on every machine.
  *
  * A probability is a *weight*: an integer, e^x in units of 2^-43 of the most likely token's.  Sums
- * of integers do not depend on their order, so neither do top-p nor a draw; and exp and log are
- * our own, because the ones of the C library differ between its versions and processors.  What
- * weighs less than half a unit, 6e-14 of the best token, weighs nothing. */
+ * of integers do not depend on their order, so neither do top-p nor a draw; and exp and log are our
+ * own, because those of the C library differ between versions and processors.  A weight below half
+ * a unit, 6e-14 of the best token, is 0. */
 #ifndef SAMPLING_PROBABILITY_H
 #define SAMPLING_PROBABILITY_H
 
@@ -23,14 +23,14 @@ _Static_assert(PROBABILITY_UNIT_BITS + PROBABILITY_VOCAB_BITS <= 63, "a sum of w
 void probability_weights(uint64_t *restrict weights, const float *restrict logits, uint32_t n,
                          float max, float scale);
 
-/* Where (logit - max) * scale is not above it, the weight is 0. */
+/* The weight is 0 if (logit - max) * scale is not above it. */
 #define PROBABILITY_LEAST (-31.0f)
 
 /* The sum of probability_weights(). */
 uint64_t probability_sum(const float *logits, uint32_t n, float max, float scale);
 
-/* The two for each set of instructions, the fastest first; the last is everywhere.  All give the
- * same bits. */
+/* Both functions for each set of instructions, the fastest first; the last runs everywhere.  All
+ * give the same bits. */
 typedef void probability_weights_fn(uint64_t *restrict weights, const float *restrict logits,
                                     uint32_t n, float max, float scale);
 typedef uint64_t probability_sum_fn(const float *logits, uint32_t n, float max, float scale);

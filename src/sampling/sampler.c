@@ -1,11 +1,11 @@
 /* sampler.c - greedy, and the filters and the draw over integer weights.
  *
  * Few tokens of a vocabulary can be drawn.  So the greatest logit of each piece of it is found
- * first, and what is to be filtered is gathered from the pieces that reach far enough up: the
- * candidates, in the order of their ids, each with its logit and its weight.  Top-k and top-p are
- * the same cut: keep the smallest run from the top whose weights reach a target, where for top-k
- * every weight is 1.  The cut is found digit by digit of a key that sorts like the logit, as a
- * radix sort would, but only in the bucket where the target is reached. */
+ * first, and the candidates are gathered from the pieces whose greatest logit is high enough, in
+ * the order of their ids, each with its logit and its weight.  Top-k and top-p are the same cut:
+ * keep the smallest run from the top whose weights reach a target, where for top-k every weight is
+ * 1.  The cut is found digit by digit of a key that sorts like the logit, as a radix sort would,
+ * but only in the bucket where the target is reached. */
 #include "sampling/sampler.h"
 
 #include <float.h>
@@ -32,13 +32,13 @@ struct sampler {
     uint64_t *weights;     /* [n_vocab] of the candidates, as the next two */
     float *logits;
     uint32_t *ids;
-    float *changed;  /* [n_vocab] all logits, where not as they were given */
+    float *changed;  /* [n_vocab] all logits, if they differ from the given ones */
     float *own_tops; /* [n_pieces] */
     const float *tops; /* [n_pieces] the greatest logit of each piece, for this choice */
 };
 
-/* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by
- * a shift, because a branch on the sign of logits is one that no processor predicts. */
+/* Logits of equal value get equal keys: 0 and -0 do, and NaN is -infinity.  The sign is spread by a
+ * shift, because processors cannot predict a branch on the sign of logits. */
 static inline uint32_t sampler_key_of(float logit)
 {
     union {
@@ -171,7 +171,7 @@ static int32_t first_max(sampler *s, const float *logits, const float *tops)
     return 0; /* nothing but NaN */
 }
 
-/* A finite stand-in for +infinity; -INFINITY when there is nothing greater. */
+/* A finite stand-in for +infinity; -INFINITY: there is nothing greater. */
 static float finite_max(float max) { return max > FLT_MAX ? FLT_MAX : max; }
 
 static float penalty_of(const cerium_sampling *sampling)
@@ -186,8 +186,8 @@ static float bias_of(const cerium_sampling *sampling, int32_t token)
     return 0;
 }
 
-/* Biases first.  Penalties are computed from what that makes of the logits, so that a token that
- * occurs twice is penalised once, but for the penalty of each time. */
+/* Biases first.  Penalties are computed from the biased logits, so that a token that occurs twice
+ * is penalised once, except for the penalty of each time. */
 static const float *sampler_penalised(sampler *s, const float *logits,
                                       const cerium_sampling *sampling, const int32_t *recent,
                                       size_t n_recent)
@@ -210,7 +210,7 @@ static const float *sampler_penalised(sampler *s, const float *logits,
     return s->changed;
 }
 
-/* All logits of every token: in lanes, which compilers turn into vectors. */
+/* Tests every logit, in lanes, which compilers turn into vectors. */
 bool sampler_are_numbers(const float *logits, uint32_t n_vocab)
 {
     enum { LANES = 16 };
@@ -223,7 +223,7 @@ bool sampler_are_numbers(const float *logits, uint32_t n_vocab)
     return !any;
 }
 
-/* The candidates are all tokens with such logits.  Returns how many. */
+/* Collect all tokens with logits of at least `least` as candidates.  Returns how many. */
 static uint32_t sampler_gather(sampler *s, const float *logits, float least)
 {
     uint32_t n = 0;
@@ -247,7 +247,7 @@ static inline void move_candidate(sampler *s, uint32_t to, uint32_t from)
 }
 
 /* Keep, of n candidates ranked by key and then by id, the smallest run from the top whose weights
- * reach target, 1 <= target <= their sum.  Returns how many those are. */
+ * reach target, 1 <= target <= their sum.  Returns its length. */
 static uint32_t sampler_cut(sampler *s, uint32_t n, uint64_t target)
 {
     uint64_t found = 0; /* leading digits of the key at which the target is reached */
@@ -264,7 +264,7 @@ static uint32_t sampler_cut(sampler *s, uint32_t n, uint64_t target)
             target -= s->sums[digit--];
         }
         found = found << DIGIT_BITS | digit;
-        /* Those below are out, which leaves little for the next digit. */
+        /* Lower ones are out, which leaves few for the next digit. */
         uint32_t n_kept = 0;
         for (uint32_t i = 0; i < n; i++)
             if (sampler_key_of(s->logits[i]) >> shift >= found) move_candidate(s, n_kept++, i);
@@ -294,13 +294,13 @@ static uint64_t sampler_share_of(uint64_t whole, float part)
     return share ? share : 1;
 }
 
-/* Candidates that lie under the floor weigh nothing from now on. */
+/* Candidates below the floor get weight 0. */
 static void drop_below(uint64_t *weights, uint32_t n, uint64_t floor)
 {
     for (uint32_t i = 0; i < n; i++) weights[i] = weights[i] >= floor ? weights[i] : 0;
 }
 
-/* Each of n candidates, in the order of ids, owns as many of the draws as it weighs. */
+/* Each of n candidates, in the order of ids, owns as many draws as its weight. */
 static int32_t sampler_draw(const sampler *s, uint32_t n, uint64_t random)
 {
     uint64_t at = (uint64_t)((unsigned __int128)random * sampler_sum_of(s->weights, n) >> 64);
@@ -323,9 +323,9 @@ static float kth_greatest(sampler *s, uint32_t n, uint32_t k)
     return least < -FLT_MAX ? -FLT_MAX : least;
 }
 
-/* The k tokens with the greatest logits; -INFINITY and NaN, which weigh nothing, may be missing.
- * As many pieces have tops that reach the k-th of these, so no other token is among the k.  Where
- * there are fewer pieces, small ones are looked at. */
+/* The k tokens with the greatest logits; -INFINITY and NaN, whose weight is 0, may be missing.
+ * As many pieces have tops that reach the k-th of these, so no other token is among the k.  If
+ * there are fewer pieces, smaller ones are used. */
 static uint32_t take_top_k(sampler *s, const float *logits, uint32_t k)
 {
     uint32_t n_tops = s->n_pieces;
@@ -358,8 +358,8 @@ static uint64_t weigh_pieces(sampler *s, const float *logits, float max, float s
     return sum;
 }
 
-/* The most probable tokens that together have this share, from a greatest logit downwards as far
- * as it takes. */
+/* The most probable tokens that together have this share, from a greatest logit downwards as far as
+ * needed. */
 static uint32_t take_top_p(sampler *s, const float *logits, float max, float scale, float share)
 {
     uint64_t target = sampler_share_of(weigh_pieces(s, logits, max, scale), share);
@@ -371,7 +371,7 @@ static uint32_t take_top_p(sampler *s, const float *logits, float max, float sca
     }
 }
 
-/* Each token owns as many of the draws as it weighs: the piece first, then the token. */
+/* Each token owns as many draws as its weight: choose the piece first, then the token. */
 static int32_t draw_of_all(sampler *s, const float *logits, float max, float scale, uint64_t random)
 {
     uint64_t sum = weigh_pieces(s, logits, max, scale);
@@ -403,7 +403,7 @@ static int32_t sampler_sample(sampler *s, const float *logits, const float *tops
             n = sampler_cut(s, n, sampler_share_of(sampler_sum_of(s->weights, n), sampling->top_p));
     } else if (has_top_p) {
         n = take_top_p(s, logits, max, scale, sampling->top_p);
-    } else if (sampling->min_p > 0) { /* a little further down than they can be */
+    } else if (sampling->min_p > 0) { /* a little lower than they can be */
         n = sampler_gather(s, logits, max + (logf(sampling->min_p) - 0.01f) / scale);
         probability_weights(s->weights, s->logits, n, max, scale);
     } else {
@@ -421,7 +421,7 @@ static bool is_greedy(const cerium_sampling *sampling)
 
 uint32_t sampler_best(const cerium_sampling *sampling)
 {
-    if (sampling && sampling->pointer > 0) return 0; /* a mixture is of all */
+    if (sampling && sampling->pointer > 0) return 0; /* a mixture covers all */
     if (sampling && sampling->n_biases) return 0;    /* a bias may raise any token */
     return is_greedy(sampling) ? 1 : sampling->top_k;
 }
@@ -434,7 +434,7 @@ size_t sampler_look_back(const cerium_sampling *sampling, size_t n_recent)
     return n < n_recent ? n : n_recent;
 }
 
-/* The best of the allowed, the first of them where there is nothing but NaN. */
+/* The best of the allowed; the first of them if all are NaN. */
 static int32_t first_max_allowed(const float *logits, uint32_t n, const uint64_t *allowed)
 {
     int32_t best = -1;
@@ -463,7 +463,7 @@ static void keep_allowed(float *to, const float *from, uint64_t allowed, uint32_
 
 static uint32_t word_len(uint32_t n, uint32_t i) { return n - i < 64 ? n - i : 64; }
 
-/* What is not allowed can never be drawn: its weight is 0. */
+/* A token that is not allowed can never be drawn: its weight is 0. */
 static const float *sampler_permitted(sampler *s, const float *logits, const uint64_t *allowed)
 {
     for (uint32_t i = 0; i < s->n_vocab; i += 64)
@@ -544,7 +544,7 @@ static bool sampler_better(cerium_logprob a, cerium_logprob b)
     return a.logprob > b.logprob || (a.logprob == b.logprob && a.token < b.token);
 }
 
-/* Let entry at sink to its place in a heap of n whose root is the worst. */
+/* Sift the entry at sink down to its place in a heap of n whose root is the worst. */
 static void sampler_sink(cerium_logprob *heap, size_t n, size_t at)
 {
     cerium_logprob entry = heap[at];
@@ -569,7 +569,7 @@ size_t sampler_top(const float *logits, uint32_t n_vocab, cerium_logprob *out, s
         out[0] = (cerium_logprob){(int32_t)i, logit};
         sampler_sink(out, n, 0);
     }
-    for (size_t last = n; last-- > 1;) { /* the worst of those left goes after them */
+    for (size_t last = n; last-- > 1;) { /* the worst of the remaining ones goes after them */
         cerium_logprob worst = out[0];
         out[0] = out[last];
         sampler_sink(out, last, 0);

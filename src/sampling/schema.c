@@ -1,4 +1,4 @@
-/* schema.c - owns the compiling of JSON schemas: choices, types and rules. */
+/* schema.c - owns compiling JSON schemas: choices, types and rules. */
 #include "sampling/schema.h"
 
 #include "base/json.h"
@@ -7,7 +7,7 @@ static const char one_of[] = "oneOf";
 
 /* ---- choices ---- */
 
-/* The schemas under a key of a choice; NULL: there is none, or none that is a list. */
+/* The schemas under a key of a choice; NULL: there is none, or it is not a list. */
 static const json_t *choice_of(schema_compiler *s, const json_t *schema, const char *key)
 {
     const json_t *list = json_object_get(schema, key);
@@ -16,7 +16,7 @@ static const json_t *choice_of(schema_compiler *s, const json_t *schema, const c
     return NULL;
 }
 
-/* oneOf is anyOf where no value fits two of its schemas. */
+/* oneOf is anyOf if no value fits two of its schemas. */
 static bool are_apart(schema_compiler *s, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -136,7 +136,7 @@ uint32_t schema_rule(schema_compiler *s, const conjuncts *of, const char *key, c
     return rule;
 }
 
-/* ---- what every schema knows ---- */
+/* ---- keys of every schema ---- */
 
 static uint32_t schema_fixed(schema_compiler *s, uint32_t expr)
 {

@@ -2,8 +2,8 @@
  *
  * In a choice (anyOf) every branch that a value fits counts, not only the chosen one. The conjuncts
  * are the schemas that the value is known to fit, so a branch among them counts. A branch that the
- * value merely happens to fit does not, and what it would evaluate stays unevaluated: stricter,
- * never looser. */
+ * value merely happens to fit does not, and its members stay unevaluated: stricter, never
+ * looser. */
 #include "sampling/schema.h"
 
 typedef struct {

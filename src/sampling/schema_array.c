@@ -6,14 +6,14 @@
 
 enum {
     PLACES_MAX = 4096, /* rules of one array */
-    SUBSET_MAX = 8,    /* values in any order; more of them come in the order that the schema has */
+    SUBSET_MAX = 8,    /* values in any order; further ones come in the schema's order */
 };
 
 typedef struct {
     schema_compiler *s;
     const conjuncts *of;
     uint32_t n_prefix, min, max; /* max: or NO_MAX */
-    uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
+    uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that need it */
     bool asks;                               /* some do */
     /* contains: of one schema; NULL when none matters */
     const json_t *contains, *other; /* other: all other items; NULL: no distinction needed */
@@ -37,7 +37,7 @@ uint32_t schema_enclosed(schema_compiler *s, const char *open, uint32_t inside, 
 
 /* ---- one item ---- */
 
-/* Items before those that are all alike: 2020's prefixItems, or items as a list. */
+/* Items before the uniform rest: 2020's prefixItems, or items as a list. */
 static const json_t *prefix_of(const json_t *schema)
 {
     const json_t *list = json_object_get(schema, "prefixItems");
@@ -93,7 +93,7 @@ static uint32_t schema_array_item(const array *a, size_t at, bool is_contained)
                                           is_prefix ? place : ""));
 }
 
-/* ---- items that are not counted by kind ---- */
+/* ---- items not counted by kind ---- */
 
 /* At least one; each but the first has a comma before it. */
 static uint32_t plain_items(const array *a)
@@ -107,7 +107,7 @@ static uint32_t plain_items(const array *a)
         uint32_t next = EXPR_SEQ(b, schema_comma(a->s), e);
         if (n > 0)
             rest = expr_repeat(b, next, least, more);
-        else /* the first one, always there in what this makes */
+        else /* the first one, always present in the result */
             rest = EXPR_SEQ(b, e,
                             expr_repeat(b, next, least ? least - 1 : 0,
                                         more == GRAMMAR_NO_MAX ? more : more - 1));
@@ -122,9 +122,9 @@ static uint32_t plain_items(const array *a)
     return rest;
 }
 
-/* ---- items that are ---- */
+/* ---- counted items ---- */
 
-/* The rules of places: [n_places][n_counts], the first of them is the array's inside. */
+/* The rules of positions: [n_places][n_counts], the first of them is the array's inside. */
 typedef struct {
     uint32_t first, n_places, n_counts;
 } places;
@@ -140,8 +140,8 @@ static bool make_rules(schema_compiler *s, uint64_t n, uint32_t *first)
     return !s->b->status;
 }
 
-/* What may follow after i items, k of which are contained (of more than can matter: as many as do).
- * The last position repeats when the length is unbounded. */
+/* The rules after i items, k of which are contained (k is capped at the count that matters).  The
+ * last position repeats if the length is unbounded. */
 static uint32_t counted_place(const array *a, const places *p, uint32_t i, uint32_t k)
 {
     grammar_builder *b = a->s->b;
@@ -159,7 +159,7 @@ static uint32_t counted_place(const array *a, const places *p, uint32_t i, uint3
     return expr_alt(b, parts, n);
 }
 
-/* As if contains were not there. */
+/* As without contains. */
 static uint32_t uncounted_items(const array *a)
 {
     array all = *a;
@@ -180,7 +180,7 @@ static uint32_t counted_items(const array *a)
     return expr_call(a->s->b, p.first);
 }
 
-/* ---- no two alike ---- */
+/* ---- uniqueItems ---- */
 
 /* After the values in `used`. */
 static uint32_t subset_place(const array *a, const uint32_t *values, uint32_t n, uint32_t first,
@@ -197,8 +197,8 @@ static uint32_t subset_place(const array *a, const uint32_t *values, uint32_t n,
     return expr_alt(b, parts, n_parts);
 }
 
-/* After `count` values (of more than can matter: as many as do), the last of which is number i - 1
- * of the schema's. */
+/* After `count` values (capped at the count that matters), the last of which is number i - 1 of the
+ * schema's. */
 static uint32_t ordered_place(const array *a, const uint32_t *values, uint32_t n,
                               const places *p, uint32_t i, uint32_t count)
 {
@@ -255,7 +255,7 @@ static uint32_t unlike_items(const array *a)
     return e;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole array ---- */
 
 static bool read_contains(array *a)
 {

@@ -1,10 +1,10 @@
-/* schema_conjuncts.c - the schemas that a value must fit all: collected, and asked together. */
+/* schema_conjuncts.c - the schemas that a value must all fit: collected, and queried together. */
 #include "sampling/schema.h"
 
-/* Keys that decide about values and are not compiled: they are left out. */
+/* Keys that constrain values and are not compiled: they are omitted. */
 static const char *const left_out[] = {"$dynamicRef", "$recursiveRef", "extends", "disallow"};
 
-/* Keys that say what others do, in a shorter way. */
+/* Keys that abbreviate others. */
 static const char *const derived[] = {"not", "if", "dependentRequired", "dependentSchemas",
                                       "dependencies"};
 
@@ -85,7 +85,7 @@ bool schema_count(schema_compiler *s, const conjuncts *of, const char *key, bool
             schema_refuse(s, key, "must be a whole number, 0 or above");
             continue;
         }
-        if (n > GRAMMAR_REPEAT_MAX) { /* as a limit, none that an answer comes near */
+        if (n > GRAMMAR_REPEAT_MAX) { /* as a limit, above the length of any answer */
             if (!is_max) schema_lack(s, key, "is more than can be counted");
             continue;
         }

@@ -2,8 +2,7 @@
  *
  * None is narrower than its standard.  Wider are: hosts and mailboxes (their whole length is not
  * counted), a leap second beside a numeric offset (any minute may have it), and names beyond ASCII
- * (which letters may stand where is IDNA's business).  "regex" and unknown formats are
- * annotations. */
+ * (the rules of IDNA are not checked).  "regex" and unknown formats are annotations. */
 #include "sampling/schema.h"
 
 /* ---- RFC 3339 ---- */

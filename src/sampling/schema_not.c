@@ -3,7 +3,7 @@
  * The negation of a schema is a choice: one of its keys does not hold (De Morgan). Each such key
  * has an opposite: other types, bounds from the other side, a property that must be there and be
  * something else.  Some opposites need internal keys, which begin with a control character. If one
- * key has no opposite, the whole rewritten schema is left out and noted: half of it would mean
+ * key has no opposite, the whole rewritten schema is omitted and noted: half of it would mean
  * something else.
  *
  * The compiler owns the schemas made here; each is made once, so that equal positions share a
@@ -13,7 +13,7 @@
 
 enum { NOT_DEPTH_MAX = 24 };
 
-/* A new reference of a schema that was made: to be owned by the compiler. NULL after an error. */
+/* A new reference to a generated schema, for the compiler to own.  NULL after an error. */
 static const json_t *schema_not_own(schema_compiler *s, const json_t *of, const char *key,
                                     json_t *made)
 {
@@ -41,7 +41,7 @@ static json_t *schema_not_opposite(schema_compiler *s, const json_t *schema, uin
 
 static bool has_failed(const schema_compiler *s) { return s->b->status || s->lacking[0]; }
 
-/* Memory that was lacking would be a condition that is lacking. */
+/* Without memory a condition would be missing. */
 static json_t *schema_not_checked(schema_compiler *s, json_t *made)
 {
     if (!made && !has_failed(s)) builder_lack(s->b);
@@ -89,7 +89,7 @@ static json_t *other_types(const json_t *type)
     return json_pack("{so}", "type", left);
 }
 
-/* A count or a bound: its opposite key, of values of this type. */
+/* A count or a bound: its opposite key, for values of this type. */
 static const struct {
     const char *key, *type, *other;
     int step; /* the step to the next whole number */
@@ -119,7 +119,7 @@ static json_t *other_bound(schema_compiler *s, const char *key, const json_t *va
     return NULL;
 }
 
-/* Some property that must be there is not. */
+/* Some required property is missing. */
 static json_t *other_required(schema_compiler *s, const json_t *names)
 {
     json_t *choices = json_array(), *each;
@@ -149,7 +149,7 @@ static json_t *other_properties(schema_compiler *s, const json_t *properties, ui
     return any_of(choices);
 }
 
-/* What none, or not all, of a list of schemas allow. */
+/* The values that none, or not all, of a list of schemas allow. */
 static json_t *other_list(schema_compiler *s, const json_t *list, const char *key, uint32_t depth)
 {
     json_t *others = json_array(), *each;
@@ -188,7 +188,7 @@ static bool is_lacking(const char *key)
 
 static json_t *schema_not_derive(schema_compiler *s, const json_t *schema, const char *key);
 
-/* Of a key that says what others do. */
+/* The opposite of a key that abbreviates others. */
 static json_t *other_derived(schema_compiler *s, const json_t *schema, const char *key,
                              uint32_t depth)
 {
@@ -255,10 +255,10 @@ static json_t *schema_not_opposite(schema_compiler *s, const json_t *schema, uin
     return any_of(choices);
 }
 
-/* ---- what follows from something ---- */
+/* ---- implications ---- */
 
-/* If one schema fits then another, else a third: a choice of two.  What must not fit stays a `not`:
- * it says nothing about members that counts for unevaluatedProperties. */
+/* If one schema fits then another, else a third: a choice of two.  A schema that must not fit stays
+ * a `not`: its members do not count for unevaluatedProperties. */
 static json_t *of_condition(schema_compiler *s, const json_t *schema)
 {
     json_t *when = json_object_get(schema, "if"), *then = json_object_get(schema, "then");
@@ -270,7 +270,7 @@ static json_t *of_condition(schema_compiler *s, const json_t *schema)
                      "allOf", "not", when, otherwise ? otherwise : json_true());
 }
 
-/* A property brings others, or a schema, with it: or it is not there. */
+/* A property requires others, or a schema: or it is absent. */
 static json_t *of_dependencies(schema_compiler *s, const json_t *map, const char *key)
 {
     json_t *all = json_array(), *each;
@@ -290,7 +290,7 @@ static json_t *of_dependencies(schema_compiler *s, const json_t *map, const char
     return json_pack("{so}", "allOf", all);
 }
 
-/* Of schemas just one fits: one, and no other. */
+/* Exactly one of the schemas fits: one, and no other. */
 static json_t *of_one(schema_compiler *s, const json_t *list)
 {
     json_t *choices = json_array();
@@ -323,7 +323,7 @@ static json_t *schema_not_derive(schema_compiler *s, const json_t *schema, const
     return NULL;
 }
 
-/* The key of which of_one() made this `not`, or NULL: the author wrote it. */
+/* The key for which of_one() made this `not`, or NULL: the author wrote it. */
 static const char *made_for(const schema_compiler *s, const json_t *schema, const char *key)
 {
     const schema_made *made = (const schema_made *)s->made.ptr;

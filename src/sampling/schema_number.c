@@ -1,12 +1,12 @@
 /* schema_number.c - numbers: digits, bounds in decimals, multiples.
  *
- * Bounds are compared as text: more digits before the point are more, of as many the first that
- * differs decides.  With a bound, numbers have no exponent. */
+ * Bounds are compared as text: more digits before the point are greater; for equal counts the first
+ * different digit decides.  With a bound, numbers have no exponent. */
 #include "sampling/schema.h"
 
 #include <math.h>
 
-enum { DIGITS_MAX = 18 }; /* before the point: what fits into 64 bits; after it as many */
+enum { DIGITS_MAX = 18 }; /* before the point: digits of 64 bits; after it as many */
 
 #define WHOLE_END 1000000000000000000 /* the first with more digits */
 
@@ -63,7 +63,7 @@ static uint32_t schema_number_between(schema_compiler *s, int lo, int hi)
     return lo > hi ? EXPR_NEVER : expr_bytes(s->b, (uint8_t)lo, (uint8_t)hi);
 }
 
-/* Whole numbers above (or below) that of the digits. */
+/* Whole numbers above (or below) the one of the digits. */
 static uint32_t whole_beyond(schema_compiler *s, const char *of, bool is_above)
 {
     uint32_t len = (uint32_t)strlen(of), parts[34], n = 0;
@@ -99,7 +99,7 @@ static uint32_t schema_number_zeros(schema_compiler *s, bool is_more)
     return EXPR_SEQ(s->b, zero, expr_bytes(s->b, '1', '9'), schema_number_digits(s, 0, DIGITS_MAX));
 }
 
-/* What may follow an equal whole number: fractions that are at least (at most) the bound's. */
+/* Fractions after an equal whole number: those at least (at most) the bound's. */
 static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
 {
     const char *part = of->at.part;
@@ -128,7 +128,7 @@ static uint32_t part_beyond(schema_compiler *s, const bound *of, bool is_above)
     return expr_alt(s->b, parts, n);
 }
 
-/* What may follow the whole number of exactly this decimal. */
+/* Fractions after the whole number of exactly this decimal. */
 static uint32_t equal_part(schema_compiler *s, const decimal *of)
 {
     grammar_builder *b = s->b;
@@ -152,8 +152,7 @@ static uint32_t schema_number_beyond(schema_compiler *s, const bound *of, bool i
 
 /* ---- bounds ---- */
 
-/* The part of a bound that our numbers can reach; is_set is false when all of them are within
- * it. */
+/* The part of a bound that our numbers can reach; is_set is false if all of them are within it. */
 static bound read_bound(schema_compiler *s, const char *key, const json_t *number, bool is_max,
                         bool is_strict)
 {
@@ -166,7 +165,7 @@ static bound read_bound(schema_compiler *s, const char *key, const json_t *numbe
         out.is_set = false;
         if ((value < 0) == is_max)
             schema_lack(s, key, "leaves numbers of more than 18 digits only");
-    } else if (!decimal_of(value, &out.at)) { /* finer than we write: 0, or the next to it */
+    } else if (!decimal_of(value, &out.at)) { /* finer than we write: 0, or the next value */
         out = (bound){.is_set = true, .is_strict = (value < 0) == is_max, .at = {"0", ""}};
     }
     return out;

@@ -1,8 +1,8 @@
 /* schema_object.c - objects: which members, in what order, how many.
  *
- * Properties come in the order in which the schemas name them; others after those.  A name that no
- * schema names may match patterns (patternProperties): names are split by the patterns that they
- * match, and each kind of name has its own kind of value. */
+ * Properties come in the order in which the schemas name them; others after those.  A name not
+ * listed in any schema may match patterns (patternProperties): names are split by the patterns that
+ * they match, and each kind of name has its own kind of value. */
 #include "sampling/schema.h"
 
 enum { PATTERNS_MAX = 4 };
@@ -23,13 +23,13 @@ typedef struct {
     const conjuncts *of;
     json_t *names; /* object: every property that is named, in order; true if required */
     uint32_t may;  /* names that propertyNames allows, as written in a JSON string; NONE: all */
-    uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that ask */
-    bool is_open; /* a pattern was left out: any name may be one of its */
+    uint32_t applied[GRAMMAR_CONJUNCTS_MAX]; /* see schema_applied(); of those that need it */
+    bool is_open; /* a pattern was omitted: any name may match it */
     uint32_t n_patterns;
     pattern patterns[PATTERNS_MAX];
 } object;
 
-/* Names that match; NONE, and noted: they are not known. */
+/* Names that match; NONE, and noted: they are unknown. */
 static uint32_t pattern_expr(schema_compiler *s, const char *pattern_text)
 {
     builder_trial trial;
@@ -155,7 +155,8 @@ static uint32_t schema_object_value_of(object *o, const char *name, unsigned mat
                                           name ? name : ""));
 }
 
-/* Whether a text is in an expression: both are regular, so their meet has a text or none. */
+/* Whether a text is in an expression: both are regular, so test whether their intersection is
+ * empty. */
 static bool schema_object_matches(schema_compiler *s, uint32_t expr, uint32_t literal)
 {
     nfa n;
@@ -183,7 +184,7 @@ static uint32_t schema_object_member(object *o, const char *name)
                     schema_object_value_of(o, name, matched));
 }
 
-/* Names that are not named and match just these patterns. */
+/* Names that are not listed and match just these patterns. */
 static uint32_t other_names(object *o, unsigned matched)
 {
     grammar_builder *b = o->s->b;
@@ -210,7 +211,7 @@ static uint32_t other_names(object *o, unsigned matched)
     return schema_enclosed(o->s, "\"", expr_minus(b, e, named), "\"");
 }
 
-/* Members that are not named; NEVER when there may be none. */
+/* Members that are not listed; NEVER: there may be none. */
 static uint32_t other_members(object *o)
 {
     grammar_builder *b = o->s->b;
@@ -226,8 +227,8 @@ static uint32_t other_members(object *o)
     return expr_alt(b, parts, n);
 }
 
-/* Counts of members, where they can be enforced: of other members only, or where they hold anyway.
- * A name may occur twice, so at most one other member can be required. */
+/* Counts of members, if they can be enforced: of other members only, or if they hold anyway.  A
+ * name may occur twice, so at most one other member can be required. */
 static void count_members(object *o, uint32_t others, uint32_t *min, uint32_t *max)
 {
     uint32_t n_required = 0, n_named = (uint32_t)json_object_size(o->names);

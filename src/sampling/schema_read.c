@@ -1,4 +1,4 @@
-/* schema_read.c - what a schema says (references, types), and what is left out of it. */
+/* schema_read.c - reads a schema's references and types, and omits unsupported parts. */
 #include "sampling/schema.h"
 
 #include "base/json.h"

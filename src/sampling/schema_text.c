@@ -16,7 +16,7 @@ bool schema_string_is_any(const conjuncts *of)
            !schema_forbidden(of, TYPE_STRING, &at);
 }
 
-/* NONE: any string.  A format that is not known is an annotation (2020-12, validation 7.2.1). */
+/* NONE: any string.  An unknown format is an annotation (2020-12, validation 7.2.1). */
 static uint32_t format_of(schema_compiler *s, const json_t *value)
 {
     const char *regex = schema_format(json_string_value(value));
@@ -36,8 +36,8 @@ static uint32_t schema_text_both(schema_compiler *s, uint32_t x, uint32_t y)
     return x == GRAMMAR_NONE ? y : expr_and(s->b, x, y);
 }
 
-/* e and one more key. It is compiled at once, so that a key that is too large or not supported is
- * identified and left out alone. */
+/* e and one more key. It is compiled at once, so that a key that is too large or unsupported is
+ * found and omitted alone. */
 static uint32_t schema_text_narrowed(schema_compiler *s, uint32_t e, const char *key,
                                      const json_t *value)
 {
@@ -63,7 +63,7 @@ static uint32_t schema_text_narrowed(schema_compiler *s, uint32_t e, const char 
     return e;
 }
 
-/* But for what the schemas say that it must not be. */
+/* Without the values that the schemas forbid. */
 static uint32_t schema_text_without_forbidden(schema_compiler *s, const conjuncts *of, uint32_t e)
 {
     const json_t *value;
@@ -78,7 +78,8 @@ static uint32_t schema_text_without_forbidden(schema_compiler *s, const conjunct
     return e;
 }
 
-/* The lengths that the schemas set, as far as the whole may count characters one by one. */
+/* The lengths that the schemas set, up to the count of characters that the whole schema may count
+ * one by one. */
 static bool count_characters(schema_compiler *s, const conjuncts *of, uint32_t *min, uint32_t *max)
 {
     bool has_min = schema_count(s, of, "minLength", false, min);

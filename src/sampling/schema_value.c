@@ -6,10 +6,10 @@ static uint32_t schema_value_text(schema_compiler *s, const char *what)
     return expr_text(s->b, view_of(what));
 }
 
-/* A value as it is. */
+/* A value, literally. */
 static uint32_t schema_literal(schema_compiler *s, const json_t *value);
 
-/* Lists of members in the order that they have; as deep as jansson reads. */
+/* Lists of members in their order; as deep as jansson reads. */
 static uint32_t schema_value_container(schema_compiler *s, const json_t *value)
 {
     grammar_builder *b = s->b;
@@ -119,7 +119,7 @@ const json_t *schema_forbidden(const conjuncts *of, unsigned types, size_t *at)
     return NULL;
 }
 
-/* A value that const and enum allow, as far as other keys do. */
+/* A value that const and enum allow, as far as other keys allow it. */
 static uint32_t schema_value_restricted(schema_compiler *s, const conjuncts *of,
                                         const json_t *value)
 {
@@ -219,7 +219,7 @@ bool schema_finite(schema_compiler *s, const conjuncts *given, bytes *rules)
 
 /* ---- apart ---- */
 
-/* Types that a schema may have, of what can be seen without its references. */
+/* Types that a schema may have, judged without its references. */
 static unsigned types_seen(const json_t *schema)
 {
     const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "enum");

@@ -1,4 +1,4 @@
-/* weights.h - weights of many logits, to be compiled for one set of instructions after another: see
+/* weights.h - weights of many logits, to be compiled for each set of instructions: see
  * probability.h. */
 #ifndef SAMPLING_WEIGHTS_H
 #define SAMPLING_WEIGHTS_H
@@ -7,16 +7,16 @@
 
 #define BLOCK 8u
 
-/* Vectors of the compilers, which become what the processor has. */
+/* Vectors of the compilers, which become the processor's. */
 typedef float floats __attribute__((vector_size(4 * BLOCK)));
-typedef int32_t ints __attribute__((vector_size(4 * BLOCK))); /* what comparisons give */
+typedef int32_t ints __attribute__((vector_size(4 * BLOCK))); /* results of comparisons */
 typedef uint32_t words __attribute__((vector_size(4 * BLOCK)));
 typedef double doubles __attribute__((vector_size(8 * BLOCK)));
 typedef int64_t longs __attribute__((vector_size(8 * BLOCK)));
 
-/* weights[BLOCK] = e^x in units of 2^-43 for x = (logits - max) * scale, right to 3e-7 of itself or
- * half a unit.  Above 0 it is e^0: max is the finite stand-in of an infinity.  Below -31 and for
- * NaN it is 0: e^-31 is 0.3 units.
+/* weights[BLOCK] = e^x in units of 2^-43 for x = (logits - max) * scale, with an error of at most
+ * 3e-7 of itself or half a unit.  Above 0 it is e^0: max is the finite stand-in of an infinity.
+ * Below -31 and for NaN it is 0: e^-31 is 0.3 units.
  * x = n ln 2 + r with |r| <= ln 2 / 2, where the series to r^7 errs by 5e-9.  Pairs of pairs
  * (Estrin), because a chain of products waits for each. */
 static inline void block_weights(uint64_t *restrict weights, const float *restrict logits,

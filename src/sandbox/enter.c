@@ -19,7 +19,7 @@ enum {
     ARGS_MAX = 160,
     NUMBER_BYTES = 16,
     NUMBERS_MAX = 16,
-    /* The user of variants when the server runs as root: the limit of processes does not hold for
+    /* The user of variants when the server runs as root: the limit on processes does not apply to
      * root.  No distribution assigns these ids. */
     GUEST_UID = 64731,
     GUEST_GID = 64731,
@@ -53,7 +53,7 @@ static const char *number(arguments *a, uint64_t value)
     return to;
 }
 
-/* /bin and its kind, as they are here: links into /usr, or folders of their own. */
+/* /bin and the like, as they are here: links into /usr, or folders of their own. */
 static void add_roots(arguments *a)
 {
     static const struct {
@@ -75,7 +75,7 @@ static void add_roots(arguments *a)
             add_all(a, (const char *const[]){"--ro-bind", files[i], files[i]}, 3);
 }
 
-/* A file of ours; takes the descriptor. */
+/* A file from memory; takes the descriptor. */
 static int add_file(arguments *a, int fd, const char *place, const char *mode, cerium_error *err)
 {
     if (fd < 0) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the sandbox's files");
@@ -143,7 +143,7 @@ static int make_arguments(arguments *a, const sandbox_config *config, char *modu
 
 /* ---- its process ---- */
 
-/* In the child, between fork and exec: system calls alone.  Returns only when one fails. */
+/* In the child, between fork and exec: only system calls.  Returns only if one fails. */
 static void become_bwrap(const arguments *a, int socket, int said)
 {
     sigset_t none;
@@ -154,7 +154,7 @@ static void become_bwrap(const arguments *a, int socket, int said)
     if (geteuid() == 0 && (setgroups(0, NULL) || setresgid(GUEST_GID, GUEST_GID, GUEST_GID) ||
                            setresuid(GUEST_UID, GUEST_UID, GUEST_UID)))
         return;
-    /* Everything else of this program's stays outside. */
+    /* All other descriptors of this program stay outside. */
     if (syscall(SYS_close_range, 3, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */)) return;
     for (uint32_t i = 0; i < a->n_fds; i++)
         if (fcntl(a->fds[i], F_SETFD, 0)) return;
@@ -162,7 +162,7 @@ static void become_bwrap(const arguments *a, int socket, int said)
     execvp("bwrap", (char *const *)a->at);
 }
 
-/* Every kernel that this runs on closes what is marked so. */
+/* Every supported kernel closes descriptors marked so. */
 static int spawn(sandbox_place *out, const arguments *a, cerium_error *err)
 {
     int ends[2];
@@ -187,7 +187,7 @@ static int spawn(sandbox_place *out, const arguments *a, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Where execvp() would look. */
+/* The search path of execvp(). */
 static bool has_bwrap(void)
 {
     char path[4096];
@@ -228,7 +228,7 @@ void sandbox_leave(sandbox_place *place)
     if (!place->pid) return;
     close(place->fd);
     close(place->said);
-    /* Its death ends the first process inside, and that one's all others. */
+    /* Its death ends the first process inside, and thereby all others. */
     kill(place->pid, SIGKILL);
     while (waitpid(place->pid, NULL, 0) < 0 && errno == EINTR) continue;
     *place = (sandbox_place){0};

@@ -1,5 +1,5 @@
-/* enter.h - bubblewrap around the runner: what of this machine is seen inside, and what it says
- * where it cannot be. */
+/* enter.h - bubblewrap around the runner: the visible part of this machine, and error messages if
+ * it cannot start. */
 #ifndef SANDBOX_ENTER_H
 #define SANDBOX_ENTER_H
 
@@ -7,7 +7,7 @@
 
 #include "sandbox/sandbox.h"
 
-/* Zero-initialised: nowhere. */
+/* Zero-initialised: not started. */
 typedef struct {
     pid_t pid;  /* of bubblewrap; 0: none */
     int fd;     /* the runner's standard input and output */
@@ -16,11 +16,11 @@ typedef struct {
 
 CERIUM_CHECKED int sandbox_enter(sandbox_place *out, const sandbox_config *config,
                                  cerium_error *err);
-/* End all that is in it. */
+/* End all processes in it. */
 void sandbox_leave(sandbox_place *place);
-/* The first line of what was said inside; "" for nothing. */
+/* The first line of the output inside; "": none. */
 void sandbox_said(const sandbox_place *place, char *out, size_t size);
-/* CERIUM_ERR_IO, with the remedy for what was said. */
+/* CERIUM_ERR_IO, with the remedy for that output. */
 int sandbox_refusal(const char *said, sandbox_level level, cerium_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* filter.c - the system calls that a variant may not make: what widens the kernel's surface, looks
- * into other processes, keeps memory that no limit counts, or reaches out. */
+/* filter.c - the system calls that a variant may not make: those that widen the kernel's surface,
+ * inspect other processes, keep memory that no limit counts, or reach out. */
 #include "sandbox/sandbox_parts.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Refused with EPERM.  Names that this libseccomp does not know are of newer kernels than it: they
- * are left out. */
+/* Rejected with EPERM.  Names unknown to this libseccomp belong to newer kernels: they are
+ * skipped. */
 static const char *const refused[] = {
     /* namespaces and mounts */
     "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "fsopen", "fsmount",
@@ -52,12 +52,12 @@ static int add_namespaces(scmp_filter_ctx ctx)
     for (size_t i = 0; i < ARRAY_LEN(flags) && !status; i++)
         status = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                   SCMP_A0(SCMP_CMP_MASKED_EQ, flags[i], flags[i]));
-    /* Its flags are in memory, where no filter sees them: libraries fall back to clone. */
+    /* Its flags are in memory, which filters cannot read: libraries fall back to clone. */
     if (!status) status = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     return status;
 }
 
-/* Sockets of this process alone, and no bytes typed into a terminal. */
+/* Only sockets within this process, and no bytes typed into a terminal. */
 static int add_arguments(scmp_filter_ctx ctx)
 {
     const scmp_datum_t word = UINT32_MAX;
@@ -94,7 +94,7 @@ int filter_open(cerium_error *err)
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
     int fd = memory_file((view){NULL, 0});
     int status = ctx && fd >= 0 ? 0 : -ENOMEM;
-    /* Calls of another architecture's numbers would pass by: they end the program. */
+    /* Calls by another architecture's numbers would pass the filter: they end the program. */
     if (!status) status = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     if (!status) status = add_refused(ctx);
     if (!status) status = add_namespaces(ctx);

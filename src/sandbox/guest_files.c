@@ -1,5 +1,5 @@
-/* guest_files.c - the runner, its library, and the scripts that it runs, in this program: the
- * Makefile builds them first. */
+/* guest_files.c - the runner, its library, and its scripts, embedded in this program: the Makefile
+ * builds them first. */
 #include "sandbox/sandbox_parts.h"
 
 #define EMBED(name, path)                                                                          \

@@ -1,5 +1,5 @@
-/* pack.c - a folder as one run of bytes: what the sandbox gets is a copy, made by who may read it,
- * so that neither the folder nor its place is ever in the sandbox. */
+/* pack.c - a folder as one run of bytes: the sandbox gets a copy, made by a process that may read
+ * it, so that neither the folder nor its path is ever in the sandbox. */
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { ENTRIES_MAX = 8192, PAD = 8 };
 
-/* Made again, or large, and never what a test needs. */
+/* Generated, or large, and never needed by a test. */
 static const char *const skipped[] = {".git", ".hg", ".svn", "__pycache__", ".mypy_cache",
                                       ".pytest_cache", ".tox", ".venv"};
 
@@ -62,7 +62,7 @@ static int put_entry(bytes *out, const FTSENT *e, const char *name)
         n = readlink(e->fts_accpath, to, sizeof to);
         return n <= 0 || n == sizeof to ? CERIUM_OK : put(out, e, name, to, (size_t)n);
     default:
-        return CERIUM_OK; /* pipes, devices, what may not be read */
+        return CERIUM_OK; /* pipes, devices, unreadable files */
     }
 }
 
@@ -78,7 +78,7 @@ int sandbox_pack(const char *path, bytes *out, cerium_error *err)
         if (e->fts_info == FTS_D && is_skipped(e)) fts_set(tree, e, FTS_SKIP);
         if (e->fts_info == FTS_DP || e->fts_level == 0 || is_skipped(e)) continue;
         status = ++n > ENTRIES_MAX ? CERIUM_ERR_CAPACITY : put_entry(out, e, name);
-        if (status == CERIUM_ERR_IO) status = CERIUM_OK; /* it went, or is not for us */
+        if (status == CERIUM_ERR_IO) status = CERIUM_OK; /* it is gone, or unreadable */
     }
     if (tree) fts_close(tree);
     memory_free(roots[0]);

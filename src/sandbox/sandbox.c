@@ -1,4 +1,4 @@
-/* sandbox.c - one slot: starts bubblewrap with the runner in it, hands over jobs, reads results. */
+/* sandbox.c - one slot: starts bubblewrap with the runner in it, sends jobs, reads results. */
 #include "sandbox/sandbox.h"
 
 #include <ctype.h>
@@ -20,8 +20,8 @@ enum { TEXT_MAX = 4 * WIRE_SHOWN_BYTES + WIRE_NOTE_BYTES, SAID_BYTES = 400 };
 
 struct sandbox {
     sandbox_config config;
-    sandbox_place place;  /* where it runs: pid, socket, what bubblewrap says */
-    bool used;            /* of SANDBOX_BASIC: one job is all it takes */
+    sandbox_place place;  /* its descriptors: pid, socket, bubblewrap's output */
+    bool used;            /* of SANDBOX_BASIC: it takes only one job */
     char text[TEXT_MAX];  /* of the last result */
     char why[2 * SAID_BYTES];
 };
@@ -36,7 +36,7 @@ const char *sandbox_verdict_name(wire_verdict verdict)
     return verdict_names[verdict];
 }
 
-/* This many processes of this much memory: their sum is watched, too. */
+/* This many processes of this much memory: their sum is limited, too. */
 sandbox_limits sandbox_limits_of(wire_language language)
 {
     sandbox_limits l = {.wall_ms = 2000, .cpu_s = 2, .processes = 32, .descriptors = 64,
@@ -84,7 +84,7 @@ static bool receive_all(int fd, void *to, size_t n)
     return true;
 }
 
-/* What a program cannot guess: chosen when its text is fixed. */
+/* A secret that a program cannot guess: chosen after its text is fixed. */
 static int make_mark(char mark[WIRE_MARK_BYTES], cerium_error *err)
 {
     static const char digits[] = "0123456789abcdef";
@@ -130,7 +130,7 @@ int sandbox_start(sandbox *s, const sandbox_job *job, cerium_error *err)
                      .n_name = (uint32_t)job->name.len,
                      .seed = s->config.seed};
     RETURN_IF(make_mark(wire.mark, err));
-    /* Where it is gone, sandbox_take() says so. */
+    /* If it is gone, sandbox_take() reports it. */
     (void)(send_all(s->place.fd, &wire, sizeof wire) &&
            send_all(s->place.fd, job->program.ptr, job->program.len) &&
            send_all(s->place.fd, job->tests.ptr, job->tests.len) &&
@@ -140,7 +140,7 @@ int sandbox_start(sandbox *s, const sandbox_job *job, cerium_error *err)
 
 int sandbox_fd(const sandbox *s) { return s->place.fd; }
 
-/* Of a note, ".": a test was passed; after "!", what was not. One printable line of it. */
+/* In a note, ".": a test passed; after "!", the failed one.  One printable line of it. */
 static void read_note(sandbox *s, view note, sandbox_result *out)
 {
     size_t n = 0;
@@ -166,7 +166,7 @@ int sandbox_take(sandbox *s, sandbox_result *out, cerium_error *err)
     *out = (sandbox_result){.verdict = WIRE_KILLED};
     bool whole = receive_all(s->place.fd, &r, sizeof r) && is_sane(&r) &&
                  receive_all(s->place.fd, s->text, r.n_out + r.n_err + r.n_note);
-    if (!whole) { /* the server is gone, or speaks nonsense: a new one */
+    if (!whole) { /* the server is gone, or its answer is invalid: start a new one */
         out->why = VIEW("it ended its sandbox");
         sandbox_leave(&s->place);
         return sandbox_enter(&s->place, &s->config, err);
@@ -185,7 +185,7 @@ int sandbox_take(sandbox *s, sandbox_result *out, cerium_error *err)
 
 /* ---- opening ---- */
 
-/* A job that does nothing but raise the walls. */
+/* A job that only sets up the walls. */
 static int probe(sandbox *s, cerium_error *err)
 {
     sandbox_job nothing = {.language = s->config.python ? WIRE_PYTHON : WIRE_NOTHING,

@@ -1,4 +1,4 @@
-/* wire.h - what the program and the runner in its sandbox tell each other, in the bytes of one
+/* wire.h - the messages between the program and the runner in its sandbox, in the bytes of one
  * machine: a job in, a result out.  System headers only: the runner has nothing else. */
 #ifndef SANDBOX_WIRE_H
 #define SANDBOX_WIRE_H
@@ -12,7 +12,7 @@ enum {
     WIRE_TEXT_BYTES_MAX = 16 << 20, /* of a program, and of its tests */
     WIRE_NAME_BYTES_MAX = 256,
     WIRE_SHOWN_BYTES = 4096,        /* of a stream, from its beginning, and as many from its end */
-    WIRE_NOTE_BYTES = 1024,         /* what the tests' harness says of how far it came */
+    WIRE_NOTE_BYTES = 1024,         /* the progress report of the tests' harness */
 };
 
 /* What is run. */
@@ -29,28 +29,28 @@ typedef enum {
     WIRE_TESTS = 0,   /* the tests' text runs after it */
     WIRE_DOCTEST = 1, /* the examples in the docstrings of the tests' text */
     WIRE_PYTEST = 2,  /* pytest in a copy of the folder; the tests' text is its arguments */
-    WIRE_BEHAVIOUR = 3, /* what its functions give for inputs like those of the tests' text */
-    WIRE_LINES = 4,     /* which of its lines the tests reach */
+    WIRE_BEHAVIOUR = 3, /* the results of its functions for inputs like those of the tests' text */
+    WIRE_LINES = 4,     /* its lines that the tests reach */
 } wire_mode;
 
 enum {
     WIRE_INNER = 1,       /* namespaces of its own for each variant */
-    WIRE_USE_CC = 2,      /* C by the system's compiler, also where there is tcc */
+    WIRE_USE_CC = 2,      /* C by the system's compiler, even if there is tcc */
 };
 
-/* Why a run ended. */
+/* The reason for the end of a run. */
 typedef enum {
     WIRE_PASS = 0,
     WIRE_FAIL = 1,    /* an assertion, or a status that is not 0 */
     WIRE_ERROR = 2,   /* another exception */
-    WIRE_PARSE = 3,   /* it is no program */
+    WIRE_PARSE = 3,   /* it does not parse */
     WIRE_TIMEOUT = 4, /* of the wall clock */
     WIRE_CPU = 5,
     WIRE_MEMORY = 6,
     WIRE_OUTPUT = 7,
     WIRE_KILLED = 8,  /* a signal */
     WIRE_EXIT = 9,    /* status 0, and the last test was never reached */
-    WIRE_BROKEN = 10, /* a wall could not be raised, so nothing ran */
+    WIRE_BROKEN = 10, /* a wall failed, so nothing ran */
     WIRE_VERDICTS = 11,
 } wire_verdict;
 
@@ -69,10 +69,10 @@ typedef struct {
     uint32_t wall_ms, cpu_s, processes, descriptors;
     uint64_t memory_bytes, file_bytes, tmp_bytes, output_bytes;
     uint32_t n_program, n_tests, n_name, seed, cpu_ms, unused;
-    char mark[WIRE_MARK_BYTES]; /* hexadecimal; chosen after the program was */
+    char mark[WIRE_MARK_BYTES]; /* hexadecimal; chosen after the program's text */
 } wire_job;
 
-/* Followed by what it wrote: standard output, standard error, the note. */
+/* Followed by its output: standard output, standard error, the note. */
 typedef struct {
     uint32_t magic, verdict, status, signal;
     uint64_t wall_ns, cpu_ns, memory_bytes; /* memory: of its largest process */
@@ -80,7 +80,7 @@ typedef struct {
 } wire_result;
 
 /* A folder as one run of bytes: entries of this, a name and its NUL, and the contents; each padded
- * to 8 bytes.  Folders come before what is in them; a link's contents are where it leads. */
+ * to 8 bytes.  Folders come before their contents; a link's contents are its target. */
 typedef struct {
     uint32_t mode, n_name; /* n_name: with its NUL */
     uint64_t n_bytes;

@@ -11,16 +11,16 @@ enum {
     LINES_BEFORE = 12,    /* whose identifiers ask */
     LINES_AFTER = 4,
     IMPORTS_MAX = 512,    /* words of lines that import */
-    CANDIDATES = 24,      /* units that are looked at once more */
-    KNOWN_MAX = 1 << 15,  /* words that the place shows */
+    CANDIDATES = 24,      /* units that are checked again */
+    KNOWN_MAX = 1 << 15,  /* words already visible */
     DEFINITIONS_MAX = 12, /* lines of them in a snippet */
-    FILES_DEFINING_MAX = 3, /* a name that more files define says nothing of where it is from */
+    FILES_DEFINING_MAX = 3, /* a name that more files define does not show where it is from */
 };
 
-/* BM25, as it was published, and what near files are worth more. */
+/* BM25, as published, and the factor for near files. */
 #define BM25_K1 1.2
 #define BM25_B  0.5
-#define PER_LINE 0.8         /* a line farther is worth so much less */
+#define PER_LINE 0.8         /* weight of lines farther away */
 #define PART_WEIGHT 0.3
 #define SAME_FOLDER 1.5
 #define OPEN_FILE 2.0
@@ -48,7 +48,7 @@ typedef struct {
     uint64_t order[TERMS_MAX];   /* [n_terms] by hash: it, and which term that is */
     view begun;                  /* the word that ends at the place; empty: none */
     uint32_t imports[IMPORTS_MAX], n_imports;
-    bytes known;                 /* uint32_t, by hash: words that the place shows */
+    bytes known;                 /* uint32_t, by hash: words that are visible at the place */
     bytes defined;               /* those that it defines */
     uint32_t n_units;
     double words_mean, idf_max;
@@ -56,7 +56,7 @@ typedef struct {
     uint32_t n;
 } search;
 
-/* ---- what is asked ---- */
+/* ---- the query ---- */
 
 static void ask(search *s, uint32_t hash, double weight, bool is_name)
 {
@@ -108,7 +108,7 @@ static void ask_place(search *s)
     }
 }
 
-/* ---- what the place shows ---- */
+/* ---- visible words ---- */
 
 static int by_hash(const void *a, const void *b)
 {
@@ -128,7 +128,7 @@ static bool has_hash(const bytes *b, uint32_t hash)
 
 static int add_hash(bytes *b, uint32_t hash)
 {
-    if (b->len + sizeof hash > b->max) return CERIUM_OK; /* later units are not known */
+    if (b->len + sizeof hash > b->max) return CERIUM_OK; /* later units are unknown */
     return bytes_append(b, &hash, sizeof hash);
 }
 
@@ -176,7 +176,7 @@ static bool is_own(const search *s, const snippet_file *f)
     return view_equal(view_of(f->path), s->q->path);
 }
 
-/* How much more a file's units are worth. */
+/* The factor for a file's units. */
 static double nearness(const search *s, const snippet_file *f)
 {
     double x = 1;
@@ -198,7 +198,7 @@ static const snippet_unit *units_of(const snippet_file *f)
     return (const snippet_unit *)(const void *)f->units.ptr;
 }
 
-/* The first of a file's terms from `low` on that is not less; it is looked for near `low` first. */
+/* The first of a file's terms from `low` on that is not less; searched near `low` first. */
 static uint32_t find_term(const snippet_file *f, uint32_t low, uint32_t hash)
 {
     const snippet_term *t = terms_of(f);
@@ -221,7 +221,7 @@ static int by_order(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* In how many units each term is. */
+/* The number of units with each term. */
 static void count_units(search *s, uint32_t df[TERMS_MAX])
 {
     for (uint32_t i = 0; i < s->n_terms; i++) s->order[i] = (uint64_t)s->terms[i].hash << 32 | i;
@@ -311,8 +311,8 @@ static double weight_of(const search *s, view word)
     return t->weight * t->idf;
 }
 
-/* What a line says of the place: names of it, and new ones, above all those that go on with the
- * word that was begun.  *n_new: words that the place does not have. */
+/* The score of a line for the place: names of it, and new ones, above all those that continue the
+ * begun word.  *n_new: words that the place does not have. */
 static double line_value(const search *s, view line, uint32_t *n_new, uint32_t *n_words)
 {
     double value = 0;
@@ -338,7 +338,7 @@ typedef struct {
 
 enum { UNIT_LINES = 64 };
 
-/* The run of whole lines of at most `most` bytes that says most. */
+/* The run of whole lines of at most `most` bytes with the highest score. */
 static extract best_lines(const search *s, const candidate *c, size_t most)
 {
     const snippet_unit u = units_of(c->file)[c->unit];
@@ -390,7 +390,7 @@ static uint32_t line_number(const snippet_file *f, size_t at)
     return n;
 }
 
-/* The best of the candidates by what it adds to what is known; false: none adds anything. */
+/* The best of the candidates by what it adds to the known words; false: none adds anything. */
 static bool take_best(search *s, size_t most, candidate *which, extract *lines)
 {
     uint32_t best = CANDIDATES;
@@ -420,14 +420,14 @@ static int take_alike(search *s, snippets *out, size_t left)
         if (!take_best(s, most, &c, &e)) return CERIUM_OK;
         const view text = {c.file->text + e.from, e.to - e.from};
         RETURN_IF(add_text(out, c.file, text, line_number(c.file, e.from), c.score));
-        RETURN_IF(learn(s, text)); /* what comes next is to say something else */
+        RETURN_IF(learn(s, text)); /* the next one must add other words */
         sort_hashes(&s->known);
         left -= text.len < left ? text.len : left;
     }
     return CERIUM_OK;
 }
 
-/* ---- definitions of what the place names ---- */
+/* ---- definitions of names at the place ---- */
 
 typedef struct {
     const snippet_definition *d;
@@ -475,7 +475,7 @@ static uint32_t lines_of(const search *s, const snippet_file *f, const bool *rar
     return n;
 }
 
-/* One snippet: lines of the file that defines most of what is named here, at most `most` bytes. */
+/* One snippet: lines of the file that defines most of the names used here, at most `most` bytes. */
 static int take_definitions(search *s, snippets *out, size_t most)
 {
     const snippet_file *best = NULL;

@@ -9,7 +9,7 @@
 
 enum {
     UNIT_LINES_MIN = 8, UNIT_LINES_MAX = 25,
-    WORD_BYTES_MAX = 64, /* longer ones are no names */
+    WORD_BYTES_MAX = 64, /* longer ones are not names */
     PATH_BYTES_MAX = 4096,
     DEFINITION_LINE_MAX = 200,
 };
@@ -77,7 +77,7 @@ static int add_unit(snippet_file *f, size_t from, size_t to)
     return bytes_append(&f->units, &u, sizeof u);
 }
 
-/* Units end at blank lines where they can. */
+/* Units end at blank lines if possible. */
 static int cut_units(snippet_file *f)
 {
     const view text = {f->text, f->n_text};
@@ -92,7 +92,7 @@ static int cut_units(snippet_file *f)
             RETURN_IF(add_unit(f, from, next));
             from = next;
             lines = 0;
-        } else if (blank && lines == 1) { /* nothing begins with a blank line */
+        } else if (blank && lines == 1) { /* no unit begins with a blank line */
             from = next;
             lines = 0;
         }
@@ -126,7 +126,7 @@ static int add_terms(snippet_file *f, uint32_t number)
     return CERIUM_OK;
 }
 
-/* The same term of the same unit once, with how often it was there. */
+/* Merge equal terms of a unit, with their count. */
 static void join_terms(snippet_file *f)
 {
     snippet_term *t = (snippet_term *)(void *)f->terms.ptr;
@@ -181,7 +181,7 @@ static int find_definitions(snippet_file *f)
     return CERIUM_OK;
 }
 
-/* "a/b/list.py": list; "a/b/__init__.py": b, for that is what is imported. */
+/* "a/b/list.py": list; "a/b/__init__.py": b, as this is the imported name. */
 static uint32_t stem_of(view path)
 {
     static const char *const own[] = {"__init__", "index", "mod", "lib", "main"};
@@ -198,7 +198,7 @@ static uint32_t stem_of(view path)
     return 0;
 }
 
-/* What was reserved beyond what is there goes. */
+/* Release the unused part of the reserved memory. */
 static int shrink(bytes *b)
 {
     bytes exact = {.max = b->len};

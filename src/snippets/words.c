@@ -1,4 +1,4 @@
-/* words.c - identifiers and what lines do with them, by their look. */
+/* words.c - identifiers and their roles in lines, by their look. */
 #include "snippets/words.h"
 
 #include <ctype.h>
@@ -58,7 +58,7 @@ bool word_is_defined_at(view line, size_t at, size_t n)
     const size_t last = view_trim_end(line, TEXT_SPACE).len;
     char tail = last ? line.ptr[last - 1] : 0;
     if (at == 0 && next == '=' && after + 1 < line.len && line.ptr[after + 1] != '=') return true;
-    /* C: a type before it, and no statement; or the name at a typedef's end. */
+    /* C: a type before it, not in a statement; or the name at a typedef's end. */
     bool typed = end < at ? begin < end : at > 0 && strchr("*&", line.ptr[at - 1]) != NULL;
     bool goes_on = tail == '{' || tail == ')' || tail == ',';
     if (margin && typed && next == '(' && goes_on && !calls(word)) return true;

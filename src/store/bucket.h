@@ -15,12 +15,12 @@
 
 #include "base/base.h"
 
-#define BUCKET_NS UINT64_C(60000000000)           /* a full bucket: what a minute brings */
+#define BUCKET_NS UINT64_C(60000000000)           /* a full bucket: the amount of a minute */
 #define BUCKET_DEBT_NS (UINT64_MAX / 4)           /* where the arithmetic ends: 146 years */
 
 typedef _Atomic uint64_t bucket;
 
-/* How long it takes to bring n, at `rate` a minute; rate > 0. */
+/* The time for n, at `rate` a minute; rate > 0. */
 static inline uint64_t bucket_cost(uint64_t n, uint64_t rate)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -35,8 +35,8 @@ static inline uint64_t bucket_missing(uint64_t word, uint64_t now)
     return missing > BUCKET_DEBT_NS ? BUCKET_DEBT_NS : missing;
 }
 
-/* Take cost_ns if it is there.  0 when it was taken, else how long until it will be there; what
- * costs more than a full bucket is had from a full one, and is paid off afterwards. */
+/* Take cost_ns if available.  0: it was taken, else the time until it is available; a cost above a
+ * full bucket is taken from a full one, and is paid off afterwards. */
 static inline uint64_t bucket_take(bucket *b, uint64_t now, uint64_t cost_ns)
 {
     uint64_t word = atomic_load_explicit(b, memory_order_relaxed), missing;
@@ -49,7 +49,7 @@ static inline uint64_t bucket_take(bucket *b, uint64_t now, uint64_t cost_ns)
     return 0;
 }
 
-/* What bucket_take() would return, and nothing is taken. */
+/* The result of bucket_take(), without taking. */
 static inline uint64_t bucket_wait(const bucket *b, uint64_t now, uint64_t cost_ns)
 {
     uint64_t missing = bucket_missing(atomic_load_explicit(b, memory_order_relaxed), now);
@@ -57,7 +57,7 @@ static inline uint64_t bucket_wait(const bucket *b, uint64_t now, uint64_t cost_
     return missing > room ? missing - room : 0;
 }
 
-/* Settle afterwards: more was used (cost_ns > 0), or less. */
+/* Settle afterwards: the use was more (cost_ns > 0), or less. */
 static inline void bucket_settle(bucket *b, uint64_t now, int64_t cost_ns)
 {
     uint64_t word = atomic_load_explicit(b, memory_order_relaxed), next;

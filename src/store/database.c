@@ -1,9 +1,9 @@
 /* database.c - opens the database, makes or migrates its tables, and reports errors.
  *
- * WAL with synchronous=NORMAL: a commit is in the operating system's hands when it returns, so it
- * survives any death of the process.  It does not survive the loss of power or of the kernel: then
- * the newest commits may be gone, back to the last checkpoint, but the file is whole.
- * synchronous=FULL would cost an fsync for each response. */
+ * WAL with synchronous=NORMAL: the operating system has a commit when it returns, so it survives
+ * any death of the process.  It does not survive the loss of power or of the kernel: then the
+ * newest commits may be gone, back to the last checkpoint, but the file is whole. synchronous=FULL
+ * would cost an fsync for each response. */
 #include "store/database.h"
 
 #include <errno.h>
@@ -43,8 +43,7 @@ static const char *const migrations[] = {
     " output_tokens INTEGER NOT NULL, nanodollars INTEGER NOT NULL,"
     " PRIMARY KEY (day, tenant, model)) WITHOUT ROWID;"
     "CREATE TABLE drained (journal INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);",
-    /* Bytes that responses take, updated by every insert and delete, so that nothing has to be
-     * counted. */
+    /* Bytes of responses, updated by every insert and delete, so that nothing must be counted. */
     "ALTER TABLE responses ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;"
     "UPDATE responses SET bytes ="
     " (length(response) + length(input) + length(tokens) + 4607) / 4096 * 4096;"
@@ -124,7 +123,7 @@ int database_run(store *s, statement which, const char *doing, cerium_error *err
     return status;
 }
 
-/* The one number or word that a pragma or a query gives. */
+/* The single number or word that a pragma or a query returns. */
 static int read_value(store *s, const char *sql, int64_t *number, char *word, int word_cap,
                       cerium_error *err)
 {
@@ -159,7 +158,7 @@ int database_end(store *s, int status, const char *doing, cerium_error *err)
     return status;
 }
 
-/* Whose file it is, and of which version; an empty one is ours at version 0. */
+/* The owner and version of the file; an empty one is ours at version 0. */
 static int read_version(store *s, int64_t *version, cerium_error *err)
 {
     int64_t application = 0, n_tables = 0;
@@ -179,7 +178,7 @@ static int read_version(store *s, int64_t *version, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* In one transaction, so that a process that dies or comes at the same time changes nothing. */
+/* In one transaction, so that a process that dies or runs at the same time changes nothing. */
 static int migrate(store *s, cerium_error *err)
 {
     int64_t version = 0;
@@ -207,8 +206,8 @@ static int set_up(store *s, cerium_error *err)
         return error_set(err, CERIUM_ERR_IO, "%s: cannot open: it is read-only; make the file and "
                          "its folder writable", s->path);
     int64_t version;
-    RETURN_IF(read_version(s, &version, err)); /* before anything is written to it */
-    /* Into the file itself, not the log: whose it is can be read there from now on. */
+    RETURN_IF(read_version(s, &version, err)); /* before the first write to it */
+    /* Into the file itself, not the log: its owner can be read there from now on. */
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d", APPLICATION_ID);
     if (version == 0) RETURN_IF(database_exec(s, sql, "make the tables", err));
     RETURN_IF(read_value(s, "PRAGMA journal_mode = WAL", NULL, mode, sizeof mode, err));
@@ -231,7 +230,7 @@ static int io_fault(const store *s, const char *what, cerium_error *err)
     return error_set(err, CERIUM_ERR_IO, "%s: cannot open: %s", s->path, what);
 }
 
-/* A new file: made under this very name, for us alone, through no link. */
+/* A new file: made under this exact name, private to this user, through no link. */
 static int make_file(store *s, cerium_error *err)
 {
     int fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -264,7 +263,7 @@ static int find_file(store *s, cerium_error *err)
                         "missed", err);
     if (st.st_uid != geteuid() && geteuid() != 0)
         return io_fault(s, "it belongs to another user", err);
-    /* An empty file becomes a database only where it was meant. */
+    /* An empty file becomes a database only if it is the intended one. */
     if (!st.st_size && (is_link || st.st_uid != geteuid()))
         return error_set(err, CERIUM_ERR_FORMAT, "%s: cannot open: an empty file, and %s; name "
                          "another file", s->path, is_link ? "behind a link" : "another user's");
@@ -300,7 +299,7 @@ static int judge_file(store *s, cerium_error *err)
     const uint8_t *a = h + APPLICATION_AT;
     uint32_t application = (uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | a[3];
     if (application == APPLICATION_ID) return CERIUM_OK;
-    /* Older versions named themselves in the log, where it may still be. */
+    /* Older versions stored their id in the log, where it may still be. */
     if (application == 0 && owned_log_names(s->file, APPLICATION_ID)) return CERIUM_OK;
     static const uint8_t none[4];
     bool is_fresh = application == 0 && !memcmp(h + VERSION_AT, none, 4) && !h[CELLS_AT] &&

@@ -27,17 +27,17 @@ struct store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENTS];
     char *path; /* for messages */
-    char *file; /* where it is; NULL: in memory */
+    char *file; /* its path; NULL: in memory */
     uint64_t bytes_max;   /* store_bound() */
     uint32_t days;
-    uint32_t n_put;       /* since memory was given back */
+    uint32_t n_put;       /* since memory was returned */
     _Atomic uint64_t bytes, responses, expired; /* store_measure() */
 };
 
-/* What SQLite just refused, as one line about `doing`; returns the cerium_status. */
+/* SQLite's last error, as one line about `doing`; returns the cerium_status. */
 int database_error(store *s, const char *doing, cerium_error *err);
 
-/* Run a statement that gives no rows, whose values are bound, and make it ready for the next. */
+/* Run a statement without rows, whose values are bound, and reset it. */
 CERIUM_CHECKED int database_run(store *s, statement which, const char *doing, cerium_error *err);
 
 /* Statements without values or rows. */
@@ -48,7 +48,7 @@ CERIUM_CHECKED int database_exec(store *s, const char *sql, const char *doing, c
 CERIUM_CHECKED int database_begin(store *s, const char *doing, cerium_error *err);
 CERIUM_CHECKED int database_end(store *s, int status, const char *doing, cerium_error *err);
 
-/* Ready for the next: no value bound, no lock held. */
+/* Reset: no value bound, no lock held. */
 void database_reset(sqlite3_stmt *stmt);
 
 /* The file of a new store, with its tables. */

@@ -1,4 +1,4 @@
-/* key.c - rows of keys: add, revoke, rotate, read; and how a key is checked. */
+/* key.c - rows of keys: add, revoke, rotate, read; and the check of a key. */
 #include "store/key.h"
 
 #include <openssl/crypto.h>
@@ -56,7 +56,7 @@ bool store_key_fits(const store_key *key, view text)
 
 #define COLUMNS "id, name, prefix, tier, salt, hash, created_at, revoked_at"
 
-/* Run to its end a statement that gives no rows. */
+/* Run a statement without rows to its end. */
 static int run(store *s, sqlite3_stmt *stmt, const char *doing, cerium_error *err)
 {
     int status = sqlite3_step(stmt) == SQLITE_DONE ? CERIUM_OK : database_error(s, doing, err);
@@ -95,7 +95,7 @@ int store_keys_read(store *s, store_key **out, size_t *n, cerium_error *err)
     CHECK(s && out && n);
     static const char doing[] = "read the keys";
     sqlite3_stmt *stmt = NULL;
-    /* A store over its limit was not written by us: what counts is what may be used. */
+    /* A store over its limit was not written by us: only usable keys count. */
     bytes rows = {.max = (size_t)1 << 28};
     store_key key;
     int code = SQLITE_ERROR, status;
@@ -234,7 +234,7 @@ int store_key_add(store *s, const char *name, const char *tier, int64_t now,
     return database_end(s, status, "add a key", err);
 }
 
-/* Is there a key of that name that was revoked? */
+/* Is there a revoked key of that name? */
 static bool was_revoked(store *s, const char *name)
 {
     sqlite3_stmt *stmt = NULL;

@@ -41,15 +41,15 @@ typedef struct {
 
 /* Make a key; its text is available only this once.
  *   *key: filled
- *   hearer: NULL for the caller alone
+ *   hearer: NULL: only the caller gets it
  * CERIUM_ERR_ARGUMENT: the name is bad, or a key that is not revoked has it.  CERIUM_ERR_CAPACITY:
- * STORE_KEYS_MAX of them.  What the hearer returns. */
+ * STORE_KEYS_MAX of them.  The hearer's error. */
 CERIUM_CHECKED int store_key_add(store *s, const char *name, const char *tier, int64_t now,
                                  const store_key_hearer *hearer, store_key *key,
                                  char text[KEY_TEXT_BYTES], cerium_error *err);
-/* CERIUM_ERR_ARGUMENT: no key has that name, or one that is revoked already. */
+/* CERIUM_ERR_ARGUMENT: no key has that name, or it is revoked already. */
 CERIUM_CHECKED int store_key_revoke(store *s, const char *name, int64_t now, cerium_error *err);
-/* Another secret for the same key: the old text is of no use any more.  As add. */
+/* Another secret for the same key: the old text is invalid from now on.  As add. */
 CERIUM_CHECKED int store_key_rotate(store *s, const char *name, const store_key_hearer *hearer,
                                     store_key *key, char text[KEY_TEXT_BYTES], cerium_error *err);
 
@@ -58,9 +58,10 @@ CERIUM_CHECKED int store_keys_read(store *s, store_key **out, size_t *n, cerium_
 /* Changes whenever a key does. */
 CERIUM_CHECKED int store_keys_version(store *s, int64_t *version, cerium_error *err);
 
-/* Pure.  The prefix of a text that has the form of a key; false when it has not. */
+/* Pure.  The prefix of a text with the form of a key; false: it has another form. */
 bool store_key_prefix(view text, char prefix[KEY_PREFIX_BYTES + 1]);
-/* Pure.  Whether it is this key, in a time that does not depend on how much of it is right. */
+/* Pure.  Whether it is this key, in a time that does not depend on the length of the correct
+ * part. */
 bool store_key_fits(const store_key *key, view text);
 
 #endif

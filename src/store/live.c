@@ -1,4 +1,4 @@
-/* live.c - the mapped file: its creation, its slots and who owns them.
+/* live.c - the mapped file: its creation, its slots and their owners.
  *
  * The file may be truncated, or lose its blocks, while it is mapped (shared.h). This server's own
  * journal and streams are therefore also kept in private memory, which is authoritative; the file
@@ -21,8 +21,8 @@
 
 enum {
     VERSION = 1,
-    PROBES = 64,    /* places in which a tenant may be */
-    INIT_LOCK = 0,  /* bytes of the file that are locked, none of which is read or written so */
+    PROBES = 64,    /* possible places of a tenant */
+    INIT_LOCK = 0,  /* bytes of the file used only for locks, never read or written */
     SLOT_LOCK = 1,
     OPENINGS_MAX = 8, /* other servers may recreate the file meanwhile */
 };
@@ -31,7 +31,7 @@ typedef struct {
     char magic[8];
     uint32_t version, file_bytes;
     uint64_t id;   /* of this file, random */
-    char boot[40]; /* since which boot the times in it count */
+    char boot[40]; /* the boot to which its times belong */
     uint64_t life; /* changes when the file was repaired: every server then writes its data again */
 } head;
 
@@ -47,7 +47,7 @@ _Static_assert(sizeof(tenant_slot) == 64, "it is part of a file");
 typedef struct {
     _Atomic uint64_t end;   /* number of the next record */
     uint64_t unused[7];
-    _Atomic uint64_t begin; /* of the oldest one that is not in the database */
+    _Atomic uint64_t begin; /* of the oldest one that is not yet in the database */
     uint64_t unused_too[7];
     live_record records[LIVE_JOURNAL_MAX];
 } journal;
@@ -63,11 +63,11 @@ _Static_assert(sizeof(layout) < UINT32_MAX, "the header has its size");
 
 struct live {
     layout *map;
-    shared file;       /* whose memory it is */
-    int fd;            /* -1: memory of our own */
+    shared file;       /* the owner of the memory */
+    int fd;            /* -1: private memory */
     int slot;
-    uint32_t reserved; /* records that will come; event loop */
-    uint64_t id, life; /* as in the head */
+    uint32_t reserved; /* records reserved; event loop */
+    uint64_t id, life; /* as in the header */
     journal *own;      /* our journal: copied to the file, and never read back */
     _Atomic uint32_t *own_streams; /* [LIVE_TENANTS_MAX], likewise */
     char *path;
@@ -141,7 +141,7 @@ static int io_error(const live *l, const char *doing, int code, cerium_error *er
 /* Whether a file with these first bytes is a live file, of any version, whole or truncated. */
 static bool begins_as_ours(const struct stat *st, const char *first, size_t len)
 {
-    /* It has nothing to lose. It is recreated, because only a file that we made is certain to be
+    /* It has no data to lose.  It is recreated, because only a file that we made is certain to be
      * private. */
     if (len < sizeof magic) return (st->st_mode & 0777) == 0600 && !memcmp(first, magic, len);
     return !memcmp(first, magic, sizeof magic);
@@ -182,7 +182,7 @@ static int write_head(live *l, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* Map it, all of its pages with blocks on the disk. */
+/* Map it, with blocks on the disk for all its pages. */
 static int map_file(live *l, cerium_error *err)
 {
     char boot[40];
@@ -204,7 +204,7 @@ static void clear_streams(live *l, int slot)
     for (size_t i = 0; i < LIVE_TENANTS_MAX; i++) atomic_store(&l->map->streams[slot][i], 0);
 }
 
-/* What the last server left in this slot, as far as it is a valid journal. */
+/* The last server's records in this slot, if it is a valid journal. */
 static int take_journal(live *l, cerium_error *err)
 {
     const journal *from = &l->map->journals[l->slot];
@@ -444,7 +444,7 @@ void live_unreserve(live *l)
     l->reserved--;
 }
 
-/* Where the file has ours. */
+/* Our journal in the file. */
 static journal *own_journal(const live *l) { return &l->map->journals[l->slot]; }
 
 static uint64_t check_of(const live *l, const live_record *r)
@@ -478,8 +478,8 @@ void live_resume(live *l, int slot, uint64_t sequence)
 {
     journal *j = journal_of(l, slot);
     uint64_t begin = atomic_load(&j->begin), end = atomic_load(&j->end);
-    /* A loss of power may leave the file older than the database, or its two ends not of one
-     * time: then none of its records is certain to be ours. */
+    /* A loss of power may leave the file older than the database, or its two ends of different
+     * times: then none of its records is certain to be ours. */
     if (begin < sequence) begin = sequence;
     if (end < begin || end - begin > LIVE_JOURNAL_MAX) end = begin;
     atomic_store(&j->begin, begin);
@@ -495,7 +495,7 @@ uint32_t live_peek(live *l, int slot, live_record *out, uint32_t n, uint64_t *en
     uint64_t at = atomic_load(&j->begin), last = atomic_load_explicit(&j->end,
                                                                       memory_order_acquire);
     uint32_t taken = 0;
-    if (last - at > LIVE_JOURNAL_MAX) last = at; /* cut while we look */
+    if (last - at > LIVE_JOURNAL_MAX) last = at; /* truncated during the read */
     for (; at < last && taken < n; at++) {
         const live_record *from = &j->records[at & (LIVE_JOURNAL_MAX - 1)];
         out[taken] = *from;
@@ -531,7 +531,7 @@ int live_adopt(live *l, int from)
 {
     for (int slot = from; l->fd >= 0 && slot < (int)LIVE_SERVERS_MAX; slot++) {
         if (slot == l->slot || !left_something(l, slot)) continue;
-        if (!lock_byte(l->fd, SLOT_LOCK + slot, false)) continue; /* its server lives */
+        if (!lock_byte(l->fd, SLOT_LOCK + slot, false)) continue; /* its server is alive */
         clear_streams(l, slot);
         return slot;
     }
@@ -544,7 +544,7 @@ void live_release(live *l, int slot)
     unlock_byte(l->fd, SLOT_LOCK + slot);
 }
 
-/* ---- a file that was cut ---- */
+/* ---- a truncated file ---- */
 
 /* Write all of this server's data into the file again. The event loop may add records meanwhile:
  * like it, we publish a record before its number, and repeat until no record came in between. */
@@ -583,7 +583,7 @@ int live_mend(live *l, bool *was_cut, cerium_error *err)
         RETURN_IF(status);
         *was_cut = true;
     }
-    /* Ours to mend, or another server has mended it. */
+    /* Ours to repair, or another server has repaired it. */
     if (l->map->head.life != l->life) tell_again(l);
     return CERIUM_OK;
 }

@@ -115,7 +115,7 @@ int store_usage_read(store *s, const usage_query *q,
     CHECK(s && q && seen);
     static const char doing[] = "read the usage";
     sqlite3_stmt *stmt = NULL;
-    /* A tenant that is even is a key: key.h. */
+    /* An even tenant is a key: key.h. */
     RETURN_IF(database_sql(s, &stmt,
                       "SELECT iif(?5, u.day, 0), iif(?6, u.tenant, 0), iif(?6, k.name, NULL),"
                       " iif(?6, k.tier, NULL), iif(?7, u.model, ''), sum(u.requests),"

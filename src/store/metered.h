@@ -1,16 +1,16 @@
-/* metered.h - usage by day, tenant and model, summed as it is written. */
+/* metered.h - usage by day, tenant and model, summed when written. */
 #ifndef STORE_METERED_H
 #define STORE_METERED_H
 
 #include "store/live.h"
 #include "store/store.h"
 
-/* Write records of a journal (live_peek) to the database, in one transaction that also stores how
- * far the journal got.  Records before that are skipped, so writing a batch twice is harmless.
+/* Write records of a journal (live_peek) to the database, in one transaction that also stores the
+ * journal's position.  Records before that are skipped, so writing a batch twice is harmless.
  *   end: the number after the last record */
 CERIUM_CHECKED int store_usage_write(store *s, int64_t journal, const live_record *records,
                                      uint32_t n, uint64_t end, cerium_error *err);
-/* How far it has come; 0 when it is not known. */
+/* The journal's position; 0: unknown. */
 CERIUM_CHECKED int store_usage_sequence(store *s, int64_t journal, uint64_t *sequence,
                                         cerium_error *err);
 

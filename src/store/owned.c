@@ -36,7 +36,7 @@ const char *owned_fault(const struct stat *st)
     return NULL;
 }
 
-/* 0 bytes when it cannot be read. */
+/* 0 bytes: it cannot be read. */
 static size_t read_first(const char *path, uint8_t *out, size_t len)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -52,14 +52,14 @@ static bool is_log(const char *path, const struct stat *st)
                             !memcmp(first, log_magic, sizeof log_magic));
 }
 
-/* By its length alone: to open and close it would drop the locks that this process has on it. */
+/* Only by its length: opening and closing it would drop the locks that this process has on it. */
 static bool is_index(const char *path, const struct stat *st)
 {
     (void)path;
     return st->st_size == INDEX_REST_BYTES || st->st_size % INDEX_STEP_BYTES == 0;
 }
 
-/* One whose first bytes are zero was ended, or is being begun. */
+/* A journal whose first bytes are zero has ended, or is being started. */
 static bool is_journal(const char *path, const struct stat *st)
 {
     static const uint8_t zeros[sizeof journal_magic];
@@ -85,7 +85,7 @@ int owned_sides(const char *path, cerium_error *err)
         }
         const char *fault = S_ISLNK(st.st_mode) ? "a link" : owned_fault(&st);
         if (fault && geteuid() == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
-            fault = NULL; /* root administers what the service's user made */
+            fault = NULL; /* root administers files of the service's user */
         if (!fault && !sides[i].is_sqlites(side, &st)) fault = "a file of another program";
         if (fault)
             return error_set(err, CERIUM_ERR_FORMAT, "%s: %s, and SQLite needs that name; move it "

@@ -170,8 +170,8 @@ int store_put(store *s, const store_response *r, cerium_error *err)
     return CERIUM_OK;
 }
 
-/* The row under the statement; its parts belong to SQLite until the next step.  False when SQLite
- * ran out of memory while it handed them out. */
+/* The row under the statement; its parts belong to SQLite until the next step.  False: SQLite ran
+ * out of memory while returning them. */
 static bool read_row(sqlite3_stmt *stmt, uint64_t tenant, store_response *out)
 {
     *out = (store_response){
@@ -187,11 +187,11 @@ static bool read_row(sqlite3_stmt *stmt, uint64_t tenant, store_response *out)
         .n_head = (size_t)sqlite3_column_int64(stmt, 8),
     };
     if (out->n_head > (size_t)sqlite3_column_bytes(stmt, 6) / sizeof *out->tokens)
-        out->n_head = SIZE_MAX; /* not known, or nonsense */
+        out->n_head = SIZE_MAX; /* unknown, or invalid */
     out->response.len = (size_t)sqlite3_column_bytes(stmt, 4);
     out->input.len = (size_t)sqlite3_column_bytes(stmt, 5);
     out->n_tokens = (size_t)sqlite3_column_bytes(stmt, 6) / sizeof *out->tokens;
-    /* An empty blob comes as NULL. */
+    /* An empty blob is returned as NULL. */
     return out->id && (out->response.ptr || !out->response.len) &&
            (out->input.ptr || !out->input.len) && (out->tokens || !out->n_tokens) &&
            (out->previous_id || sqlite3_column_type(stmt, 1) == SQLITE_NULL) &&
@@ -304,7 +304,7 @@ int store_list(store *s, uint64_t tenant, uint32_t n_max,
         while (more && (code = sqlite3_step(stmt)) == SQLITE_ROW)
             if (!read_row(stmt, tenant, &row) || !(more = seen(arg, &row))) break;
     }
-    /* A row that could not be read left us with more to come. */
+    /* A row that could not be read leaves the statement unfinished. */
     int status = code == SQLITE_DONE || !more ? CERIUM_OK : database_error(s, doing, err);
     database_reset(stmt);
     return status;

@@ -1,4 +1,4 @@
-/* shared.c - the handler of SIGBUS and the list of mappings that it mends. */
+/* shared.c - the handler of SIGBUS and its list of mappings. */
 #include "store/shared.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the signal handler may read: complete before `end` is set, and cleared after `end` is. */
+/* The data that the signal handler may read: complete before `end` is set, and cleared after `end`
+ * is. */
 static struct {
     _Atomic uintptr_t begin, end; /* end 0 = free */
     _Atomic bool torn;
@@ -19,7 +20,7 @@ static struct sigaction before;
 static uintptr_t page_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Only what a handler may call: mmap and sigaction are one system call each. */
+/* Only calls that are allowed in a handler: mmap and sigaction are one system call each. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     uintptr_t at = (uintptr_t)info->si_addr;
@@ -35,7 +36,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    sigaction(number, &before, NULL); /* the same again, as if we were not there */
+    sigaction(number, &before, NULL); /* the same again, as without this handler */
     errno = saved;
 }
 
@@ -98,7 +99,7 @@ int shared_mend(shared *s)
 {
     int code = posix_fallocate(s->fd, 0, (off_t)s->len);
     if (code) return code;
-    atomic_store(&places[s->place].torn, false); /* first: the next cut is seen */
+    atomic_store(&places[s->place].torn, false); /* first: the next truncation is detected */
     void *at = mmap(s->at, s->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, s->fd, 0);
     return at == s->at ? 0 : errno;
 }

@@ -21,14 +21,14 @@ typedef struct {
 } shared;
 
 /* Map the whole of fd, which has len bytes; fd: borrowed until shared_close().  0 or an errno
- * (ENFILE when there are SHARED_MAX). */
+ * (ENFILE: there are SHARED_MAX). */
 CERIUM_CHECKED int shared_open(shared *s, int fd, size_t len);
 void shared_close(shared *s);
 
-/* False when the file is shorter than it was, or was when a page of it was touched. */
+/* False: the file is shorter than before, or was so when a page of it was touched. */
 bool shared_is_whole(const shared *s);
-/* Repair the file, with zeros for what is missing, and map all of it again. 0, or an errno: then
- * nothing changes. Data written to lost pages is gone. */
+/* Repair the file, with zeros for missing bytes, and map all of it again.
+ * 0, or an errno: then nothing changes. Data written to lost pages is gone. */
 CERIUM_CHECKED int shared_mend(shared *s);
 
 #endif

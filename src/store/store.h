@@ -1,7 +1,7 @@
-/* store.h - what outlives the server, in SQLite: stored responses; keys (key.h), usage
+/* store.h - data that outlives the server, in SQLite: stored responses; keys (key.h), usage
  * (metered.h).
  *
- * A row is there when store_put() returns, whatever kills the process afterwards: WAL, one
+ * A row is stored when store_put() returns, and survives any death of the process: WAL, one
  * transaction a call.  Rows belong to a tenant and are found by no other.  One thread at a time;
  * several processes may have the same file open. */
 #ifndef STORE_STORE_H
@@ -18,19 +18,19 @@ typedef struct store store;
  * database, or a newer version): nothing was written, and no mode changed. */
 CERIUM_CHECKED int store_open(store **out, const char *path, cerium_error *err);
 void store_close(store **s);
-/* The resolved path of the file, without links; NULL when it is in memory. */
+/* The resolved path of the file, without links; NULL: it is in memory. */
 const char *store_file(const store *s);
 
 /* Set the bounds: the maximum bytes of responses (0 = no limit) and their maximum age in days (0 =
- * no limit). A response counts as the pages that it takes. The newest one always stays. */
+ * no limit). A response counts as its whole pages.  The newest one is never deleted. */
 void store_bound(store *s, uint64_t bytes_max, uint32_t days);
 
 typedef struct {
-    uint64_t bytes, responses; /* kept, when this connection last looked */
+    uint64_t bytes, responses; /* stored, at the last check of this connection */
     uint64_t expired;          /* removed by this connection for a bound */
 } store_size;
 
-/* Look again: other connections add and remove, too. */
+/* Check again: other connections add and remove, too. */
 CERIUM_CHECKED int store_count(store *s, cerium_error *err);
 /* Callable from any thread. */
 store_size store_measure(const store *s);
@@ -44,9 +44,9 @@ typedef struct {
     view input;                 /* the request's own items, JSON array */
     const int32_t *tokens;      /* [n_tokens] the timeline at its end; the next turn continues it */
     size_t n_tokens;
-    uint64_t instructions;      /* hash of those in force; 0 = none */
-    size_t n_head;              /* tokens that they and the tools take; SIZE_MAX = not known */
-    const char *model;          /* that the tokens belong to */
+    uint64_t instructions;      /* hash of the current ones; 0 = none */
+    size_t n_head;              /* tokens of them and the tools; SIZE_MAX = unknown */
+    const char *model;          /* the model of the tokens */
 } store_response;
 
 /* Insert or replace; responses beyond the bounds are deleted, oldest first, in the same transaction
@@ -67,7 +67,7 @@ CERIUM_CHECKED int store_delete(store *s, uint64_t tenant, const char *id, bool 
 CERIUM_CHECKED int store_list(store *s, uint64_t tenant, uint32_t n_max,
                               bool (*seen)(void *arg, const store_response *response), void *arg,
                               cerium_error *err);
-/* Delete what is beyond the bounds, oldest first, one batch per transaction, and count the rest.
+/* Delete responses beyond the bounds, oldest first, one batch per transaction, and count the rest.
  *   now: seconds since 1970
  *   *n_deleted: by this call */
 CERIUM_CHECKED int store_expire(store *s, int64_t now, uint64_t *n_deleted, cerium_error *err);

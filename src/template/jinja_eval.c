@@ -1,4 +1,4 @@
-/* jinja_eval.c - owns what expressions are worth. */
+/* jinja_eval.c - owns the values of expressions. */
 #include <math.h>
 
 #include "template/jinja_value.h"
@@ -106,7 +106,7 @@ static jinja_value add_lists(jinja_run *r, jinja_value a, jinja_value b)
     return out;
 }
 
-/* What |safe was said of escapes what it meets, as markupsafe has it. */
+/* A string marked by |safe escapes the strings joined to it, like markupsafe. */
 static jinja_value add_strings(jinja_run *r, jinja_value a, jinja_value b)
 {
     static const jinja_args none = {0};
@@ -313,7 +313,7 @@ static jinja_value jinja_call(jinja_run *r, jinja_value callee, const jinja_args
 static jinja_value call(jinja_run *r, const jinja_node *node)
 {
     const jinja_node *what = node->a;
-    /* A method of a value is called without being made one. */
+    /* A method of a value is called without making a method value. */
     if (what->kind == NODE_ATTRIBUTE && what->callee != CALLEE_NONE) {
         jinja_value self = jinja_eval(r, what->a);
         jinja_args args = jinja_eval_args(r, node);
@@ -405,7 +405,7 @@ jinja_value jinja_eval(jinja_run *r, const jinja_node *node)
     r->depth++;
     jinja_value out = eval(r, node);
     r->depth--;
-    /* What fails without knowing where it is is here. */
+    /* Errors that have no line yet get this one. */
     if (r->status && !r->err.line) r->err.line = node->line;
     return out;
 }

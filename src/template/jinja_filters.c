@@ -1,4 +1,4 @@
-/* jinja_filters.c - owns what can come after |. */
+/* jinja_filters.c - owns the filters, which come after |. */
 #include <math.h>
 
 #include "template/jinja_value.h"
@@ -102,7 +102,7 @@ static jinja_value filter_indent(jinja_run *r, jinja_value v, const jinja_args *
     return jinja_sink_take(r, &sink);
 }
 
-/* A number of characters, far from what a sum of two could not hold. */
+/* A number of characters, small enough that a sum of two does not overflow. */
 static int64_t width_arg(jinja_run *r, const jinja_args *args, size_t i, const char *name,
                          int64_t otherwise)
 {
@@ -322,7 +322,7 @@ typedef struct {
     jinja_run *r;
     bool as_is;      /* case counts */
     jinja_value path; /* or none */
-    int by;          /* of pairs: which is compared; -1: what the path gives */
+    int by;          /* of pairs: which one is compared; -1: the result of the path */
 } ordering;
 
 static jinja_value sort_key(const ordering *o, jinja_value v)
@@ -377,7 +377,7 @@ static jinja_value sorted(const ordering *o, jinja_value list, bool backwards)
     static const jinja_args none = {0};
     jinja_value out = filter_list(o->r, list, &none);
     if (o->r->status || !jinja_items_of(out)->n) return out;
-    if (backwards) reverse_items(jinja_items_of(out)); /* so that equal ones keep their order */
+    if (backwards) reverse_items(jinja_items_of(out)); /* so that equal items keep their order */
     sort_items(o, jinja_items_of(out));
     if (backwards) reverse_items(jinja_items_of(out));
     return out;
@@ -449,13 +449,13 @@ static jinja_value filter_sum(jinja_run *r, jinja_value v, const jinja_args *arg
     return out;
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 static jinja_args rest_of(const jinja_args *args, size_t n)
 {
     jinja_args out = *args;
     size_t skip = n < args->n ? n : args->n;
-    if (!skip) return out; /* of no arguments there is no list */
+    if (!skip) return out; /* without arguments there is no list */
     out.list += skip;
     out.n -= skip;
     return out;
@@ -491,7 +491,7 @@ static jinja_value choose(jinja_run *r, jinja_value v, const jinja_args *args, b
     if (!jinja_is(name, KIND_UNDEFINED) && test == CALLEE_NONE)
         return fail(r, args, "this filter wants the name of a test; it has", name);
     jinja_args rest = rest_of(args, path + 1u);
-    /* As in jinja2, nothing is chosen of None. */
+    /* Like jinja2, select nothing from None. */
     jinja_value out = jinja_list(r), list = jinja_truth(v) ? jinja_iterate(r, v) : out;
     size_t n = r->status || list.at == out.at ? 0 : jinja_items_of(list)->n;
     for (size_t i = 0; !r->status && i < n && jinja_step(r, 1); i++) {

@@ -1,4 +1,4 @@
-/* jinja_format.c - owns text with places to fill in: Python's % and format(), and dates. */
+/* jinja_format.c - owns text with placeholders: Python's % and format(), and dates. */
 #include <time.h>
 
 #include "template/jinja_value.h"
@@ -32,7 +32,7 @@ static void put_field(jinja_run *r, jinja_sink *sink, const char *spec, char c, 
     }
 }
 
-/* Flags, width and precision that printf has as well: how many bytes; *bad when they are not. */
+/* Flags, width and precision that printf has as well: how many bytes; *bad: they are others. */
 static size_t read_spec(view text, char spec[SPEC_BYTES], bool *bad)
 {
     size_t n = 0, digits = 0;
@@ -73,7 +73,7 @@ jinja_value jinja_percent(jinja_run *r, jinja_value s, const jinja_value *list, 
     return jinja_sink_take(r, &sink);
 }
 
-/* {}, {0}, {name}: without what may come after a colon or a dot. */
+/* {}, {0}, {name}: without the optional part after a colon or a dot. */
 jinja_value jinja_braces(jinja_run *r, jinja_value s, const jinja_args *args)
 {
     jinja_sink sink = {0};

@@ -1,4 +1,4 @@
-/* jinja_json.c - owns JSON in templates: what Python's json.dumps() writes, and values of
+/* jinja_json.c - owns JSON in templates: the form of Python's json.dumps(), and values of
  * jansson. */
 #include "base/json.h"
 #include "template/jinja_value.h"
@@ -81,7 +81,7 @@ typedef struct {
     const jinja_json_style *style;
 } writer;
 
-/* Text out of a value is user text, including quotes and braces. */
+/* Text from a value is user text, including quotes and braces. */
 static void put(writer *w, view text) { jinja_sink_put(w->r, &w->sink, text, JINJA_MESSAGE); }
 
 static void put_escape(writer *w, view character)
@@ -119,7 +119,7 @@ static void put_string(writer *w, view text)
     put(w, VIEW("\""));
 }
 
-/* A step for every few of them: a template may want as many as a number can say. */
+/* One step for several blanks: a template may ask for as many as an integer allows. */
 static void put_spaces(writer *w, int64_t n)
 {
     static const view some = VIEW("                                ");
@@ -151,7 +151,7 @@ static void put_items(writer *w, const jinja_items *in, size_t level)
     put(w, VIEW("]"));
 }
 
-/* Keys that are not strings become some, as json.dumps() has it. */
+/* Keys that are not strings become strings, like in json.dumps(). */
 static void put_key(writer *w, jinja_value key)
 {
     if (jinja_is(key, KIND_STRING)) {

@@ -38,7 +38,7 @@ static void skip_space(jinja_lexer *x)
     while (x->at < x->source.len && is_space(x->source.ptr[x->at])) skip(x, 1);
 }
 
-/* What opens a tag at p: '%', '{' or '#', else 0. */
+/* The kind of the tag opened at p: '%', '{' or '#', else 0. */
 static char opens(view rest)
 {
     if (rest.len < 2 || rest.ptr[0] != '{') return 0;
@@ -55,7 +55,7 @@ static void close_tag(jinja_lexer *x, size_t len, bool minus, bool plus, bool tr
     x->line_start = x->at > from && x->source.ptr[x->at - 1] == '\n';
 }
 
-/* Text up to a tag, of which the tag's sign and lstrip_blocks take their part. */
+/* Text up to a tag, without the part that the tag's sign and lstrip_blocks remove. */
 static view cut_data(const jinja_lexer *x, size_t len, char tag, char sign)
 {
     view text = {x->source.ptr + x->at, len};
@@ -76,7 +76,7 @@ static bool is_word(view rest, const char *word)
     return rest.len >= n && !memcmp(rest.ptr, word, n);
 }
 
-/* `{% word %}` with signs and blanks: how long, or 0. *minus: it ends with one. */
+/* `{% word %}` with signs and blanks: its length, or 0.  *minus: it ends with one. */
 static size_t bare_tag(view rest, const char *word, char *first, char *last)
 {
     size_t i = 2;
@@ -123,7 +123,7 @@ static bool skip_comment(jinja_lexer *x)
     return true;
 }
 
-/* Data up to the next tag, and the tag's beginning; comments are passed over. */
+/* Data up to the next tag, and the tag's beginning; comments are skipped. */
 static jinja_token read_data(jinja_lexer *x)
 {
     while (!x->status) {
@@ -162,7 +162,7 @@ static jinja_token read_data(jinja_lexer *x)
 
 /* ---- inside a tag ---- */
 
-/* The end of the tag at p: its length, 0 when it is none. */
+/* The end of the tag at p: its length; 0: it is not one. */
 static size_t tag_end(const jinja_lexer *x, char *sign)
 {
     view rest = rest_of(x);
@@ -197,7 +197,7 @@ static int digit(char c)
     return c >= 'a' && c <= 'z' ? c - 'a' + 10 : 99;
 }
 
-/* An escape of Python's, after the backslash; returns how many bytes it has, 0: none is known. */
+/* An escape of Python's, after the backslash; returns its number of bytes, 0: unknown. */
 static size_t read_escape(view rest, char *out, size_t *n)
 {
     static const char names[] = "abfnrtv\\'\"", means[] = "\a\b\f\n\r\t\v\\'\"";

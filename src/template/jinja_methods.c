@@ -1,9 +1,9 @@
-/* jinja_methods.c - owns what Python's strings, dicts and lists can do. */
+/* jinja_methods.c - owns the methods of Python's strings, dicts and lists. */
 #include "template/jinja_value.h"
 
 typedef jinja_value method_fn(jinja_run *r, jinja_value v, const jinja_args *args);
 
-/* An argument that has to be a string; "" with the run failed when it is none. */
+/* An argument that must be a string; "" with the run failed: it is not one. */
 static jinja_value text_arg(jinja_run *r, const jinja_args *args, size_t i, const char *name)
 {
     jinja_value out = jinja_arg(args, i, name, jinja_missing());
@@ -18,7 +18,7 @@ static int64_t int_arg(const jinja_args *args, size_t i, const char *name, int64
     return jinja_is(out, KIND_INT) ? out.integer : otherwise;
 }
 
-/* Where part begins in v from byte `from` on; v.len + 1: nowhere. */
+/* The place of part in v from byte `from` on; v.len + 1: nowhere. */
 static size_t find(jinja_run *r, jinja_value v, jinja_value part, size_t from)
 {
     const char *at = NULL;
@@ -59,7 +59,7 @@ jinja_value jinja_replace(jinja_run *r, jinja_value s, jinja_value from, jinja_v
     return jinja_sink_take(r, &sink);
 }
 
-/* Letters of Latin-1, Greek and Cyrillic change as well as those of ASCII; the rest stays. */
+/* Letters of Latin-1, Greek and Cyrillic change as well as those of ASCII; all others stay. */
 static size_t change_letter(view c, bool upper, char out[4])
 {
     memcpy(out, c.ptr, c.len);
@@ -71,7 +71,7 @@ static size_t change_letter(view c, bool upper, char out[4])
     if (c.len != 2) return c.len;
     uint32_t code = (uint32_t)(c.ptr[0] & 0x1F) << 6 | (c.ptr[1] & 0x3F);
     static const struct {
-        uint16_t from, to, add; /* capitals, and how far their small letters are */
+        uint16_t from, to, add; /* capitals, and the distance to their small letters */
     } ranges[] = {
         {0xC0, 0xD6, 32}, {0xD8, 0xDE, 32}, {0x391, 0x3A1, 32}, {0x3A3, 0x3AB, 32},
         {0x410, 0x42F, 32}, {0x400, 0x40F, 80},
@@ -92,7 +92,7 @@ static bool is_letter(view c)
     return c.len > 1 || ((c.ptr[0] | 0x20) >= 'a' && (c.ptr[0] | 0x20) <= 'z');
 }
 
-/* how: u upper, l lower, c capitalize, t title as Python has it, w title as jinja2 has it. */
+/* how: u upper, l lower, c capitalize, t title like Python, w title like jinja2. */
 jinja_value jinja_change_case(jinja_run *r, jinja_value s, char how)
 {
     char *text = jinja_step(r, s.len / 8) ? jinja_room(r, s.len) : NULL;

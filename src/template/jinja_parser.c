@@ -65,7 +65,7 @@ jinja_node *jinja_new(jinja_parser *p, jinja_node_kind kind)
     return out;
 }
 
-/* One child more: a tree is no deeper than evaluation may go. */
+/* Add a child: a tree is at most as deep as evaluation may go. */
 static void deepen(jinja_parser *p, jinja_node *node, const jinja_node *child)
 {
     if (p->status || !child || child->depth < node->depth) return;
@@ -115,7 +115,7 @@ static chain chain_of(jinja_node *owner)
     return (chain){owner, &owner->list};
 }
 
-/* A node is in one list only; what is const for everybody else is not yet here. */
+/* A node is in one list only; it is const everywhere but here. */
 static void link_node(jinja_parser *p, chain *c, const jinja_node *item)
 {
     if (p->status) return;
@@ -258,7 +258,7 @@ static const jinja_node *primary(jinja_parser *p)
     }
 }
 
-/* ---- what follows a primary ---- */
+/* ---- postfix operators ---- */
 
 static bool is_named_argument(jinja_parser *p)
 {
@@ -479,7 +479,8 @@ static const jinja_node *arithmetic(jinja_parser *p, int level)
     chain items = {0};
     for (int kind; !p->status && (kind = operator_at(p, level)) >= 0;) {
         uint32_t line = p->token.line;
-        if (kind == NODE_CONCAT && !concat) { /* one node, however many: they are copied once */
+        if (kind == NODE_CONCAT && !concat) { /* one node, however many strings: they are copied
+                                                 once */
             concat = jinja_new(p, NODE_CONCAT);
             items = chain_of(concat);
             link_node(p, &items, a);

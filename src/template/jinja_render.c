@@ -1,4 +1,5 @@
-/* jinja_render.c - owns running a template: its statements, its variables, and a run's life. */
+/* jinja_render.c - owns running a template: its statements, its variables, and the life of a
+ * run. */
 #include "template/jinja_value.h"
 
 static void jinja_exec(jinja_run *r, const jinja_node *body);
@@ -50,7 +51,7 @@ typedef struct {
     size_t n, base, scope;
 } scope;
 
-/* What is bound from now on is forgotten again. `scope` is one more than where it begins. */
+/* Variables set from now on are dropped at its end.  `scope` is one more than its beginning. */
 static scope open_scope(jinja_run *r)
 {
     scope out = {r->n_bindings, r->base, r->scope};
@@ -86,7 +87,7 @@ static void assign(jinja_run *r, const jinja_node *target, jinja_value value)
 
 /* ---- capturing ---- */
 
-/* What body writes, as a value. */
+/* The output of body, as a value. */
 static jinja_value capture(jinja_run *r, const jinja_node *body)
 {
     jinja_sink own = {0}, *outer = r->sink;
@@ -116,7 +117,7 @@ static bool is_parameter(const jinja_node *macro, view name)
     return false;
 }
 
-/* Arguments that none of the parameters takes. */
+/* Arguments that match none of the parameters. */
 static void bind_rest(jinja_run *r, const jinja_node *node, const jinja_args *args)
 {
     jinja_value more = jinja_list(r), named = jinja_map(r);
@@ -140,7 +141,7 @@ jinja_value jinja_call_macro(jinja_run *r, const jinja_macro *macro, const jinja
         jinja_exceed(r, args->line, "the template goes too deep");
         return jinja_undefined(VIEW(""));
     }
-    r->depth += 8; /* of the stack it takes more than an expression */
+    r->depth += 8; /* it takes more of the stack than an expression */
     scope s = open_scope(r);
     r->base = r->n_bindings;
     for (size_t k = 0; k < macro->n; k++)
@@ -176,7 +177,7 @@ static void run_call_block(jinja_run *r, const jinja_node *node)
 
 /* ---- loops ---- */
 
-/* Items that the loop's filter takes. */
+/* Items that the loop's filter accepts. */
 static jinja_value chosen(jinja_run *r, const jinja_node *node, jinja_value list)
 {
     if (!node->c) return list;
@@ -202,7 +203,7 @@ static void loop_over(jinja_run *r, const jinja_node *node, jinja_value items, u
     for (; loop->i < loop->n && jinja_step(r, 1); loop->i++) {
         scope s = open_scope(r);
         push(r, SYMBOL_LOOP, (jinja_value){.kind = KIND_LOOP, .at = loop});
-        /* A list that the loop itself makes shorter ends it. */
+        /* If the loop itself shortens its list, it ends there. */
         if (loop->i >= jinja_items_of(list)->n) loop->i = loop->n;
         else {
             assign(r, node->a, jinja_items_of(list)->items[loop->i]);
@@ -238,7 +239,7 @@ jinja_value jinja_call_loop(jinja_run *r, const jinja_loop *loop, const jinja_ar
 static jinja_value filtered(jinja_run *r, const jinja_node *filter, jinja_value v)
 {
     if (!filter || r->status) return v;
-    v = filtered(r, filter->a, v); /* as deep as the parser let it be */
+    v = filtered(r, filter->a, v); /* as deep as the parser allowed */
     jinja_args args = jinja_eval_args(r, filter);
     return jinja_run_filter(r, filter->callee, v, &args);
 }
@@ -262,7 +263,7 @@ static void run_if(jinja_run *r, const jinja_node *node)
         }
         const jinja_node *next = node->otherwise;
         if (next && next->kind == NODE_IF && !next->next) {
-            node = next; /* elif, however many */
+            node = next; /* elif, any number of them */
             continue;
         }
         jinja_exec(r, next);
@@ -352,7 +353,7 @@ void jinja_close(jinja_run **r)
 void jinja_set(jinja_run *r, const char *name, jinja_value value)
 {
     CHECK(r && name);
-    /* A variable that the template does not name, it cannot see. */
+    /* A variable that the template does not name is skipped. */
     for (size_t i = 0; i < r->t->n_symbols; i++)
         if (view_equal(r->t->symbols[i], view_of(name))) {
             r->globals[i] = value;

@@ -1,4 +1,4 @@
-/* jinja_statements.c - owns statements as trees, and a template from its text to its tree. */
+/* jinja_statements.c - owns statements as trees, and building a template's tree from its text. */
 #include "template/jinja_tree.h"
 
 static const jinja_node *parse_until(jinja_parser *p, const char *const *ends, size_t n);
@@ -14,7 +14,7 @@ static void expect_end(jinja_parser *p)
     jinja_expect(p, TOK_BLOCK_END);
 }
 
-/* The end of the tag, what is up to the end of the statement, and that. */
+/* The end of the tag, the body of the statement, and its end tag. */
 static void parse_block(jinja_parser *p, jinja_node *out, const char *end)
 {
     jinja_expect(p, TOK_BLOCK_END);
@@ -22,7 +22,7 @@ static void parse_block(jinja_parser *p, jinja_node *out, const char *end)
     expect_end(p);
 }
 
-/* Up to the end of the statement, with what its else has. */
+/* Up to the end of the statement, with the body of its else. */
 static const jinja_node *parse_else(jinja_parser *p, const char *end)
 {
     const jinja_node *otherwise = NULL;
@@ -224,7 +224,7 @@ static const jinja_node *parse_print(jinja_parser *p)
     return out;
 }
 
-/* Statements up to a tag with one of the names, whose name is then the current token. */
+/* Statements up to a tag with one of the names; then its name is the current token. */
 static const jinja_node *parse_until(jinja_parser *p, const char *const *ends, size_t n)
 {
     const jinja_node *first = NULL, **tail = &first;

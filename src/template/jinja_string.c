@@ -1,5 +1,5 @@
-/* jinja_string.c - owns strings whose bytes know where they come from: cutting, joining, and
- * writing other values as text. */
+/* jinja_string.c - owns strings whose bytes record their origin: cutting, joining, and writing
+ * other values as text. */
 #include <math.h>
 
 #include "template/jinja_value.h"
@@ -213,7 +213,7 @@ void jinja_write_real(char out[JINJA_NUMBER_BYTES], double x)
     snprintf(out, JINJA_NUMBER_BYTES, "%.*f", (int)(decimals > 0 ? decimals : 1), x);
 }
 
-/* Python takes the quotes that the text has not. */
+/* Like Python, use the quotes that are not in the text. */
 static void repr_text(jinja_run *r, jinja_sink *sink, jinja_value v)
 {
     bool single = v.len && memchr(v.text, '\'', v.len), twice = v.len && memchr(v.text, '"', v.len);

@@ -1,7 +1,7 @@
-/* jinja_tests.c - owns what can come after `is`. */
+/* jinja_tests.c - owns the tests, which come after `is`. */
 #include "template/jinja_value.h"
 
-/* Tests that ask nothing but what v is; a and b are compared in the others. */
+/* Tests of v alone; the others compare a and b. */
 typedef enum {
     TEST_DEFINED, TEST_UNDEFINED, TEST_NONE, TEST_STRING, TEST_NUMBER, TEST_INTEGER, TEST_FLOAT,
     TEST_BOOLEAN, TEST_TRUE, TEST_FALSE, TEST_MAPPING, TEST_SEQUENCE, TEST_ITERABLE,

@@ -14,7 +14,7 @@ typedef struct {
     size_t used, max;   /* bytes of all blocks */
 } jinja_pool;
 
-/* NULL beyond max, or without memory. Aligned for any plain type, not zeroed. */
+/* NULL beyond max, or without memory.  Aligned for any plain type, not zeroed. */
 void *jinja_take(jinja_pool *pool, size_t size);
 void jinja_pool_free(jinja_pool *pool);
 
@@ -50,7 +50,7 @@ typedef struct {
     size_t at;
     uint32_t line;
     bool in_tag, in_print;
-    bool line_start;   /* what was read last ended with a line feed */
+    bool line_start;   /* the last read text ended with a line feed */
     uint32_t depth;    /* open brackets of the tag */
 } jinja_lexer;
 
@@ -70,11 +70,11 @@ typedef enum {
     NODE_TUPLE,      /* list */
     NODE_DICT,       /* list of NODE_PAIR */
     NODE_PAIR,       /* a: key, b: value */
-    NODE_ATTRIBUTE,  /* a.name; method: it is one of these */
+    NODE_ATTRIBUTE,  /* a.name; method: name is a method's */
     NODE_ITEM,       /* a[b] */
     NODE_SLICE,      /* [a:b:c], as the b of a NODE_ITEM */
     NODE_CALL,       /* a(list) */
-    NODE_FILTER,     /* a | name(list); a NULL: what a block holds */
+    NODE_FILTER,     /* a | name(list); a NULL: the output of a block */
     NODE_TEST,       /* a is name(list) */
     NODE_KEYWORD,    /* name=a, in a list of arguments */
     NODE_NOT, NODE_NEGATIVE, NODE_POSITIVE, /* a */
@@ -116,7 +116,7 @@ struct jinja_node {
     const jinja_node *a, *b, *c, *list, *body, *otherwise, *next;
 };
 
-/* Symbols that have a meaning of their own. */
+/* Symbols with a special meaning. */
 typedef enum {
     SYMBOL_LOOP, SYMBOL_CALLER, SYMBOL_VARARGS, SYMBOL_KWARGS, SYMBOL_NAMESPACE, SYMBOL_RANGE,
     SYMBOL_DICT, SYMBOL_RAISE, SYMBOL_STRFTIME, SYMBOL_CYCLER, SYMBOL_JOINER, SYMBOLS_KNOWN,
@@ -139,7 +139,7 @@ typedef struct {
     uint32_t loops;
     jinja_error *err;
     int status;
-    jinja_node none; /* the value after a failure: not used */
+    jinja_node none; /* the value after a failure: unused */
 } jinja_parser;
 
 /* ---- jinja_parser.c: expressions ---- */
@@ -150,7 +150,7 @@ bool jinja_at_name(const jinja_parser *p, const char *name);
 void jinja_expect(jinja_parser *p, jinja_token_kind kind);
 void jinja_parse_fail(jinja_parser *p, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Never NULL: after a failure it is some node. */
+/* Never NULL: after a failure it is an arbitrary node. */
 jinja_node *jinja_new(jinja_parser *p, jinja_node_kind kind);
 uint16_t jinja_symbol_of(jinja_parser *p, view name);
 const jinja_node *jinja_expression(jinja_parser *p);
@@ -158,7 +158,7 @@ const jinja_node *jinja_expression(jinja_parser *p);
 const jinja_node *jinja_tuple(jinja_parser *p, bool with_if);
 /* `|name(...)` chains on a; inline: the first | was not there. */
 const jinja_node *jinja_filter_chain(jinja_parser *p, const jinja_node *a, bool is_inline);
-/* A name, or a tuple of them; a member of a namespace where members is set. */
+/* A name, or a tuple of them; a member of a namespace if members is set. */
 const jinja_node *jinja_target(jinja_parser *p, bool members);
 
 /* ---- jinja_statements.c ---- */

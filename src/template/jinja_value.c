@@ -1,4 +1,4 @@
-/* jinja_value.c - owns values: making, comparing and looking into them, as Python does. */
+/* jinja_value.c - owns values: making, comparing and indexing them, like Python. */
 #include "template/jinja_value.h"
 
 /* ---- failing ---- */
@@ -157,7 +157,7 @@ void jinja_put(jinja_run *r, jinja_value map, const char *key, jinja_value value
     jinja_put_value(r, map, jinja_literal(key), value);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 const char *jinja_kind_name(jinja_value v)
 {
@@ -234,7 +234,7 @@ static bool equal_maps(jinja_run *r, jinja_value a, jinja_value b)
     return true;
 }
 
-/* Values may hold themselves: every function that goes down counts. */
+/* Values may contain themselves: every recursive function counts its depth. */
 static bool go_down(jinja_run *r)
 {
     if (r->status) return false;
@@ -278,7 +278,7 @@ int jinja_compare(jinja_run *r, jinja_value a, jinja_value b)
     if (a.kind == KIND_STRING && b.kind == KIND_STRING) {
         uint32_t n = a.len < b.len ? a.len : b.len;
         if (!jinja_step(r, n / 64)) return 0;
-        int order = n ? memcmp(a.text, b.text, n) : 0; /* UTF-8 sorts as its code points do */
+        int order = n ? memcmp(a.text, b.text, n) : 0; /* UTF-8 sorts like its code points */
         return order ? order : (a.len > b.len) - (a.len < b.len);
     }
     if (jinja_is_sequence(a) && a.kind == b.kind && go_down(r)) {
@@ -336,7 +336,7 @@ jinja_value jinja_iterate(jinja_run *r, jinja_value v)
     return out;
 }
 
-/* ---- looking into ---- */
+/* ---- indexing ---- */
 
 static void fail_undefined(jinja_run *r, jinja_value v)
 {
@@ -410,17 +410,17 @@ jinja_value jinja_attribute(jinja_run *r, jinja_value v, view name, uint16_t met
     return jinja_undefined(name);
 }
 
-/* Python's slice.indices(): from, to and step of n items; false when the step is 0. */
+/* Python's slice.indices(): from, to and step of n items; false: the step is 0. */
 static bool slice_bounds(const jinja_value bounds[3], int64_t n, int64_t out[3])
 {
     int64_t step = jinja_is(bounds[2], KIND_INT) ? bounds[2].integer : 1;
     if (!step) return false;
-    /* A step as large as the numbers there are would pass the end. */
+    /* A very large step would overflow past the end. */
     if (step > n) step = n + 1;
     if (step < -n) step = -n - 1;
     int64_t least = step < 0 ? -1 : 0, most = step < 0 ? n - 1 : n;
     for (int i = 0; i < 2; i++) {
-        bool last = (i == 0) == (step < 0); /* what is left away is this end */
+        bool last = (i == 0) == (step < 0); /* the default for an omitted bound is this end */
         out[i] = last ? most : least;
         if (jinja_is(bounds[i], KIND_INT)) {
             out[i] = bounds[i].integer < 0 ? bounds[i].integer + n : bounds[i].integer;

@@ -1,7 +1,7 @@
 /* jinja_value.h - values while a template runs.  Private to this folder.
  *
- * The first failure of a run sticks: functions that fail return an undefined value, and loops look
- * at the status. */
+ * The first failure of a run sticks: functions that fail return an undefined value, and loops check
+ * the status. */
 #ifndef TEMPLATE_JINJA_VALUE_H
 #define TEMPLATE_JINJA_VALUE_H
 
@@ -45,7 +45,8 @@ typedef struct {
 
 typedef struct {
     const jinja_node *node;
-    jinja_binding *bindings; /* [n] what was visible where it was defined, but for the top */
+    jinja_binding *bindings; /* [n] the variables visible at its definition, except those at the
+                                top */
     size_t n;
 } jinja_macro;
 
@@ -56,7 +57,7 @@ typedef struct {
 
 typedef struct {
     const jinja_node *node;
-    jinja_value list;       /* what is gone through */
+    jinja_value list;       /* the items of the loop */
     size_t i, n;
     uint32_t depth;
     jinja_value changed;    /* last argument of changed() */
@@ -82,7 +83,7 @@ struct jinja_run {
     jinja_value *globals; /* [n_symbols]; kind 0xFF: never set */
     jinja_binding *bindings; /* [cap] a stack */
     size_t n_bindings, cap_bindings;
-    size_t base;          /* of the macro that runs: what is below it is not seen */
+    size_t base;          /* of the running macro: entries below it are not visible */
     size_t scope;         /* of the innermost loop, macro or with */
     jinja_sink *sink;
     jinja_sink out;
@@ -103,7 +104,7 @@ void jinja_fail(jinja_run *r, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void jinja_exceed(jinja_run *r, uint32_t line, const char *what);
 void jinja_no_memory(jinja_run *r);
-/* Counts n steps; false when the run has failed or there were too many. */
+/* Counts n steps; false: the run has failed or there were too many. */
 bool jinja_step(jinja_run *r, uint64_t n);
 /* Of the run's memory; NULL with the run failed. */
 void *jinja_room(jinja_run *r, size_t size);
@@ -118,7 +119,7 @@ jinja_value jinja_tuple_of(jinja_run *r, const jinja_value *items, size_t n);
 /* Text of the program itself. */
 jinja_value jinja_literal(const char *text);
 void jinja_put_value(jinja_run *r, jinja_value map, jinja_value key, jinja_value value);
-/* NULL when it is not there. */
+/* NULL: it is not there. */
 const jinja_value *jinja_find(jinja_run *r, jinja_value map, jinja_value key);
 
 const char *jinja_kind_name(jinja_value v);
@@ -130,11 +131,11 @@ bool jinja_is_sequence(jinja_value v); /* a list or a tuple */
 bool jinja_is_number(jinja_value v);   /* bool too, as in Python */
 bool jinja_truth(jinja_value v);
 bool jinja_equal(jinja_run *r, jinja_value a, jinja_value b);
-/* < 0, 0, > 0; fails where there is no order. */
+/* < 0, 0, > 0; fails if there is no order. */
 int jinja_compare(jinja_run *r, jinja_value a, jinja_value b);
 bool jinja_contains(jinja_run *r, jinja_value in, jinja_value what);
 double jinja_as_real(jinja_value v);
-/* Items to go through: of lists themselves, keys of maps, characters of strings. */
+/* Items for a loop: of lists themselves, keys of maps, characters of strings. */
 jinja_value jinja_iterate(jinja_run *r, jinja_value v);
 /* -1: it has none. */
 int64_t jinja_length(jinja_value v);
@@ -149,7 +150,7 @@ bool jinja_has_arg(const jinja_args *args, size_t i, const char *name);
 
 /* Bytes from, length len of a string; no copy. */
 jinja_value jinja_part(jinja_value s, size_t from, size_t len);
-/* v as str() writes it. */
+/* v in the form of str(). */
 jinja_value jinja_string(jinja_run *r, jinja_value v);
 size_t jinja_characters(view text);
 /* Bytes of the character that begins text. */
@@ -167,10 +168,10 @@ void jinja_sink_value(jinja_run *r, jinja_sink *sink, jinja_value v);
 /* Its text as a value; the sink is empty afterwards. */
 jinja_value jinja_sink_take(jinja_run *r, jinja_sink *sink);
 void jinja_sink_free(jinja_sink *sink);
-/* v as Python's repr() writes it. */
+/* v in the form of Python's repr(). */
 void jinja_sink_repr(jinja_run *r, jinja_sink *sink, jinja_value v);
 enum { JINJA_NUMBER_BYTES = 40 };
-/* As Python writes it. */
+/* In Python's form. */
 void jinja_write_real(char out[JINJA_NUMBER_BYTES], double x);
 
 /* ---- jinja_json.c ---- */
@@ -190,7 +191,7 @@ jinja_value jinja_run_filter(jinja_run *r, uint16_t filter, jinja_value v, const
 bool jinja_run_test(jinja_run *r, uint16_t test, jinja_value v, const jinja_args *args);
 jinja_value jinja_run_method(jinja_run *r, uint16_t method, jinja_value v,
                              const jinja_args *args);
-/* Which kinds have the method. */
+/* The kinds that have the method. */
 bool jinja_has_method(jinja_value v, uint16_t method);
 jinja_value jinja_replace(jinja_run *r, jinja_value s, jinja_value from, jinja_value to,
                           int64_t count);

@@ -1,5 +1,5 @@
-/* chat.c - owns knowing a model's chat form, and reading a conversation for the renderers.  Each
- * family is rendered in its own chat_*.c. */
+/* chat.c - owns recognizing a model's chat form, and reading a conversation for the renderers.
+ * Each family is rendered in its own chat_*.c. */
 #include "tokenizer/chat.h"
 
 #include "base/text.h"
@@ -12,7 +12,7 @@ static bool has_token(const tokenizer *t, const char *name)
     return tokenizer_find(t, view_of(name)) >= 0;
 }
 
-/* Templates of ChatML that begin with a system message of their own say so in one piece:
+/* Templates of ChatML that begin with their own system message have it in one piece:
  * '<|im_start|>system\nYou are ...<|im_end|>\n'. */
 static view find_default_system(view text)
 {
@@ -60,7 +60,7 @@ static chat_kind kind_by_template(view text)
     return CHAT_NONE;
 }
 
-/* A file without a template: the tokens that only one form has. */
+/* A file without a template: tokens that only one form has. */
 static chat_kind kind_by_tokens(const tokenizer *t)
 {
     if (has_token(t, "<|start|>") && has_token(t, "<|channel|>") && has_token(t, "<|message|>"))
@@ -94,7 +94,7 @@ static const struct {
     {{"tool", 4}, PIECE_RESULT},
 };
 
-/* A result without a name has that of its call: the one with its id, or the last. */
+/* A result without a name has the name of its call: the one with its id, or the last. */
 static view find_name(const piece *list, size_t i)
 {
     enum { LOOK_BACK = 64 };
@@ -167,7 +167,7 @@ static int read_tools(const cerium_chat *chat, bool said, chat_tool *tools, ceri
 
 /* ---- rendering ---- */
 
-/* What a request says to the template, only that hears, if it listens. */
+/* Variables of a request for the template; other forms ignore them. */
 static bool runs_template(const talk *k)
 {
     const char *name;
@@ -207,7 +207,7 @@ static void render(const talk *k)
     CHECK(!"a form has a renderer");
 }
 
-/* The form begins with TOKEN_BOS by its template, whatever the vocabulary says. */
+/* The form begins with TOKEN_BOS by its template, whatever the vocabulary's setting. */
 static bool begins(chat_kind kind)
 {
     switch (kind) {
@@ -275,7 +275,7 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
                          "send no tools, or use another model");
     json_t *variables = NULL;
     RETURN_IF(read_variables(chat, &variables, err));
-    if (!n && chat->open) { /* nothing is said, and so nothing is to be closed */
+    if (!n && chat->open) { /* nothing was rendered, so nothing is closed */
         *n_tokens = 0;
         json_decref(variables);
         return CERIUM_OK;

@@ -1,8 +1,8 @@
 /* chat.h - conversations as the tokens that a model was trained on.
  *
- * A model's own chat template is run.  Renderers that are written by hand, one for each family,
- * take its place where they render the same: they know prefixes.  A template that cannot be run is
- * refused, never replaced in silence: docs/chat.md. */
+ * A model's own chat template is run.  Handwritten renderers, one for each family, replace it if
+ * they render the same: they know prefixes.  A template that cannot be run is an error, never
+ * silently replaced: docs/chat.md. */
 #ifndef TOKENIZER_CHAT_H
 #define TOKENIZER_CHAT_H
 
@@ -36,34 +36,33 @@ typedef struct chat_template chat_template;
 
 typedef struct {
     chat_kind kind;
-    const char *name;    /* of the kind, "template" where that decides, "" where nothing does */
-    view default_system; /* what the template says when nobody gives a system message (ChatML);
-                            owned by the tokenizer */
+    const char *name;    /* of the kind, "template" if that decides, "": unknown */
+    view default_system; /* the template's default system message (ChatML); owned by the
+                            tokenizer */
     const char *calls;   /* how calls are read and guided: the name of a form of the reader, which
-                            is that of a family; "none": in a way that is not known; NULL: as name
-                            says */
+                            is that of a family; "none": an unknown form; NULL: the same as name */
     const chat_template *template; /* of the file, compiled; NULL: none, or not read yet */
     bool runs;           /* the template renders, not the kind */
-    const char *refusal; /* one line: why the file's template cannot be run, and so nothing chats;
-                            NULL where that is not so */
+    const char *refusal; /* one line: why the file's template cannot be run, so chat is unavailable;
+                            else NULL */
 } chat_form;
 
-/* The family whose marks a model's template and vocabulary have, without running it; CHAT_NONE when
- * there are none. */
+/* The family whose marks a model's template and vocabulary have, without running it; CHAT_NONE:
+ * none. */
 chat_form chat_detect(const tokenizer *t);
 
-/* The form of a model: its template where that can be run, a family that renders the same, or the
- * family that its vocabulary tells where it has no template.
+/* The form of a model: its template if that can be run, a family that renders the same, or, without
+ * a template, the family that its vocabulary shows.
  *   wanted: the name of a kind, "template", or NULL: as above
- * *out must be released with chat_form_close().  CERIUM_ERR_ARGUMENT: wanted is unknown;
- * CERIUM_ERR_MEMORY.  Cost: some dozen renderings. */
+ * Release *out with chat_form_close().  CERIUM_ERR_ARGUMENT: wanted is unknown; CERIUM_ERR_MEMORY.
+ * Cost: some dozen renderings. */
 CERIUM_CHECKED int chat_form_open(chat_form *out, const tokenizer *t, const char *wanted,
                                   cerium_error *err);
 void chat_form_close(chat_form *form);
 /* The token that ends a turn by the template, or TOKEN_NONE. */
 int32_t chat_end_token(const chat_form *form);
 
-/* Tokens of a conversation: cerium_chat_tokens() without its engine, errors included. */
+/* Tokens of a conversation: as cerium_chat_tokens() without its engine, errors included. */
 CERIUM_CHECKED int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *chat,
                                int32_t *tokens, size_t cap, size_t *n_tokens, cerium_error *err);
 

@@ -3,12 +3,12 @@
 #include "tokenizer/chat_forms.h"
 
 typedef struct {
-    bool thinks;        /* thoughts stay in a turn that no question follows */
-    bool opens_thought; /* always, also the one that was not there */
-    bool trims;         /* white space around what is said */
+    bool thinks;        /* thoughts stay in a turn that is not followed by a question */
+    bool opens_thought; /* always, also a missing one, as empty */
+    bool trims;         /* white space around the content */
     bool trims_calling; /* the same, in a turn with calls */
     bool tools_first;   /* before the system message in its turn, not after it */
-    const char *call_after_text; /* between what is said and a call */
+    const char *call_after_text; /* between the content and a call */
     void (*tools)(const talk *k);
     void (*call)(const talk *k, const piece *call);
     const char *default_system; /* the default system message before tools */
@@ -111,8 +111,8 @@ static bool is_question(const relative *r, const piece *one)
              memcmp(text.ptr + text.len - close.len, close.ptr, close.len) == 0);
 }
 
-/* How many pieces come before the last question and it, and so keep no thoughts.  Where more
- * will follow, that is a question after an answer, and results after a call. */
+/* The number of pieces up to the last question, which keep no thoughts.  If more will follow, that
+ * is a question after an answer, and results after a call. */
 static size_t count_before_question(const talk *k, const relative *r)
 {
     size_t last = k->n;
@@ -142,7 +142,7 @@ static void put_thought(const talk *k, const relative *r, size_t i, size_t end, 
     prompt_scaffold(k->p, "\n</think>\n\n");
 }
 
-/* What the assistant said in one piece, as its family shows it. */
+/* One piece of the assistant, in its family's form. */
 static view said(const talk *k, const relative *r, size_t j, bool calls, bool thought_shown,
                  view *thought)
 {
@@ -203,7 +203,7 @@ static void put_generate(const talk *k, const relative *r)
                                            : "<|im_start|>assistant\n");
 }
 
-/* The system turn, which may be only a default or only tools; returns how many pieces it took. */
+/* The system turn, which may be only a default or only tools; returns the number of its pieces. */
 static size_t put_head(const talk *k, const relative *r)
 {
     bool has_system = k->n > 0 && k->list[0].kind == PIECE_SYSTEM;

@@ -1,5 +1,5 @@
-/* chat_common.c - what the renderers of chat forms share: turns, what was sampled, and where
- * timelines meet. */
+/* chat_common.c - shared by the renderers of chat forms: turns, sampled tokens, and the seams of
+ * timelines. */
 #include "base/text.h"
 #include "tokenizer/chat_forms.h"
 
@@ -36,7 +36,8 @@ void chat_sampled(const talk *k, const piece *one)
     prompt_cut(k->p);
 }
 
-/* A special token is not the text that names it, so both sides are compared as bytes with marks. */
+/* A special token differs from the text of its name, so both sides are compared as bytes with
+ * marks. */
 enum { ENDS_BYTES_MAX = 64 };
 
 static bool is_special(const tokenizer *t, int32_t id, view text)

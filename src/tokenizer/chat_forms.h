@@ -1,7 +1,7 @@
-/* chat_forms.h - what the renderers of the chat forms share.  Private to this folder.
+/* chat_forms.h - shared by the renderers of the chat forms.  Private to this folder.
  *
- * A talk is a list of pieces.  Renderers go through it turn by turn: the assistant's pieces that
- * follow each other are one turn, and so are results of tools that follow each other. */
+ * A talk is a list of pieces.  Renderers process it turn by turn: consecutive pieces of the
+ * assistant are one turn, and so are consecutive results of tools. */
 #ifndef TOKENIZER_CHAT_FORMS_H
 #define TOKENIZER_CHAT_FORMS_H
 
@@ -13,11 +13,11 @@
 typedef enum {
     PIECE_SYSTEM,  /* and a developer's */
     PIECE_USER,
-    PIECE_SAID,    /* of the assistant: what it said, */
+    PIECE_SAID,    /* of the assistant: its text, */
     PIECE_THOUGHT, /* thought */
     PIECE_CALL,    /* and called */
     PIECE_SAMPLED, /* a whole turn of the assistant as tokens */
-    PIECE_RESULT,  /* what a call gave */
+    PIECE_RESULT,  /* the result of a call */
 } piece_kind;
 
 typedef struct {
@@ -29,8 +29,8 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    bool free_text; /* takes text as it is: shown as an object with one string, "input" */
-    json_t *spec;   /* {"type": "function", "function": {...}}; NULL when tools are not said */
+    bool free_text; /* takes unescaped text: shown as an object with one string, "input" */
+    json_t *spec;   /* {"type": "function", "function": {...}}; NULL: tools are not rendered */
 } chat_tool;
 
 typedef struct {
@@ -40,12 +40,12 @@ typedef struct {
     size_t n;
     const chat_tool *tools; /* [n_tools] */
     size_t n_tools;
-    bool says_tools;        /* there are tools, and this is the place to say so */
+    bool says_tools;        /* there are tools, and this is the place for them */
     bool goes_on, open;
-    const int32_t *after;   /* [n_after] the timeline that is continued */
+    const int32_t *after;   /* [n_after] the timeline to continue */
     size_t n_after;
     size_t *n_head;         /* or NULL: see chat_head_ends() */
-    const json_t *variables; /* an object: what the template sees beside messages; or NULL */
+    const json_t *variables; /* an object: the template's variables beside messages; or NULL */
 } talk;
 
 /* ---- chat.c ---- */
@@ -54,13 +54,13 @@ typedef struct {
 view chat_trim(view text);
 /* One past the last piece of the turn that begins with piece i. */
 size_t chat_turn_end(const talk *k, size_t i);
-/* What is said so far is the head of the conversation: another one could replace it. */
+/* The text so far is the head of the conversation: another one could replace it. */
 void chat_head_ends(const talk *k);
-/* Tokens of a sampled turn, on their own: nothing around them is encoded together with them. */
+/* Tokens of a sampled turn, on their own: no neighbouring text is encoded together with them. */
 void chat_sampled(const talk *k, const piece *one);
 /* Whether a timeline ends with scaffold. */
 bool chat_ends(const tokenizer *t, const int32_t *tokens, size_t n, const char *scaffold);
-/* What is missing of the scaffold end + rest after the turn of the assistant that tokens end
+/* The missing part of the scaffold end + rest, after the turn of the assistant that tokens end
  * with. */
 void chat_close(const talk *k, const int32_t *tokens, size_t n, const char *end, const char *rest);
 
@@ -68,23 +68,23 @@ void chat_close(const talk *k, const int32_t *tokens, size_t n, const char *end,
 
 /* Text as a JSON string, invalid UTF-8 replaced; NULL without memory. */
 json_t *chat_json_string(view text);
-/* Text that is JSON; NULL when it is not, or without memory (*status says which). */
+/* Text that is JSON; NULL: it is not, or without memory (*status has the reason). */
 json_t *chat_json_parse(view text, int *status);
-/* The specification of a tool; NULL and *status as above. */
+/* The specification of a tool; NULL and *status likewise. */
 json_t *chat_tool_spec(const cerium_tool *tool, int *status);
 /* As Python's json.dumps(ensure_ascii=False, indent) writes it; indent 0 = one line. */
 void chat_json(prompt *p, const json_t *value, size_t indent);
 /* Arguments of a call as one JSON value: {"input": text} for tools that take free text. */
 void chat_arguments(const talk *k, const piece *call);
-/* The same as a tree, or NULL when they are not an object.  Returns owned. */
+/* The same as a tree; NULL: they are not an object.  Returns owned. */
 json_t *chat_arguments_object(const talk *k, const piece *call);
 
-/* ---- chat_hermes.c: tools as most families have them ---- */
+/* ---- chat_hermes.c: tools in the form of most families ---- */
 
 void chat_hermes_tools(const talk *k);
 void chat_hermes_call(const talk *k, const piece *call);
 
-/* ---- chat_xml.c: tools as Qwen3-Coder and Qwen3.5 have them ---- */
+/* ---- chat_xml.c: tools in the form of Qwen3-Coder and Qwen3.5 ---- */
 
 void chat_xml_tools(const talk *k);  /* each as XML: Qwen3-Coder */
 void chat_xml_tools_json(const talk *k); /* each as JSON: Qwen3.5 */
@@ -98,7 +98,7 @@ void chat_render_inst(const talk *k);
 void chat_render_harmony(const talk *k);
 /* By the template of the form. */
 void chat_render_template(const talk *k);
-/* Whether it has a variable of this name. */
+/* Does it have a variable of this name? */
 bool chat_template_asks(const chat_template *c, const char *name);
 
 #endif

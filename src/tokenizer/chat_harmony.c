@@ -1,5 +1,5 @@
 /* chat_harmony.c - owns Harmony, the form of gpt-oss: channels, recipients, and tools as a
- * namespace in a language like TypeScript.  As openai/harmony renders it. */
+ * namespace in a language like TypeScript.  Rendered like openai/harmony. */
 #include "tokenizer/chat_forms.h"
 
 /* ---- types ---- */
@@ -18,7 +18,7 @@ static void put_string(prompt *p, const json_t *text)
     prompt_text(p, (view){json_string_value(text), json_string_length(text)});
 }
 
-/* Each line of a comment begins with the marks of one. */
+/* Each line of a comment begins with comment marks. */
 static void put_comment(prompt *p, const json_t *text, unsigned indent)
 {
     if (!json_is_string(text)) return;
@@ -50,7 +50,7 @@ static void put_nullable(prompt *p, const json_t *schema, unsigned indent)
     if (json_is_true(json_object_get(schema, "nullable"))) prompt_scaffold(p, " | null");
 }
 
-/* One line for each choice, and what is said of it after it. */
+/* One line for each choice, with its description after it. */
 static void put_choice(prompt *p, const json_t *choice, unsigned indent, bool says)
 {
     const json_t *description = says ? json_object_get(choice, "description") : NULL;
@@ -164,7 +164,7 @@ static void put_named_type(prompt *p, const json_t *schema, const char *name, un
     }
 }
 
-/* Every level adds to the indent but lists in lists, which the parser bounds. */
+/* Every level adds to the indent, except lists in lists, which the parser bounds. */
 static void put_type(prompt *p, const json_t *schema, unsigned indent)
 {
     const json_t *type = json_object_get(schema, "type"), *list = json_object_get(schema, "enum");
@@ -231,7 +231,7 @@ static int32_t find(const talk *k, const char *name)
 /* The header of the last message of a timeline. */
 typedef struct {
     bool unfinished; /* no <|message|> yet */
-    view to;         /* the recipient, in text; empty: it is not a call */
+    view to;         /* the recipient, in text; empty: not a call */
     char text[512];
 } last_header;
 
@@ -262,8 +262,8 @@ static void read_last_header(const talk *k, const int32_t *tokens, size_t n, las
     h->to = (view){found, to};
 }
 
-/* What is missing after a turn of the assistant.  A <|return|> never is in a prompt: it
- * becomes an <|end|>, which is why sampled turns are copied without it. */
+/* The missing part after a turn of the assistant.  A <|return|> never is in a prompt: it becomes an
+ * <|end|>, which is why sampled turns are copied without it. */
 static void close_answer(const talk *k, const int32_t *tokens, size_t n)
 {
     static const char *const closed[] = {"<|end|>", "<|call|>", "<|return|>"};
@@ -284,7 +284,7 @@ static void put_sampled(const talk *k, const piece *one)
     close_answer(k, kept.tokens, kept.n_tokens);
 }
 
-/* The last piece that is a final answer, n when there is none: thoughts before it are dropped. */
+/* The last piece that is a final answer; n: there is none.  Thoughts before it are dropped. */
 static size_t find_final(const talk *k)
 {
     last_header h;
@@ -300,7 +300,7 @@ static size_t find_final(const talk *k)
     return k->n;
 }
 
-/* What is said before a call in the same turn is a preamble: for the user, but not final. */
+/* Text before a call in the same turn is a preamble: for the user, but not final. */
 static void put_assistant(const talk *k, size_t i, size_t end, size_t final)
 {
     size_t last_call = i;
@@ -327,8 +327,8 @@ static void put_assistant(const talk *k, size_t i, size_t end, size_t final)
     }
 }
 
-/* What a caller calls the system message is the developer's; the system message proper is part
- * of the form.  It has no date, so that prompts stay what they are from day to day. */
+/* The caller's system message becomes the developer's; the system message proper is part of the
+ * form.  It has no date, so that prompts stay the same from day to day. */
 static size_t put_head(const talk *k)
 {
     bool is_system = k->n && k->list[0].kind == PIECE_SYSTEM;
@@ -360,7 +360,7 @@ static void put_message(const talk *k, const char *header, view content)
     prompt_scaffold(k->p, "<|end|>");
 }
 
-/* A result without a name is one of the last call, which may be in the timeline. */
+/* A result without a name belongs to the last call, which may be in the timeline. */
 static void put_results(const talk *k, size_t i, size_t end)
 {
     last_header h = {.to = {0}};

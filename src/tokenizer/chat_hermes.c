@@ -1,5 +1,5 @@
-/* chat_hermes.c - owns tools as Hermes and Qwen have them, JSON between tags; forms without tools
- * of their own say them so too, as text. */
+/* chat_hermes.c - owns tools in the form of Hermes and Qwen, JSON between tags; forms without their
+ * own tools use it too, as text. */
 #include "tokenizer/chat_forms.h"
 
 void chat_hermes_tools(const talk *k)

@@ -1,20 +1,20 @@
-/* chat_inst.c - owns the forms with [INST]: Mistral's by their numbers, and Llama 2's. */
+/* chat_inst.c - owns the forms with [INST]: Mistral's by their version numbers, and Llama 2's. */
 #include "tokenizer/chat_forms.h"
 
 typedef enum {
-    TOOLS_AS_TEXT,  /* with the system message, as Hermes has them */
+    TOOLS_AS_TEXT,  /* with the system message, in Hermes' form */
     TOOLS_LIST,     /* [TOOL_CALLS] and a JSON list with ids */
     TOOLS_NAMED,    /* [TOOL_CALLS]name[ARGS]{...} */
 } tools_style;
 
 typedef struct {
-    const char *open, *close; /* around what the user says */
-    const char *answer;       /* before what the assistant says */
+    const char *open, *close; /* around the user's text */
+    const char *answer;       /* before the assistant's text */
     const char *answer_end;   /* after it, before the token that ends a text */
     bool trims_answer;
-    bool system_last;         /* the template has tools, and system messages without a turn of
-                                 their own, with the last user message, not the first */
-    const char *open_system, *close_system; /* around a system message, or NULL: it has no turn */
+    bool system_last;         /* the template puts tools, and system messages without their own
+                                 turn, with the last user message, not the first */
+    const char *open_system, *close_system; /* around a system message; NULL: it has no turn */
     tools_style tools;
     const char *space;        /* after a control token, before the text */
 } inst;
@@ -37,15 +37,15 @@ static const inst mistrals[CHAT_KINDS] = {
                                 .close_system = "[/SYSTEM_PROMPT]", .tools = TOOLS_NAMED},
 };
 
-/* One rendering: where tools and system messages that have no turn of their own are due. */
+/* The state of one rendering: the places of tools and of system messages that have no turn. */
 typedef struct {
     const talk *k;
     const inst *form;
     bool llama2;
     bool begun;       /* Llama 2: this text has its TOKEN_BOS */
     bool tools_due;
-    size_t due;       /* system messages from here on are not said yet */
-    size_t last_user; /* n when there is none */
+    size_t due;       /* system messages from here on are not rendered yet */
+    size_t last_user; /* n: there is none */
 } writer;
 
 static void put_eos(const talk *k) { prompt_token(k->p, tokenizer_role(k->p->t, TOKEN_EOS)); }
@@ -66,7 +66,8 @@ static void put_tools_block(writer *w)
     prompt_scaffold(k->p, "][/AVAILABLE_TOOLS]");
 }
 
-/* Ids of these forms have nine letters and digits; others become such, always the same ones. */
+/* Ids of these forms have nine letters and digits; others are converted to such, always to the same
+ * ones. */
 static void put_id(const talk *k, const piece *one)
 {
     enum { ID_LEN = 9 };
@@ -107,8 +108,9 @@ static void put_call(const writer *w, const piece *one, bool first, bool last)
     prompt_scaffold(k->p, last ? "\"}]" : "\"}");
 }
 
-/* As mistral_common has it, and so the model: JSON stays what it is, other text is a string of it.
- * (The published templates paste the text.) */
+/* In the form of mistral_common, and so of the model: JSON stays unchanged, other text becomes a
+ * JSON string of it.
+ * (The published templates insert the text itself.) */
 static void put_result_json(const talk *k, view content)
 {
     int status = CERIUM_OK;
@@ -144,7 +146,7 @@ static void put_result(const writer *w, const piece *one)
     prompt_scaffold(k->p, "[/TOOL_RESULTS]");
 }
 
-/* ---- what the user says, and what comes with it ---- */
+/* ---- the user's text, and messages rendered with it ---- */
 
 static void begin_text(writer *w)
 {
@@ -159,7 +161,8 @@ static void put_system(const writer *w, view content)
     prompt_scaffold(w->k->p, w->llama2 ? "\n<</SYS>>\n\n" : "\n\n");
 }
 
-/* System messages before piece i and tools, as far as they are due; whether there were any. */
+/* Renders system messages before piece i and tools, if their place is here; returns whether there
+ * were any. */
 static bool put_due(writer *w, size_t i)
 {
     const talk *k = w->k;
@@ -178,8 +181,8 @@ static bool put_due(writer *w, size_t i)
     return any;
 }
 
-/* A template that has system messages and tools in the last user message says them elsewhere in
- * each turn.  Timelines that are continued cannot: there they come with the next one. */
+/* A template that renders system messages and tools in the last user message moves them in each
+ * turn.  Continued timelines cannot move them: there they come with the next user message. */
 static bool carries(const writer *w, size_t i)
 {
     return !w->form->system_last || w->k->open || w->k->goes_on || i == w->last_user;
@@ -193,7 +196,7 @@ static void put_user(writer *w, size_t i)
     if (w->tools_due && w->form->tools != TOOLS_AS_TEXT && carries(w, i)) put_tools_block(w);
     prompt_scaffold(k->p, w->form->open);
     bool any = !w->form->open_system && carries(w, i) && put_due(w, i);
-    if (w->llama2) { /* system messages and the user's words are one text, whose ends are trimmed */
+    if (w->llama2) { /* system messages and the user's text are one text, whose ends are trimmed */
         view trimmed = chat_trim(content);
         if (any && trimmed.len)
             trimmed = (view){content.ptr, (size_t)(trimmed.ptr + trimmed.len - content.ptr)};
@@ -203,7 +206,7 @@ static void put_user(writer *w, size_t i)
     prompt_scaffold(k->p, w->form->close);
 }
 
-/* A system message that no user message will carry is one. */
+/* A system message without a user message after it becomes one. */
 static void put_system_turn(writer *w, size_t i)
 {
     const talk *k = w->k;
@@ -238,7 +241,7 @@ static void put_results(writer *w, size_t i, size_t end)
     prompt_scaffold(k->p, w->form->close);
 }
 
-/* ---- what the assistant says ---- */
+/* ---- the assistant's text ---- */
 
 static void put_assistant(writer *w, size_t i, size_t end)
 {
@@ -272,7 +275,7 @@ static void put_assistant(writer *w, size_t i, size_t end)
     w->begun = false;
 }
 
-/* What is missing after a turn of the assistant. */
+/* The missing part after a turn of the assistant. */
 static void close_answer(const writer *w, const int32_t *tokens, size_t n)
 {
     if (n && tokens[n - 1] == tokenizer_role(w->k->p->t, TOKEN_EOS)) return;
@@ -318,7 +321,7 @@ void chat_render_inst(const talk *k)
     if (k->goes_on) go_on(&w);
     for (size_t i = 0, end; i < k->n; i = end) {
         end = chat_turn_end(k, i);
-        /* Right after the system message that comes first, where those have turns. */
+        /* Right after the first system message, if those have turns. */
         bool head = w.form->open_system && (i > 0 || k->list[i].kind != PIECE_SYSTEM);
         if (w.tools_due && head && carries(&w, i)) put_tools_block(&w);
         if (head && !k->goes_on && i == (k->list[0].kind == PIECE_SYSTEM)) chat_head_ends(k);

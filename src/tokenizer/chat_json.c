@@ -1,12 +1,12 @@
-/* chat_json.c - owns JSON in prompts: as the published templates' tojson writes it, which is how
- * the models saw it. */
+/* chat_json.c - owns JSON in prompts: in the form of the published templates' tojson, which the
+ * models were trained on. */
 #include "tokenizer/chat_forms.h"
 
 #include "base/json.h"
 
 /* ---- reading ---- */
 
-/* Length of the character at the beginning of text, 0 when it is not UTF-8 (RFC 3629). */
+/* Length of the character at the beginning of text; 0: it is not UTF-8 (RFC 3629). */
 static size_t character_len(view text)
 {
     const unsigned char *p = (const unsigned char *)text.ptr;
@@ -75,7 +75,7 @@ json_t *chat_tool_spec(const cerium_tool *tool, int *status)
 
 /* ---- writing ---- */
 
-/* The library writes an escape in one piece, and differs from Python in its capital digits. */
+/* jansson writes an escape in one piece, and its capital digits differ from Python's. */
 static int take_json(const char *text, size_t len, void *user)
 {
     char escape[6];
@@ -90,7 +90,7 @@ static int take_json(const char *text, size_t len, void *user)
 
 void chat_json(prompt *p, const json_t *value, size_t indent)
 {
-    enum { DIGITS = 15 }; /* as many as every decimal keeps on its way through a double */
+    enum { DIGITS = 15 }; /* as many digits as every decimal keeps through a double */
     size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS) | JSON_INDENT(indent);
     if (json_dump_callback(value, take_json, p, flags)) prompt_fail(p, CERIUM_ERR_MEMORY);
 }
@@ -115,7 +115,7 @@ static json_t *input_object(const talk *k, view text)
     return out;
 }
 
-/* NULL when they are to be said as they are: broken JSON for a tool that takes JSON. */
+/* NULL: write them unchanged: broken JSON for a tool that takes JSON. */
 static json_t *read_arguments(const talk *k, const piece *call)
 {
     const chat_tool *tool = find_tool(k, call->name);

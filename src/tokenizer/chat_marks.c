@@ -1,5 +1,5 @@
-/* chat_marks.c - owns finding how a template writes calls with a tag for each argument, from what
- * differs between probes.  The record is read by src/reader/call_marks.c. */
+/* chat_marks.c - owns finding how a template writes calls with a tag for each argument, from the
+ * differences between probes.  src/reader/call_marks.c reads the record. */
 #include "base/text.h"
 #include "tokenizer/chat_template.h"
 
@@ -10,7 +10,7 @@ static view part(view text, size_t from, size_t to)
     return from <= to && to <= text.len ? (view){text.ptr + from, to - from} : none;
 }
 
-/* What both end with, from its first tag on: what comes before that is not of the mark. */
+/* The common end of both, from its first tag on: text before that does not belong to the mark. */
 static view common_tag(view a, view b)
 {
     size_t n = 0;
@@ -30,7 +30,7 @@ typedef struct {
     view section, open, name_end, key, key_end, json_key_end, value_end, end, section_end;
 } marks;
 
-/* Of a call with two arguments: name, key, value, second key. */
+/* From a call with two arguments: name, key, value, second key. */
 static bool find_argument(const chat_call_probes *p, marks *m)
 {
     view text = p->other;
@@ -56,7 +56,7 @@ static bool is_pair(view open, view close)
     return view_equal(part(open, 1, n), part(close, 2, close.len - 1));
 }
 
-/* Of two calls: what opens one, and what ends it. */
+/* From two calls: the text that opens one, and the text that ends it. */
 static bool find_call(const chat_call_probes *p, marks *m)
 {
     view text = p->two;
@@ -68,7 +68,7 @@ static bool find_call(const chat_call_probes *p, marks *m)
     m->open = common_tag(before, between);
     if (!m->open.len || !view_starts(between, m->value_end)) return false;
     m->end = chat_trim(part(between, m->value_end.len, between.len - m->open.len));
-    /* What is around all calls: a tag before the first, and its end after the last. */
+    /* The text around all calls: a tag before the first, and its end after the last. */
     size_t last = view_find(text, again, p->value) + p->value.len;
     size_t rest = view_find(text, last, m->end) + m->end.len;
     view tail = chat_trim(part(text, rest, text.len)), head = none;
@@ -87,7 +87,7 @@ static bool find_call(const chat_call_probes *p, marks *m)
     return m->end.len != 0;
 }
 
-/* What comes between the key and a value that is not text; false where it is not there. */
+/* The text between the key and a value that is not text; false: it is not there. */
 static bool find_json_key_end(const chat_call_probes *p, const marks *m, view text, view value,
                               view *out)
 {
@@ -100,8 +100,8 @@ static bool find_json_key_end(const chat_call_probes *p, const marks *m, view te
     return true;
 }
 
-/* Text may have a mark of its own before it, and everything else another; more types than these
- * two the record cannot say. */
+/* Text may have its own mark before it, and all other types another; the record cannot hold more
+ * kinds than these two. */
 static bool find_types(const chat_call_probes *p, marks *m)
 {
     view number, truth;
@@ -115,12 +115,13 @@ static bool find_types(const chat_call_probes *p, marks *m)
     return true;
 }
 
-/* The first byte of what ends a value must not be in its rest: the grammar of values needs that. */
+/* The first byte of the text that ends a value must not be in its rest: the grammar of values
+ * requires it. */
 static bool is_usable(const chat_call_probes *p, const marks *m)
 {
     const view all[] = {m->section, m->open, m->name_end, m->key, m->key_end, m->json_key_end,
                         m->value_end, m->end, m->section_end};
-    /* A mark with a name in it is another for each tool, or each key. */
+    /* A mark that contains a name differs for each tool, or each key. */
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         if (all[i].len > CHAT_MARK_TEXT_MAX || view_find(all[i], 0, p->name) < all[i].len ||
             view_find(all[i], 0, p->key) < all[i].len ||

@@ -1,5 +1,5 @@
 /* chat_marks_json.c - owns finding how a template writes calls whose arguments are a JSON object,
- * from renderings of probes.  The record is read by src/reader/call_marks.c.
+ * from renderings of probes.  src/reader/call_marks.c reads the record.
  *
  * Ids, and numbers that count calls, are CHAT_MARK_ANY in the marks. */
 #include "base/text.h"
@@ -13,7 +13,8 @@ typedef struct {
 } piece_text;
 
 typedef struct {
-    piece_text before, mark, between, mark_again, after; /* around two calls; of one: no between */
+    piece_text before, mark, between, mark_again, after; /* around two calls; around one call there
+                                                            is no between */
     bool one;
 } calls_text;
 
@@ -28,7 +29,7 @@ static view span(const piece_text *p, size_t from, size_t to)
 
 /* ---- pieces ---- */
 
-/* text with its ids replaced; no more than fits, of what comes after the calls. */
+/* text with its ids replaced; after the calls no more than fits. */
 static void take_piece(piece_text *out, const chat_call_probes *p, view text)
 {
     out->n = 0;
@@ -41,7 +42,7 @@ static void take_piece(piece_text *out, const chat_call_probes *p, view text)
     }
 }
 
-/* A tag is not cut: where [0, n) of text ends inside of one, it ends before it. */
+/* Do not cut a tag: if [0, n) of text ends inside one, it ends before the tag. */
 static size_t whole_tags(const char *text, size_t n)
 {
     for (size_t i = n; i-- > 0;) {
@@ -51,7 +52,7 @@ static size_t whole_tags(const char *text, size_t n)
     return n;
 }
 
-/* How much of before an answer begins with in any case: opens. */
+/* How much of before any answer begins with: opens. */
 static size_t opening(view before, view opens)
 {
     size_t n = 0;
@@ -59,8 +60,8 @@ static size_t opening(view before, view opens)
     return n < opens.len ? whole_tags(before.ptr, n) : n;
 }
 
-/* What comes before the calls of an answer and not before its text; a thought that is empty is
- * left out. */
+/* The text before the calls of an answer that is not before its text; an empty thought is
+ * omitted. */
 static view begun(const chat_call_probes *p, view before)
 {
     const size_t from = view_past(p->prompt, p->question);
@@ -95,7 +96,7 @@ static bool take_pieces(const chat_call_probes *p, calls_text *c)
     return true;
 }
 
-/* ---- what is common ---- */
+/* ---- common parts ---- */
 
 static bool is_common(piece_text *a, size_t i, char b)
 {
@@ -105,7 +106,7 @@ static bool is_common(piece_text *a, size_t i, char b)
     return true;
 }
 
-/* a's end that b ends with too, from the beginning of a tag or of an object. */
+/* The common end of a and b, from the beginning of a tag or of an object. */
 static view common_end(piece_text *a, const piece_text *b)
 {
     size_t n = 0;
@@ -131,7 +132,7 @@ static view common_begin(piece_text *a, const piece_text *b)
 
 /* ---- the marks ---- */
 
-/* What closes all calls: the next tag, with the bracket before it; it is of the same turn. */
+/* The text that closes all calls: the next tag, with the bracket before it, in the same turn. */
 static view find_section_end(const chat_call_probes *p, const calls_text *c, size_t from)
 {
     enum { BRACKETS_MAX = 4 };
@@ -179,8 +180,8 @@ static bool is_letter(char c)
            c == '-' || c == '.' || c == CHAT_MARK_ANY;
 }
 
-/* Text does not begin with what opens calls by chance, names end where their mark begins, and no
- * mark has what ends the turn. */
+/* Text must not begin with the opening of calls by chance, names must end where their mark begins,
+ * and no mark may contain the end of the turn. */
 static bool is_usable(const chat_call_probes *p, const json_marks *m)
 {
     const view all[] = {m->section, m->open, m->name_end, m->end, m->between, m->section_end};

@@ -1,5 +1,5 @@
-/* chat_probe.c - owns what a template is like: it is rendered with probes when a model is opened,
- * and what differs between them says what it takes and how it writes calls. */
+/* chat_probe.c - owns probing a template: it is rendered with probes when a model is opened, and
+ * the differences show what it accepts and how it writes calls. */
 #include "tokenizer/chat_template.h"
 
 /* ---- probes ---- */
@@ -48,7 +48,7 @@ static const probe probes[] = {
     {{USER, THOUGHT, CALL, RESULT}, 4, true, true},
 };
 
-/* Text of a probe by the template; false when it cannot be rendered. */
+/* Text of a probe by the template; false: it cannot be rendered. */
 typedef struct {
     const tokenizer *t;
     chat_form form;
@@ -58,7 +58,7 @@ typedef struct {
     jinja_error err;
 } prober;
 
-/* The text is given to `look`, whose answer is returned; false without one. */
+/* Passes the text to `look`, and returns its result; false: no text. */
 typedef bool look_fn(void *user, view text);
 
 static bool look_at(prober *b, const piece *list, size_t n, bool tools, look_fn *look, void *user)
@@ -113,7 +113,7 @@ static void refuse(prober *b, const char *why)
         if ((unsigned char)*p < ' ') *p = ' ';
 }
 
-/* As families without tools of their own have it: chat_hermes.c. */
+/* In the form of families without their own tools: chat_hermes.c. */
 static void speak(prober *b)
 {
     static const char source[] =
@@ -132,7 +132,7 @@ static void speak(prober *b)
     if (status) b->status = status;
 }
 
-/* What it takes: content as text or as parts, arguments as an object or as text. */
+/* The accepted forms: content as text or as parts, arguments as an object or as text. */
 static void find_types(prober *b)
 {
     static const piece user[] = {P_USER}, said[] = {P_USER, P_SAID, P_USER},
@@ -157,7 +157,7 @@ static void find_types(prober *b)
         refuse(b, b->err.message[0] ? "" : "it does not show what the assistant said");
         return;
     }
-    /* An object first; as text where that fails, or where the object is not seen. */
+    /* Try an object first; then text, if that fails or the object is not rendered. */
     bool calls = shows(b, call, 3, true, "probe value");
     if (!calls && !b->status) {
         b->c->text_arguments = true;
@@ -169,7 +169,7 @@ static void find_types(prober *b)
 
 /* ---- how calls are written ---- */
 
-/* X(name of a family, what is around a call of TOOL with KEY = "probe value") */
+/* X(name of a family, the text around a call of TOOL with KEY = "probe value") */
 typedef struct {
     const char *family;
     const char *text;
@@ -223,7 +223,7 @@ static bool copy_text(void *user, view text)
     {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},                  \
      .content = {arguments, sizeof arguments - 1}}
 
-/* Calls in marks that no family has: a tag for each argument, or an object after the name. */
+/* Calls with marks of no family: a tag for each argument, or an object after the name. */
 static bool find_marks(prober *b, bool opens_thought)
 {
     enum { N = 7 };
@@ -256,14 +256,14 @@ static bool find_marks(prober *b, bool opens_thought)
     return found;
 }
 
-/* How calls are read: as the family does whose shape they have.  Where none has it, calls are not
- * read, and the grammar lets none begin. */
+/* The form of calls: that of the family with the same shape.  If none has it, calls are not read,
+ * and the grammar allows none. */
 static void find_calls(prober *b)
 {
     static const piece call[] = {P_USER, P_CALL, P_RESULT}, user[] = {P_USER};
     found_shape f = {0};
     bool open = look_at(b, user, 1, false, ends_open, NULL);
-    if (!b->c->tools) f.family = "qwen3"; /* as cerium itself says tools then */
+    if (!b->c->tools) f.family = "qwen3"; /* then in cerium's own form of tools */
     else look_at(b, call, 3, true, find_shape, &f);
     if (!f.family && find_marks(b, open)) f.family = b->c->calls;
     if (!f.family) f.family = "none";
@@ -285,8 +285,8 @@ static size_t tokens_of(prober *b, const chat_form *form, const probe *one, int3
     return status ? 0 : n;
 }
 
-/* Whether the family's renderer gives what the template gives.  Tools are left out of a template
- * that has none: families say them in the system message then. */
+/* Does the family's renderer give the same as the template?  Tools are not compared for a template
+ * without them: families put them into the system message then. */
 static bool family_is_equal(prober *b)
 {
     chat_form runs = b->form;
@@ -300,7 +300,7 @@ static bool family_is_equal(prober *b)
     return true;
 }
 
-/* The special token after what the assistant said. */
+/* The special token after the assistant's text. */
 static bool find_end(void *user, view text)
 {
     prober *b = user;
@@ -396,7 +396,7 @@ int chat_form_open(chat_form *out, const tokenizer *t, const char *wanted, ceriu
     }
     if (wanted && !form.refusal && !form.runs) {
         form.runs = true;
-        form.calls = form.name; /* the template renders as this family does */
+        form.calls = form.name; /* the template renders like this family */
         form.name = "template";
     }
     *out = form;

@@ -1,10 +1,11 @@
 /* chat_template.c - owns rendering a conversation with the model's own template: messages as its
- * values, and its text as tokens, with the turns that are there as tokens already. */
+ * values, and its text as tokens, with sampled turns as their tokens. */
 #include "tokenizer/chat_template.h"
 
 #include "base/text.h"
 
-/* 1 January 2026: a prompt is the same tomorrow, and what was computed for it is found again. */
+/* 1 January 2026: a fixed date, so that the prompt is the same tomorrow and is found in the
+ * cache. */
 enum { FIXED_TIME = 1767225600 };
 
 static view chat_template_mark(char out[CHAT_MARK_BYTES], size_t i)
@@ -22,9 +23,9 @@ typedef struct {
     jinja_run *run;
     jinja_value messages;
     size_t n_marks;
-    bool bare_calls;    /* a sampled turn that called said nothing */
+    bool bare_calls;    /* a sampled turn with calls has no text */
     bool merges_system; /* into the first user message */
-    view system;        /* that waits for it */
+    view system;        /* with text waiting for it */
     bool said_tools;    /* as text */
 } builder;
 
@@ -127,7 +128,7 @@ static view joined(builder *b, view one, view between, view other)
     return owner ? (view){json_string_value(owner), len} : (view){"", 0};
 }
 
-/* Text of the pieces of one kind in a turn, one below the other. */
+/* The joined text of the pieces of one kind in a turn, each on its own line. */
 static view gather(builder *b, size_t from, size_t to, piece_kind kind)
 {
     view out = {0};
@@ -169,8 +170,8 @@ static void add_assistant(builder *b, size_t from, size_t to)
     if (calls_any) jinja_put(b->run, message, "tool_calls", calls);
 }
 
-/* A turn that is there as tokens: a mark for what it said, and for its calls where results of such
- * follow from piece `next` on. */
+/* A sampled turn, kept as tokens: a mark for its text, and for its calls if results of those follow
+ * from piece `next` on. */
 static void add_sampled(builder *b, size_t next)
 {
     char *text = b->r->marks + CHAT_MARK_BYTES * b->n_marks;
@@ -192,7 +193,8 @@ static void add_sampled(builder *b, size_t next)
     }
 }
 
-/* Results as text are one message of the user: neighbours would not take turns. */
+/* Results as text are joined to one message of the user: neighbours of one role would not
+ * alternate. */
 static void add_spoken_results(builder *b, size_t from, size_t to)
 {
     view text = {0};
@@ -221,7 +223,7 @@ static void add_user(builder *b, const piece *one)
     put_content(b, begin_message(b, "user"), message_text(text));
 }
 
-/* What the system says, with the tools where the template has none. */
+/* The system messages, with the tools if the template has none. */
 static void add_system(builder *b, const piece *one)
 {
     view text = one ? one->content : VIEW("");
@@ -291,7 +293,7 @@ static void set_variables(builder *b, bool generation)
     jinja_set_time(b->run, FIXED_TIME);
 }
 
-/* What is tried where a template raises. */
+/* The fallbacks if a template raises. */
 enum { BARE_CALLS = 1, MERGED_SYSTEM = 2, WAYS = 4 };
 
 static int render_once(const chat_template *c, const talk *k, bool generation, unsigned way,
@@ -299,7 +301,7 @@ static int render_once(const chat_template *c, const talk *k, bool generation, u
 {
     *out = (chat_rendering){0};
     *err = (jinja_error){0};
-    /* Of a piece at most four things are kept. */
+    /* At most four objects of a piece are kept. */
     out->kept = memory_zalloc(4 * k->n + 4, sizeof *out->kept);
     out->marks = memory_zalloc(k->n + 1, CHAT_MARK_BYTES);
     int status = out->kept && out->marks ? jinja_open(&out->run, c->program) : CERIUM_ERR_MEMORY;
@@ -333,8 +335,8 @@ int chat_template_text(const chat_template *c, const talk *k, bool generation, c
                        jinja_error *err)
 {
     int status = render_once(c, k, generation, 0, out, err);
-    /* Some have no system role, and say so: what it says goes before the first question then.
-     * Others refuse a message that says something and calls. */
+    /* Some templates have no system role, and raise: then its text goes before the first question.
+     * Others reject a message with both text and calls. */
     unsigned ways = (leads_with_system(k) ? MERGED_SYSTEM : 0) |
                     (calls_sampled(k) ? BARE_CALLS : 0);
     for (unsigned way = 1; way < WAYS; way++) {
@@ -368,7 +370,7 @@ static void fail(const talk *k, int status, const jinja_error *err)
                                  err->line, err->message);
 }
 
-/* Bytes [from, to) of what was rendered. */
+/* Bytes [from, to) of the rendered text. */
 static void emit(const talk *k, const jinja_output *out, size_t from, size_t to)
 {
     for (size_t i = 0, at = 0; i < out->n_pieces && at < to; at = out->pieces[i++].end) {
@@ -380,7 +382,7 @@ static void emit(const talk *k, const jinja_output *out, size_t from, size_t to)
     }
 }
 
-/* Where part is first in text from `from` on; text.len: nowhere. */
+/* The first place of part in text from `from` on; text.len: none. */
 static size_t find(view text, size_t from, view part)
 {
     const char *at = NULL;
@@ -396,13 +398,14 @@ static size_t find_last(view text, size_t from, size_t to, view part)
     return out;
 }
 
-/* How this template opens and closes turns of the assistant, with the variables of this talk. */
+/* The text with which this template opens and closes turns of the assistant, with the variables of
+ * this talk. */
 typedef struct {
     chat_rendering asked, open, said; /* u; u and the generation prompt; u and a mark */
     view prompt; /* the generation prompt */
-    view header; /* as much of it as every turn of the assistant begins with */
-    view close;  /* after what it said */
-    view end;    /* of that, up to the special token */
+    view header; /* the part of it with which every turn of the assistant begins */
+    view close;  /* after its text */
+    view end;    /* the part up to the special token */
 } turns;
 
 static view behind(view text, size_t n) { return (view){text.ptr + n, text.len - n}; }
@@ -450,20 +453,20 @@ static bool ends_with(const talk *k, const int32_t *tokens, size_t n, view scaff
     return chat_ends(k->p->t, tokens, n, text);
 }
 
-/* Where the text after the turn goes on that tokens are of: its closing is left out as far as
- * they have it. */
+/* Where the text continues after the turn of these tokens: its closing is skipped as far as they
+ * have it. */
 static size_t skip_closing(const talk *k, const turns *w, view text, size_t at,
                            const int32_t *tokens, size_t n)
 {
     size_t end = find(text, at, w->end);
-    if (end < text.len) at = end; /* what comes before it closes a call, which was sampled */
+    if (end < text.len) at = end; /* the text before it closes a call, which was sampled */
     view rest = behind(text, at);
     if (view_starts(rest, w->close) && ends_with(k, tokens, n, w->close)) return at + w->close.len;
     if (view_starts(rest, w->end) && ends_with(k, tokens, n, w->end)) return at + w->end.len;
     return at;
 }
 
-/* Tokens of a text in which some turns are marks. */
+/* Tokens of a text in which marks replace some turns. */
 static void join_turns(const talk *k, const turns *w, const jinja_output *out)
 {
     char buffer[CHAT_MARK_BYTES];
@@ -539,7 +542,7 @@ void chat_render_template(const talk *k)
         render_talk(c, k);
         return;
     }
-    /* What comes after a timeline: some question, and the timeline as a turn that was sampled. */
+    /* The tokens after a timeline: render some question, and the timeline as a sampled turn. */
     piece *list = memory_zalloc(k->n + 2, sizeof *list);
     if (!list) {
         prompt_fail(k->p, CERIUM_ERR_MEMORY);

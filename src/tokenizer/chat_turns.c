@@ -6,12 +6,13 @@ typedef enum { TURN_SYSTEM, TURN_USER, TURN_ASSISTANT, TURN_KINDS } turn_kind;
 
 typedef struct {
     bool trim; /* white space around the content is dropped */
-    const char *default_system, *default_end; /* for a conversation without one, or NULL */
-    const char *glue; /* before every turn but the first: where timelines meet */
+    const char *default_system, *default_end; /* for a conversation without a system message, or
+                                                 NULL */
+    const char *glue; /* before every turn but the first: at the seams of timelines */
     const char *before[TURN_KINDS], *after[TURN_KINDS];
-    /* How the assistant's turn ends: a line feed that may be there, the token, the rest. */
+    /* The end of the assistant's turn: an optional line feed, the token, the rest. */
     const char *line, *end, *rest;
-    bool headings; /* turns of others end in plain text: to know who speaks, look for headings */
+    bool headings; /* turns of others end in plain text: headings show the role */
 } turns;
 
 #define LLAMA3(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
@@ -41,7 +42,7 @@ static const turns deepseek_coder = {
     .headings = true,
 };
 
-/* The template takes no system message; ours is where its own stood. */
+/* The template takes no system message; ours replaces its own. */
 static const turns starcoder2 = {
     .default_system = "You are an exceptionally intelligent coding assistant that consistently "
                       "delivers accurate and reliable responses to user instructions.",
@@ -54,8 +55,8 @@ static const turns starcoder2 = {
     .headings = true,
 };
 
-/* Headings as a base model has seen them in many documents.  Nothing ends a turn but the next
- * heading, so a timeline is continued wherever it ended. */
+/* Headings as a base model has seen them in many documents.  Only the next heading ends a turn, so
+ * a timeline continues at any place. */
 static const turns plain = {
     .glue = "\n\n",
     .before = {"### System\n", "### User\n", "### Assistant\n"},
@@ -70,9 +71,9 @@ static const turns *turns_of(chat_kind kind)
                                                        : &plain;
 }
 
-/* ---- going on ---- */
+/* ---- continuing ---- */
 
-/* Where the last occurrence of part begins, or SIZE_MAX. */
+/* The beginning of the last occurrence of part, or SIZE_MAX. */
 static size_t find_last(view text, const char *part)
 {
     size_t len = strlen(part);
@@ -81,7 +82,7 @@ static size_t find_last(view text, const char *part)
     return SIZE_MAX;
 }
 
-/* Whether the last heading of a timeline is the assistant's, and what it says did not end. */
+/* Whether the last heading of a timeline is the assistant's, and its turn has not ended. */
 static bool assistant_speaks(const talk *k, const turns *form)
 {
     bytes text = {.max = SIZE_MAX};
@@ -181,8 +182,8 @@ static void llama31_results(const talk *k, size_t i, size_t end)
 }
 
 /* Llama 3.1 always has a system message, with a fixed date, the one of the published template:
- * prompts stay what they are from day to day.  Tools are in it, as the template has them with
- * tools_in_user_message off: a conversation that continues has them once. */
+ * prompts stay the same from day to day.  Tools are in it, as in the template with
+ * tools_in_user_message off: a continued conversation has them once. */
 static size_t llama31_head(const talk *k)
 {
     enum { INDENT = 4 };
@@ -204,7 +205,7 @@ static size_t llama31_head(const talk *k)
     return has_system;
 }
 
-/* The system turn; returns how many pieces it took. */
+/* The system turn; returns the number of its pieces. */
 static size_t put_head(const talk *k, const turns *form)
 {
     bool has_system = k->n && k->list[0].kind == PIECE_SYSTEM;

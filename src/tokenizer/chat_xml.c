@@ -1,4 +1,4 @@
-/* chat_xml.c - owns tools as Qwen3-Coder and Qwen3.5 have them: calls with a tag for each
+/* chat_xml.c - owns tools in the form of Qwen3-Coder and Qwen3.5: calls with a tag for each
  * parameter, whose value is text and not JSON. */
 #include "tokenizer/chat_forms.h"
 
@@ -33,7 +33,8 @@ static void put_list(prompt *p, const json_t *list)
     prompt_scaffold(p, "]");
 }
 
-/* As the templates give a value: text as it is, objects and lists as JSON, the rest by Python. */
+/* A value in the templates' form: text unchanged, objects and lists as JSON, the rest like
+ * Python. */
 static void put_value(prompt *p, const json_t *value)
 {
     if (json_is_string(value))
@@ -48,7 +49,7 @@ static view trimmed(const json_t *string)
     return chat_trim((view){json_string_value(string), json_string_length(string)});
 }
 
-/* ---- what there is ---- */
+/* ---- the tools ---- */
 
 static bool is_one_of(const char *key, const char *const *names)
 {

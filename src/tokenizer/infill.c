@@ -77,7 +77,7 @@ static void render_hole(prompt *p, const infill_form *form, view prefix, view su
     if (form->order == INFILL_SUFFIX_FIRST) prompt_token(p, form->mid);
 }
 
-/* Lengths without text: a caller's mistake that nothing before us looks for. */
+/* NULL with a length: a caller's mistake that is not checked before. */
 static bool is_whole(const cerium_infill *infill)
 {
     bool whole = (infill->prefix || !infill->prefix_len) &&

@@ -21,12 +21,11 @@ typedef struct {
     bool repo_line;      /* a newline ends the repository's name */
 } infill_form;
 
-/* INFILL_NONE when the vocabulary lacks the tokens. */
+/* INFILL_NONE: the vocabulary lacks the tokens. */
 infill_form infill_detect(const tokenizer *t);
 
-/* Tokens of a request.  Extra files come first and in the order given, so that what a session
- * has computed of them stays valid while the user types; forms without a token for files leave
- * them out.
+/* Tokens of a request.  Extra files come first and in the order given, so that their cached KV
+ * stays valid while the user types; forms without a token for files omit them.
  *   tokens:   [cap]; may be NULL when cap is 0
  *   n_tokens: tokens written; tokens needed with CERIUM_ERR_CAPACITY
  * CERIUM_ERR_FORMAT: form is INFILL_NONE; CERIUM_ERR_ARGUMENT: NULL with a length. */

@@ -1,30 +1,31 @@
 /* merger.c - owns the merge loop; knows only symbols and the map of pairs.
  *
- * Long pieces.  Every place where a rule applies is in the list of the rule's rank; the lowest
- * rank is taken from a heap of ranks, and its list is gone through from left to right.  Unlike in
- * a heap of places, the next place is then beside the last one in memory, which is what a piece of
- * many megabytes waits for.
+ * Long pieces.  Every place where a rule applies is in the list of the rule's rank; the lowest rank
+ * is taken from a heap of ranks, and its list is processed from left to right.  Unlike in a heap of
+ * places, the next place is then beside the last one in memory; a piece of many megabytes would
+ * wait for memory otherwise.
  *
  * A merge makes one new symbol, and with it at most two new pairs: of its left neighbour and it,
- * and of it and its right neighbour.  So while a list is gone through
- *   - what comes to a higher rank comes from left to right: it is put last, and only a list that
+ * and of it and its right neighbour.  So while a list is processed
+ *   - places are added to a higher rank from left to right: they are appended, and only a list that
  *     was filled in several goes can be mixed, and is sorted once, before it is opened;
  *   - a lower rank can only apply to the new symbol.  It goes first, and makes a new symbol that
  *     holds the one before, until no lower rank is left;
- *   - what comes back to the open list is the new symbol or its left neighbour.  All others in the
- *     list lie to the right of both, so its place is the first or the second.
+ *   - a place that returns to the open list is the new symbol or its left neighbour.  All others in
+ *     the list lie to the right of both, so its place is the first or the second.
  *
- * Windows.  A long piece is merged a window at a time, in the caches.  That the parts are those of
- * the whole rests on this, for any rules: let X end with the token a, Y begin with b, each merged
- * alone.  If the symbols of a and b together merge to a, b, then XY merges to what X and Y do.
- *   Proof: until something joins X and Y, both go as they do alone, and the symbols under a and b
- *   as they do alone, for nothing else ever joins them.  At every moment the next merge within a,
- *   within b, or of the pair between them is the one of the lowest rank, then the leftmost, of
- *   these three, whatever happens elsewhere meanwhile; and of these three the pair between was
- *   never the next when a and b went together.
- * Tokens that stand side by side in a window are such a and b.  So of a window all but its end is
- * kept, and the next window begins with the first token that is not: if that one comes out again,
- * the seam is right.  If not, the end of the window was felt over an eighth of it: the piece is
+ * Windows.  A long piece is merged a window at a time, in the caches.  The result is that of the
+ * whole piece by this lemma, for any rules: let X end with the token a, Y begin with b, each merged
+ * alone.  If the symbols of a and b together merge to a, b, then XY merges to the symbols of X and
+ * of Y.
+ *   Proof: until a rule joins X and Y, both merge as they do alone, and so do the symbols under a
+ *   and b, as no other symbol ever joins them.  At every moment the next merge within a, within b,
+ *   or of the pair between them is the one of the lowest rank, then the leftmost, of these three,
+ *   independent of merges elsewhere; and of these three the pair between was never the next when a
+ *   and b went together.
+ * Neighbouring tokens in a window are such a and b.  So all of a window but its end is kept, and
+ * the next window begins with the first token that is not kept: if that token results again, the
+ * seam is right.  If not, the end of the window had an effect over an eighth of it: the piece is
  * merged in one window, which needs no proof. */
 #include "tokenizer/merger.h"
 
@@ -107,7 +108,7 @@ static void look_up(merger *m, size_t at)
     m->small_merged[at] = slot ? slot->id : TOKEN_NONE;
 }
 
-/* In place; merged is another array once there is one. */
+/* Works in m->ids; m->merged may be another array by now. */
 static void run_scan(merger *m)
 {
     size_t n = m->n;
@@ -177,7 +178,8 @@ static void list_remove(merger *m, uint32_t at)
     s[at].rule = MERGER_NONE;
 }
 
-/* In an open list after all that lie left of it: see the top for why that is soon found. */
+/* Insert into an open list after all places to the left of it: the top of the file says why that
+ * place is found soon. */
 static void list_insert(merger *m, merger_list *list, uint32_t at)
 {
     merger_symbol *s = m->symbols;
@@ -217,7 +219,7 @@ static void list_add(merger *m, uint32_t at, uint32_t rank)
     queue_add(m, rank);
 }
 
-/* Two lists in order, by `after` alone, as one. */
+/* Merges two lists, ordered by `after` alone, into one. */
 static uint32_t join(merger *m, uint32_t a, uint32_t b)
 {
     merger_symbol *s = m->symbols;
@@ -308,8 +310,8 @@ static void merge_at(merger *m, uint32_t at)
     renew(m, at);
 }
 
-/* Merge the n symbols from a place of the piece.  What is left begins at place 0 of the window and
- * goes on at symbols[].right. */
+/* Merge the n symbols from a place of the piece.  The result begins at place 0 of the window and
+ * continues at symbols[].right. */
 static int run_window(merger *m, size_t from, size_t n)
 {
     RETURN_IF(reserve_window(m, n));
@@ -330,8 +332,8 @@ static int run_window(merger *m, size_t from, size_t n)
     return CERIUM_OK;
 }
 
-/* Keep what begins before limit, but never the last one; returns where the first that is not kept
- * begins. */
+/* Keep the tokens that begin before limit, but never the last one; returns the beginning of the
+ * first token not kept. */
 static uint32_t keep_until(merger *m, size_t limit)
 {
     uint32_t at = 0;
@@ -340,15 +342,15 @@ static uint32_t keep_until(merger *m, size_t limit)
     return at;
 }
 
-/* The n symbols from a place are those of the window that was merged last: so is what they become.
- * In a run of anything that repeats, that is every window. */
+/* If the n symbols from a place equal those of the last merged window, so does their result.
+ * In a run of repetitions every window is equal. */
 static bool is_merged(const merger *m, size_t last, size_t from, size_t n)
 {
     return from > last && n == m->n_work &&
            memcmp(m->ids + from, m->ids + last, n * sizeof *m->ids) == 0;
 }
 
-/* One window after the other; *whole is false when a seam is not right. */
+/* One window after the other; *whole is false: a seam is not right. */
 static int run_windows(merger *m, size_t width, bool *whole)
 {
     uint32_t expected = 0; /* symbols under the token that the window must begin with; 0: any */

@@ -1,8 +1,8 @@
 /* merger.h - merges the symbols of one piece of text until no rule applies.
  *
- * Private to this folder.  Of all neighbours that a rule joins, those of the lowest rank go first,
- * of equal ranks the left ones.  Short pieces are scanned; in long ones each rank has a list of
- * the places where it applies (merger.c).  One thread at a time. */
+ * Private to this folder.  The rule of the lowest rank merges first; of equal ranks the leftmost
+ * place.  Short pieces are scanned; in long ones each rank has a list of the places where it
+ * applies (merger.c).  One thread at a time. */
 #ifndef TOKENIZER_MERGER_H
 #define TOKENIZER_MERGER_H
 
@@ -10,7 +10,7 @@
 
 enum {
     MERGER_SCAN_MAX = 40, /* symbols; above, lists are faster */
-    MERGER_WINDOW = 8192, /* symbols of a piece that are merged at once: what caches hold */
+    MERGER_WINDOW = 8192, /* symbols of a piece that are merged at once: fits into caches */
 };
 
 /* A symbol of a long piece, beside its id.  Numbers are places in the piece. */
@@ -31,11 +31,11 @@ typedef struct {
 typedef struct {
     const merge_map *pairs; /* borrowed */
     int32_t *ids;           /* [cap] the symbols of a piece, n of them */
-    int32_t *merged;        /* [cap] what merger_run() made of them, n_merged; may be ids */
+    int32_t *merged;        /* [cap] the result of merger_run(), n_merged; may be ids */
     size_t cap, n, n_merged;
-    size_t window;          /* MERGER_WINDOW, or what a test asks for */
+    size_t window;          /* MERGER_WINDOW, or set by a test */
     int32_t *work;          /* [work_cap] of one window: the symbols */
-    merger_symbol *symbols; /* [work_cap] and what belongs to them; n_work are in use */
+    merger_symbol *symbols; /* [work_cap] and their state; n_work are in use */
     merger_list *lists;     /* [n_ranks], all empty between two windows */
     uint32_t *queue;        /* [n_ranks] a heap of ranks, the lowest at 0 */
     size_t work_cap, n_work, n_queue;
@@ -48,10 +48,10 @@ typedef struct {
  * symbols. */
 void merger_open(merger *m, const merge_map *pairs);
 void merger_close(merger *m);
-/* Room for n symbols at m->ids; what stood there is lost.  Takes 8 bytes for each, and once 24 for
+/* Room for n symbols at m->ids; the old contents are lost.  Takes 8 bytes for each, and once 24 for
  * each of a window and for each rank of the rules.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int merger_reserve(merger *m, size_t n);
-/* Merge m->ids[0..m->n) into m->merged[0..m->n_merged).  Takes memory only where a window is not
+/* Merge m->ids[0..m->n) into m->merged[0..m->n_merged).  Takes memory only if a window is not
  * enough (merger.c): 24 bytes for each symbol, CERIUM_ERR_MEMORY.
  * Cost: n log w at most, w the symbols of a window; a piece for which a window is not enough,
  * n log n. */

@@ -1,4 +1,4 @@
-/* merges.c - owns reading the merge rules of a model file into a map that encoding looks up. */
+/* merges.c - owns reading the merge rules of a model file into the map for encoding. */
 #include "tokenizer/merges.h"
 
 #include "base/limits.h"
@@ -34,7 +34,7 @@ void merge_map_add(merge_map *map, uint32_t left, uint32_t right, uint32_t rank,
 
 /* ---- BPE: the file lists the merges ---- */
 
-/* Lines are looked up in groups: one search after the other would wait for memory each time. */
+/* Lines are looked up in groups: searches one after the other would each wait for memory. */
 enum { GROUP = 16, LEFT = 0, RIGHT = 1, BOTH = 2, PARTS = 3 };
 
 typedef struct {
@@ -46,7 +46,7 @@ typedef struct {
     char raw[2 * TOKENIZER_TOKEN_BYTES_MAX];
 } line_group;
 
-/* Pairs of tokens that make a third; a line that does not name three merges nothing. */
+/* Pairs of tokens that form a third; a line that does not name three merges nothing. */
 static void add_group(merges *m, const vocabulary *v, line_group *g)
 {
     for (unsigned i = 0; i < g->n; i++)
@@ -69,7 +69,7 @@ static void add_group(merges *m, const vocabulary *v, line_group *g)
     g->raw_used = 0;
 }
 
-/* Raw bytes of a part of a line; false where it is none. */
+/* Raw bytes of a part of a line; false: it is not one. */
 static bool read_part(const vocabulary *v, view text, char *raw, size_t *raw_len)
 {
     if (v->form == VOCABULARY_BYTES) return vocabulary_unalphabet(text, raw, raw_len);
@@ -121,7 +121,7 @@ static int open_listed(merges *m, const vocabulary *v, const gguf_file *file, ce
     return CERIUM_OK;
 }
 
-/* ---- sentencePiece: any pair that makes a token merges, best score first ---- */
+/* ---- sentencePiece: any pair that forms a token merges, best score first ---- */
 
 size_t utf8_length(view text)
 {
@@ -178,7 +178,7 @@ static int rank_scores(const vocabulary *v, const gguf_value *scores, uint32_t *
     return CERIUM_OK;
 }
 
-/* Characters that are tokens have their id; others that tokens are made of get a new one. */
+/* Characters that are tokens have their id; other characters of tokens get a new one. */
 static void add_characters(merges *m, const vocabulary *v, view text)
 {
     for (size_t i = 0, len; i < text.len; i += len) {

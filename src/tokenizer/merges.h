@@ -1,7 +1,7 @@
 /* merges.h - which two neighbours become one token, and in what order.
  *
- * Private to this folder.  A symbol is a token, or (SentencePiece only) a character that is no
- * token but a part of some; symbols of the second kind have ids from n_tokens on.  A pair with a
+ * Private to this folder.  A symbol is a token, or (SentencePiece only) a character that is not a
+ * token but a part of one; symbols of the second kind have ids from n_tokens on.  A pair with a
  * lower rank merges first, of equal ranks the left one. */
 #ifndef TOKENIZER_MERGES_H
 #define TOKENIZER_MERGES_H
@@ -12,7 +12,7 @@
 typedef struct {
     uint64_t key; /* see merge_key() */
     uint32_t rank;
-    int32_t id; /* what the pair becomes */
+    int32_t id; /* the result of the pair */
 } merge_slot;
 
 /* A map from two numbers to a rank and an id. */
@@ -27,7 +27,7 @@ typedef struct {
     merge_map pairs;
     /* SentencePiece only: */
     merge_map characters; /* (0, code of an UTF-8 character) -> symbol */
-    uint32_t n_symbols;   /* n_tokens and the characters that are no tokens */
+    uint32_t n_symbols;   /* n_tokens and the characters that are not tokens */
     uint8_t *joins;       /* [65536] bytes a, b: a token holds them side by side at [a << 8 | b] */
 } merges;
 
@@ -68,9 +68,9 @@ CERIUM_CHECKED int merges_open(merges *m, const vocabulary *v, const gguf_file *
                                cerium_error *err);
 void merges_close(merges *m);
 
-/* Length of the UTF-8 character at text[0], 1 for bytes that begin none; never over text.len. */
+/* Length of the UTF-8 character at text[0], 1 for bytes that begin none; never beyond text.len. */
 size_t utf8_length(view text);
-/* The code under which merges.characters knows a character of at most 4 bytes. */
+/* The code of a character of at most 4 bytes in merges.characters. */
 uint32_t utf8_code(const char *character, size_t len);
 
 #endif

@@ -30,7 +30,7 @@
 #define ASCII_SYMBOL_WORD "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"
 
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|" SYMBOLS "|" SPACES
-/* cl100k and its children: digits is how many stay together */
+/* cl100k and its descendants: digits is how many stay together */
 #define CL100K(digits) SHORTENED "|" WORD digits "|" SYMBOLS "[\\r\\n]*|" SPACE_LINES SPACES
 #define O200K CASED(SHORTENED "?") "\\p{N}{1,3}|" SYMBOLS "[\\r\\n/]*|" SPACE_LINES SPACES
 #define TEKKEN CASED("") "\\p{N}|" SYMBOLS "[\\r\\n/]*|" SPACE_LINES SPACES
@@ -45,7 +45,7 @@
 #define BAILING                                                                                    \
     "'(?i:[sdmt]|ll|ve|re)|" WORD "\\p{N}|" SYMBOLS "[\\r\\n]*|[" SPACE "]*[\\r\\n]|" SPACES
 
-/* The letters with case that DeepSeek LLM lists. */
+/* The cased letters that DeepSeek LLM lists. */
 #define DEEPSEEK_LETTERS                                                                           \
     "A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}" \
     "\\x{1C4}-\\x{293}\\x{295}-\\x{2AF}\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}" \
@@ -161,7 +161,7 @@ static int compile_passes(pretokenizer *p, const family *f)
     p->limits = p->memory ? pcre2_match_context_create(p->memory) : NULL;
     pcre2_compile_context *context = p->memory ? pcre2_compile_context_create(p->memory) : NULL;
     int status = p->limits && context ? CERIUM_OK : CERIUM_ERR_MEMORY;
-    /* Our expressions backtrack over one run of characters at most, and keep no state for it. */
+    /* These expressions backtrack over one run of characters at most, and keep no state for it. */
     if (!status) pcre2_set_match_limit(p->limits, UINT32_MAX);
     for (unsigned i = 0; !status && i < TOKENIZER_PASSES_MAX && f->passes[i]; i++) {
         int code;

@@ -1,7 +1,8 @@
 /* pretokenizer.h - cuts text into the pieces within which byte-level BPE merges.
  *
- * Private to this folder.  A pre-tokenizer is a list of regular expressions: each cuts what the
- * one before left into its matches and the gaps between them.  All pieces together are the text. */
+ * Private to this folder.  A pre-tokenizer is a list of regular expressions: each cuts the results
+ * of the one before into its matches and the gaps between them.  All pieces together are the
+ * text. */
 #ifndef TOKENIZER_PRETOKENIZER_H
 #define TOKENIZER_PRETOKENIZER_H
 
@@ -9,7 +10,7 @@
 
 typedef struct pretokenizer pretokenizer;
 
-/* What a value of tokenizer.ggml.pre means beside its expressions. */
+/* Properties of a value of tokenizer.ggml.pre beside its expressions. */
 typedef struct {
     bool whole_words; /* a piece that is a token is that token, whatever the merges say */
     bool adds_bos;    /* unless the file says otherwise */
@@ -20,11 +21,11 @@ CERIUM_CHECKED int pretokenizer_open(pretokenizer **out, view name, const char *
                                      pretokenizer_facts *facts, cerium_error *err);
 void pretokenizer_close(pretokenizer **p);
 
-/* One run over a text.  Each level holds a segment of the level above and what it still owes. */
+/* One run over a text.  Each level holds a segment of the level above and its pending pieces. */
 typedef struct {
     view segment;
-    size_t at;                    /* what lies before was handed on */
-    size_t match_from, match_end; /* found, and not yet handed on; match_end 0: none */
+    size_t at;                    /* bytes before it were passed on */
+    size_t match_from, match_end; /* found, and not yet passed on; match_end 0: none */
 } pretokenizer_level;
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* special.c - owns what is known of special tokens by their texts; the tables follow llama.cpp's
+/* special.c - owns the roles of special tokens by their texts; the tables follow llama.cpp's
  * llama-vocab.cpp, so that the same model file ends its turns at the same tokens. */
 #include "tokenizer/special.h"
 
@@ -16,7 +16,7 @@ static const char *const role_keys[TOKEN_ROLES] = {TOKENIZER_ROLE_MAP(ROLE_KEY)}
 #undef ROLE_KEY
 
 static const struct {
-    const char *old_key; /* of the days before fim_*; or NULL */
+    const char *old_key; /* used before fim_*; or NULL */
     const char *texts[ROLE_TEXTS_MAX]; /* tried in this order when the keys are absent */
 } roles[TOKEN_ROLES] = {
     [TOKEN_BOS] = {NULL, {"<|begin_of_text|>", "<s>", DEEPSEEK_BEGIN}},
@@ -47,7 +47,7 @@ static const struct {
     [TOKEN_FIM_SEP] = {NULL, {"<|file_sep|>", "<file_sep>", "<filename>"}},
 };
 
-/* Whatever their role, these end a generation. */
+/* These end a generation, whatever their role. */
 static const char *const end_texts[] = {
     "<|eot_id|>",    "<|im_end|>",   "<|end|>",       "<|return|>",        "<|call|>",
     "<|flush|>",     "<|calls|>",    "<end_of_turn>", "<|endoftext|>",     "</s>",
@@ -56,7 +56,7 @@ static const char *const end_texts[] = {
     "[e~[",          DEEPSEEK_END,
 };
 
-/* "<...>" and "[...]", perhaps after a space mark: the texts that names of tokens have. */
+/* "<...>" and "[...]", perhaps after a space mark: the form of the names of tokens. */
 static bool looks_special(view text)
 {
     if (view_starts(text, VIEW(BLANK))) text = (view){text.ptr + 3, text.len - 3};
@@ -65,7 +65,8 @@ static bool looks_special(view text)
     return (first == '<' && last == '>') || (first == '[' && last == ']');
 }
 
-/* Some files call "<|im_end|>" a normal token.  "</s>" without a bar may be just that: HTML. */
+/* Some files type "<|im_end|>" as a normal token.  "</s>" without a bar may be normal text:
+ * HTML. */
 static int32_t find_special(const vocabulary *v, const char *name)
 {
     view text = view_of(name);
@@ -88,7 +89,7 @@ static int32_t find_role(vocabulary *v, const gguf_file *file, token_role role)
     int32_t id = role_by_key(v, file, role_keys[role]);
     if (id < 0) id = role_by_key(v, file, roles[role].old_key);
     if (id < 0 && v->form == VOCABULARY_SENTENCEPIECE) {
-        /* Old files leave out what every SentencePiece model has in common. */
+        /* Old files omit the tokens that every SentencePiece model has. */
         static const int32_t usual[TOKEN_ROLES] = {
             [TOKEN_UNK] = 0, [TOKEN_BOS] = 1, [TOKEN_EOS] = 2};
         bool has_usual = role == TOKEN_UNK || role == TOKEN_BOS || role == TOKEN_EOS;
@@ -113,7 +114,7 @@ static void find_ends(special_tokens *s, vocabulary *v)
         s->ends[id] = 1;
         vocabulary_make_control(v, id);
     }
-    /* Where messages end with <|end|> and turns with <|return|> or <|call|> (Harmony), or with
+    /* If messages end with <|end|> and turns with <|return|> or <|call|> (Harmony), or with
      * <|calls|> and <|flush|>, <|end|> is only the end of one message. */
     bool harmony = find_special(v, "<|return|>") >= 0 && find_special(v, "<|call|>") >= 0;
     bool solar = find_special(v, "<|calls|>") >= 0 && find_special(v, "<|flush|>") >= 0;
@@ -124,7 +125,7 @@ static void find_ends(special_tokens *s, vocabulary *v)
     }
 }
 
-/* Ends that the file names beside those of a role: what generation_config.json lists. */
+/* Ends that the file names beside those of a role: the list of generation_config.json. */
 static void find_listed_ends(special_tokens *s, vocabulary *v, const gguf_file *file)
 {
     const gguf_value *list = gguf_find(file, "cerium.end_token_ids");

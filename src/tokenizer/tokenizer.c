@@ -1,15 +1,15 @@
 /* tokenizer.c - owns the public functions: opens the parts, and runs text through them.
  *
  * Text is cut at special tokens, then at invalid UTF-8, then (byte-level) by the pre-tokenizer or
- * (SentencePiece) between bytes that no token holds side by side; what is left is merged. */
+ * (SentencePiece) between bytes that no token holds side by side; the rest is merged. */
 #include "tokenizer/tokenizer.h"
 
 #include "tokenizer/merger.h"
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/special.h"
 
-/* Where a space is put before text: with the normalizer of old always, with Metaspace where it has
- * none, or where moreover the whole text begins (`tokenizers`: prepend, always, first). */
+/* When a space is added before text: with the old normalizer always, with Metaspace if there is
+ * none, or only at the beginning of the whole text (`tokenizers`: prepend, always, first). */
 typedef enum { SPACE_NEVER, SPACE_PUT, SPACE_MISSING, SPACE_FIRST } space_scheme;
 
 struct tokenizer {
@@ -258,8 +258,8 @@ static int encode_byte_level(encoder *e, view text)
     return CERIUM_OK;
 }
 
-/* A stretch that no merge leaves.  Its characters are at from[0..n) in text while merging; what
- * is not a token in the end is written as bytes. */
+/* A stretch that no merge leaves.  While merging, its characters are at from[0..n) in text; symbols
+ * that are not tokens at the end are written as bytes. */
 static int encode_stretch(encoder *e, view text)
 {
     const tokenizer *t = e->t;
@@ -294,7 +294,7 @@ static int encode_sentencepiece(encoder *e, view text)
     const uint8_t *joins = e->t->rules.joins;
     for (size_t from = 0; from < text.len;) {
         size_t at = from + 1;
-        /* Nor is anything cut inside a character: its bytes are looked up together. */
+        /* Characters are not cut either: their bytes are looked up together. */
         while (at < text.len && (joins[(uint8_t)text.ptr[at - 1] << 8 | (uint8_t)text.ptr[at]] ||
                                  ((uint8_t)text.ptr[at] & 0xC0) == 0x80))
             at++;
@@ -307,10 +307,10 @@ static int encode_sentencepiece(encoder *e, view text)
 enum { SPACE_MARK_BYTES = 3 };
 static const char space_mark[] = "\xE2\x96\x81";
 
-/* Where a stretch of text without special tokens is. */
+/* The place of a stretch of text without special tokens. */
 typedef enum { TEXT_WITHIN, TEXT_AFTER_TOKEN, TEXT_FIRST } text_place;
 
-/* SentencePiece's own sign for a space is one in any text, as it is there. */
+/* SentencePiece's own sign for a space counts as a space in any text. */
 static bool find_mark(view text, size_t from, size_t *at)
 {
     for (size_t i = from; i + SPACE_MARK_BYTES <= text.len; i++) {

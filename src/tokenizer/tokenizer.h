@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "gguf/gguf.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define TOKENIZER_TOKENS_MAX      (1u << 22) /* of one vocabulary: known ones have 32 k to 260 k */
 #define TOKENIZER_TEXT_BYTES_MAX  (1u << 28) /* one text to encode; scratch is up to 40 times it */
@@ -44,7 +44,7 @@ typedef enum { TOKENIZER_ROLE_MAP(TOKENIZER_ROLE_ENUM) TOKEN_ROLES } token_role;
 #undef TOKENIZER_ROLE_ENUM
 
 /* Read the vocabulary of file.
- * CERIUM_ERR_FORMAT: no vocabulary, a damaged one, or an algorithm or pre-tokenizer that we lack;
+ * CERIUM_ERR_FORMAT: no vocabulary, a damaged one, or an unsupported algorithm or pre-tokenizer;
  * CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int tokenizer_open(tokenizer **out, const gguf_file *file, cerium_error *err);
 void tokenizer_close(tokenizer **t);
@@ -66,8 +66,8 @@ CERIUM_CHECKED int tokenizer_encode(const tokenizer *t, view text, bool special,
 CERIUM_CHECKED int tokenizer_encode_bare(const tokenizer *t, view text, int32_t *tokens,
                                          size_t cap, size_t *n, cerium_error *err);
 
-/* What encoding needs beside the text, taken once, for who encodes often: tokenizer_encode_bare()
- * of at most text_max bytes, without an allocation.  One thread at a time; t stays open. */
+/* The scratch of encoding, taken once, for frequent encoding: tokenizer_encode_bare() of at most
+ * text_max bytes, without an allocation.  One thread at a time; t stays open. */
 typedef struct tokenizer_scratch tokenizer_scratch;
 CERIUM_CHECKED int tokenizer_scratch_open(tokenizer_scratch **out, const tokenizer *t,
                                           size_t text_max, cerium_error *err);
@@ -84,23 +84,23 @@ bool tokenizer_is_end(const tokenizer *t, int32_t id);     /* ends a generation 
 void tokenizer_end_also(tokenizer *t, int32_t id);
 bool tokenizer_is_control(const tokenizer *t, int32_t id); /* has a name, is no text */
 
-/* TOKEN_NONE when the vocabulary has no token for that role. */
+/* TOKEN_NONE: the vocabulary has no token for that role. */
 int32_t tokenizer_role(const tokenizer *t, token_role role);
-/* The token whose text is exactly name, control tokens included; TOKEN_NONE when there is none. */
+/* The token whose text is exactly name, control tokens included; TOKEN_NONE: there is none. */
 int32_t tokenizer_find(const tokenizer *t, view name);
 
-/* The first token in text that is found by its name, of those at one place the longest; *at is
- * where it begins, *len the length of its name.  TOKEN_NONE when there is none. */
+/* The first token in text that is found by its name, the longest at its place; *at is its
+ * beginning, *len the length of its name.  TOKEN_NONE: there is none. */
 int32_t tokenizer_find_special(const tokenizer *t, view text, size_t *at, size_t *len);
 
 bool tokenizer_drops_bytes(const tokenizer *t); /* there are bytes that no token encodes */
 bool tokenizer_adds_bos(const tokenizer *t);   /* encode() with begin puts TOKEN_BOS first */
-bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a control token
-                                                  gets a space before it, also where it has one */
-bool tokenizer_adds_space_within(const tokenizer *t); /* or where it has none: not at the start of
-                                                         the whole text alone */
-bool tokenizer_suffix_first(const tokenizer *t); /* cerium.fim_suffix_first: the file says that what
-                                                    is after a hole comes first */
+bool tokenizer_adds_space(const tokenizer *t); /* text at the start and after a control token gets a
+                                                  space before it, even if it has one */
+bool tokenizer_adds_space_within(const tokenizer *t); /* or only if it has none: not only at the
+                                                         start of the whole text */
+bool tokenizer_suffix_first(const tokenizer *t); /* cerium.fim_suffix_first: the text after a hole
+                                                    comes first */
 view tokenizer_pre(const tokenizer *t);        /* tokenizer.ggml.pre, or empty; owned by t */
 view tokenizer_template(const tokenizer *t);   /* tokenizer.chat_template, or empty; owned by t */
 

@@ -55,7 +55,7 @@ static vocabulary_slot *slots_open(size_t n_slots)
     return slots;
 }
 
-/* The place of a text: holds its id, or is free. */
+/* The slot of a text: holds its id, or is free. */
 static vocabulary_slot *slot_of(const vocabulary *v, vocabulary_slot *slots, size_t n_slots,
                                 view text, uint32_t hash)
 {
@@ -67,7 +67,7 @@ static vocabulary_slot *slot_of(const vocabulary *v, vocabulary_slot *slots, siz
     }
 }
 
-/* The first token of some text keeps it. */
+/* The first token with a text keeps it. */
 static void slot_add(const vocabulary *v, vocabulary_slot *slots, size_t n_slots, int32_t id)
 {
     view text = vocabulary_bytes(v, id);
@@ -102,14 +102,14 @@ void vocabulary_make_control(vocabulary *v, int32_t id)
 
 /* ---- from the text in the file to raw bytes ---- */
 
-/* GPT-2 writes a byte as one printable character: bytes that are printable in Latin-1 stand for
- * themselves, the others for U+0100 and up in their order. */
+/* GPT-2 writes a byte as one printable character: bytes that are printable in Latin-1 stay, the
+ * others become U+0100 and up in their order. */
 static bool byte_is_plain(unsigned byte)
 {
     return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-/* The byte that a character encodes, -1 when it encodes none. */
+/* The byte that a character encodes; -1: none. */
 static int alphabet_byte(uint32_t character)
 {
     if (character < 256) return byte_is_plain(character) ? (int)character : -1;

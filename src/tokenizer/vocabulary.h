@@ -29,12 +29,12 @@ typedef struct {
 
 typedef struct {
     vocabulary_form form;
-    bool lists_merges;  /* the file has a list of merges, and not only scores */
+    bool lists_merges;  /* the file has a list of merges, not only scores */
     uint32_t n_tokens;
     char *text;         /* bytes of all tokens, one after the other */
     uint32_t *offsets;  /* [n_tokens + 1] into text */
     uint8_t *kinds;     /* [n_tokens] token_kind */
-    vocabulary_slot *by_bytes; /* [n_slots] tokens that stand for text */
+    vocabulary_slot *by_bytes; /* [n_slots] tokens that represent text */
     vocabulary_slot *by_name;  /* [n_name_slots] control and user-defined tokens */
     size_t n_slots, n_name_slots; /* powers of two */
     int32_t byte_ids[256]; /* the token of a single byte, or the unknown token, or TOKEN_NONE */
@@ -48,8 +48,8 @@ static inline view vocabulary_bytes(const vocabulary *v, int32_t id)
     return (view){v->text + v->offsets[id], v->offsets[id + 1] - v->offsets[id]};
 }
 
-/* The token of a text, TOKEN_NONE when none does.  Control, unknown and byte tokens
- * are not found here, unless they became control by vocabulary_make_control(). */
+/* The token of a text; TOKEN_NONE: there is none.  Control, unknown and byte tokens are not found
+ * here, unless they became control by vocabulary_make_control(). */
 int32_t vocabulary_find(const vocabulary *v, view text);
 /* The same in steps, so that many searches wait for memory at once: hash all, fetch all, find. */
 int32_t vocabulary_find_hashed(const vocabulary *v, view text, uint32_t hash);
@@ -68,11 +68,11 @@ int32_t vocabulary_find_name(const vocabulary *v, view name);
 /* Make a token control: it is found by its name and no longer matches text. */
 void vocabulary_make_control(vocabulary *v, int32_t id);
 
-/* SentencePiece writes a space as U+2581.  Returns the raw bytes' number, at most text.len. */
+/* SentencePiece writes a space as U+2581.  Returns the number of raw bytes, at most text.len. */
 size_t vocabulary_unmark(view text, char *raw);
 
-/* Undo the byte alphabet of GPT-2: raw[] gets at most text.len bytes; false when text holds a
- * character outside that alphabet. */
+/* Undo the byte alphabet of GPT-2: raw[] gets at most text.len bytes; false: text holds a character
+ * outside that alphabet. */
 bool vocabulary_unalphabet(view text, char *raw, size_t *raw_len);
 
 uint64_t vocabulary_hash(const char *p, size_t len);

@@ -1,4 +1,4 @@
-/* canvas.c - SVG, written as text. */
+/* canvas.c - writes SVG as text. */
 #include "wafer/canvas.h"
 
 #include <errno.h>

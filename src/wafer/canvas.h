@@ -15,7 +15,7 @@ void canvas_put(canvas *c, const char *format, ...) __attribute__((format(printf
 void canvas_text(canvas *c, double x, double y, const char *class_, const char *text);
 void canvas_escape(char *out, size_t size, const char *text);
 
-/* The opening of a picture, and a page around it where path ends with .html. */
+/* The opening of a picture, and a page around it if path ends with .html. */
 void canvas_begin(canvas *c, const char *path, const char *title, double width, double height);
 /* Write and free; CERIUM_ERR_IO, CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int canvas_finish(canvas *c, const char *path, cerium_error *err);

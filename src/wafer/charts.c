@@ -1,4 +1,4 @@
-/* charts.c - tokens a second against what a token costs, each point with its band. */
+/* charts.c - tokens a second against the cost of a token, each point with its band. */
 #include <math.h>
 
 #include "wafer/canvas.h"
@@ -72,7 +72,7 @@ static void draw_axes(const frame *f, const picture_chart *chart)
                title, f->y0 + HEIGHT / 2.0, title, f->y0 + HEIGHT / 2.0, chart->y_title);
 }
 
-/* Where colours begin anew, points are hollow. */
+/* After the last colour, colours repeat and points are hollow. */
 static const char *fill_of(uint32_t series)
 {
     return series / COLOURS % 2 ? "#ffffff" : colours[series % COLOURS];

@@ -56,7 +56,7 @@ void clocks_close(wafer_clocks *c)
     *c = (wafer_clocks){0};
 }
 
-/* place[i]: the column of the logical core (x + i) of row y; false when the row has too few live
+/* place[i]: the column of the logical core (x + i) of row y; false: the row has too few live
  * cores. */
 static bool place_row(uint32_t *place, const wafer_mesh *mesh, uint32_t x, uint32_t y, uint32_t n)
 {
@@ -136,13 +136,13 @@ typedef struct {
     wafer_clocks *c;
     const wafer_reduction *sum;
     uint32_t root, wavelets, lines; /* lines that this one represents */
-    const uint8_t *extra;           /* hops more after each core, or NULL */
+    const uint8_t *extra;           /* additional hops after each core, or NULL */
     size_t stride;                  /* of extra */
 } line_job;
 
-/* A message over the links between two cores: when its first wavelet is out of the last link, given
- * when it could enter the first.  Links carry one wavelet a cycle, so a message holds each for as
- * many cycles as it has wavelets. */
+/* A message over the links between two cores: the time when its first wavelet leaves the last link,
+ * given when it could enter the first.  Links carry one wavelet a cycle, so a message occupies each
+ * for as many cycles as it has wavelets. */
 static int64_t clocks_travel(const line_job *job, uint32_t from, uint32_t to, int64_t start)
 {
     wafer_clocks *c = job->c;
@@ -168,7 +168,7 @@ static int64_t clocks_travel(const line_job *job, uint32_t from, uint32_t to, in
     return end;
 }
 
-/* t: [n] when each core has its partial sum; then when each has the whole. */
+/* t: [n] the time when each core has its partial sum; then when each has the whole. */
 static void reduce_line(const line_job *job, int64_t *t)
 {
     wafer_clocks *c = job->c;
@@ -182,7 +182,7 @@ static void reduce_line(const line_job *job, int64_t *t)
     for (uint32_t i = 0; i + 1 < n; i++) {
         const wafer_add a = c->adds[i];
         int64_t came = clocks_travel(job, a.from, a.to, t[a.from] + c->cost.ramp) + c->cost.ramp;
-        /* The second stream into a core is taken when the first is through. */
+        /* The second stream into a core starts after the first has ended. */
         int64_t ready = t[a.to] + (last_phase[a.to] == a.phase ? stream : 0);
         t[a.to] = (came > ready ? came : ready) + c->cost.stage;
         last_phase[a.to] = a.phase;
@@ -209,11 +209,11 @@ static void reduce_line(const line_job *job, int64_t *t)
     c->events.sram_write_bits += (n - 1) * many * 64;
 }
 
-/* What the longest path through an all-reduce is made of; `ticks` is all of it. */
+/* The parts of the longest path through an all-reduce; `ticks` is the total. */
 static void clocks_account(wafer_clocks *c, const wafer_reduction *sum, int64_t ticks)
 {
     int64_t stages = 0, hops = c->cost.hop * (sum->n - 1);
-    /* At the middle of a group the stream from the other side is added too. */
+    /* In the middle of a group the stream from the other side is added too. */
     for (uint32_t i = 0; i < sum->degree; i++) stages += sum->group[i] / 2 + (sum->group[i] > 2);
     int64_t software = stages * (c->cost.stage + 2 * c->cost.ramp) + 2 * c->cost.ramp;
     if (software > ticks) software = ticks;

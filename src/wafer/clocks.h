@@ -15,7 +15,7 @@
 
 enum { WAFER_TICKS = 1024 }; /* of one cycle */
 
-/* What happened on all cores together. */
+/* Events of all cores together. */
 typedef struct {
     uint64_t vector_ops;   /* instructions over vectors, */
     uint64_t vector_steps; /* and the SIMD steps that they took */
@@ -25,13 +25,13 @@ typedef struct {
     uint64_t ramps;        /* wavelets between a core and its router */
     uint64_t hops;         /* wavelets times links */
     uint64_t sram_read_bits, sram_write_bits;
-    int64_t queue_ticks; /* that messages waited for busy links, all together */
+    int64_t queue_ticks; /* waits of messages for busy links, in total */
 } wafer_events;
 
-/* e += more / of * times: of `of` that do the same, `times` do it. */
+/* e += more / of * times: of `of` equal parts, `times` are counted. */
 void events_add(wafer_events *e, const wafer_events *more, uint64_t times, uint64_t of);
 
-/* Where the time of a critical path goes. */
+/* The parts of a critical path's time. */
 typedef enum {
     SPENT_ISSUE = 0,  /* starting vector instructions */
     SPENT_VECTOR = 1, /* SIMD steps */
@@ -53,7 +53,8 @@ typedef struct {
     bool folded;
     int64_t *row, *column;      /* folded: [height], [width] */
     int64_t *core;              /* else [height][width] */
-    uint8_t *extra_x, *extra_y; /* else: hops more to the core on the right, below; NULL: none */
+    uint8_t *extra_x, *extra_y; /* else: additional hops to the core on the right, below; NULL:
+                                   none */
     wafer_message_cost cost;
     wafer_events events;
     int64_t spent[WAFER_SPENT]; /* ticks; their sum is that of the longest path */
@@ -65,18 +66,18 @@ typedef struct {
 /* All clocks at zero, no core dead.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int clocks_open(wafer_clocks *c, uint32_t width, uint32_t height, bool folded,
                                wafer_message_cost cost);
-/* Step over dead cores, as the fabric's own remapping does: logical core (x + i, y + j) is the next
+/* Step over dead cores, like the fabric's own remapping: logical core (x + i, y + j) is the next
  * live one of its row, so links over a dead core, and those between rows that are shifted against
- * each other, take more hops.  Only unfolded.  CERIUM_ERR_CAPACITY when a row has too few, or is
+ * each other, take more hops.  Only unfolded.  CERIUM_ERR_CAPACITY: a row has too few, or is
  * shifted by more than 255. */
 CERIUM_CHECKED int clocks_dead(wafer_clocks *c, const wafer_mesh *mesh, uint32_t x, uint32_t y);
 void clocks_close(wafer_clocks *c);
 
 int64_t clocks_latest(const wafer_clocks *c);
-/* Every core does this for so long. */
+/* Every core works for this long. */
 void clocks_spend(wafer_clocks *c, wafer_spent what, int64_t ticks);
 /* An all-reduce of this many wavelets along axis, by each run of sum->n cores of a line on its own;
- * what is left at the end of a line is idle. */
+ * cores left at the end of a line are idle. */
 void clocks_reduce(wafer_clocks *c, wafer_axis axis, const wafer_reduction *sum, uint32_t wavelets);
 /* A barrier, then a fixed time: transfers that involve every core. */
 void clocks_meet(wafer_clocks *c, wafer_spent what, int64_t ticks);

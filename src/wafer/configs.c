@@ -1,4 +1,4 @@
-/* configs.c - what Hugging Face configs and machines/models.ini say of a model, as facts. */
+/* configs.c - facts of a model from Hugging Face configs and machines/models.ini. */
 #include <ini.h>
 #include <strings.h>
 
@@ -16,7 +16,7 @@ enum {
     EXPERTS_MAX = 1024,
 };
 
-/* Names in a config, the usual one first; all of them are numbers.  Absent is 0. */
+/* Names in a config, the usual one first; all of them are numbers.  Missing is 0. */
 static const struct {
     const char *name;
     size_t offset;
@@ -64,7 +64,7 @@ static int configs_take_type(shape_facts *f, const char *type, const char *file,
                      file, type);
 }
 
-/* Fill in what configs leave out, and refuse what cannot be. */
+/* Fill in values that configs omit, and reject impossible ones. */
 static int configs_complete(shape_facts *f, const char *file, cerium_error *err)
 {
     const struct {
@@ -135,13 +135,13 @@ int shape_parse_config(shape_facts *out, view json, const char *file, cerium_err
 typedef struct {
     view rest;
     const char *name, *file;
-    char section[64]; /* that has the name */
+    char section[64]; /* with this name */
     shape_facts facts;
     int status, line;
     cerium_error *err;
 } known;
 
-/* Equal but for case, blanks and punctuation; b may end where a does at a comma. */
+/* Equal except for case, blanks and punctuation; b may end where a has a comma. */
 static bool same_name(const char *a, const char *b)
 {
     for (;;) {

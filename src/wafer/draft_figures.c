@@ -1,9 +1,9 @@
-/* draft_figures.c - joules and dollars of a model with one that drafts for it on idle cores. */
+/* draft_figures.c - joules and dollars of a model with a draft model on idle cores. */
 #include <math.h>
 
 #include "wafer/drafting.h"
 
-/* Dynamic energy of a step of a plan, or of a part of it; the cores of one region work. */
+/* Dynamic energy of a step of a plan, or of a part of it; only the cores of one region work. */
 static wafer_band joules_of(const plan_layout *l, const wafer_mesh *m, const wafer_events *e,
                             double cycles)
 {
@@ -31,7 +31,7 @@ int draft_energy(draft_joules *out, const draft_plan *d, const plan_result *plan
     RETURN_IF(step_joules(&verify, &head, plan, r, tokens));
     RETURN_IF(step_joules(&one, &head_one, &d->plan, &d->request, 1));
     RETURN_IF(step_joules(&two, &head_two, &d->plan, &d->request, 2));
-    const uint64_t sent = tokens > 1 ? 2 + (tokens - 1) : 0; /* heard, and offered */
+    const uint64_t sent = tokens > 1 ? 2 + (tokens - 1) : 0; /* received, and offered */
     const wafer_events messages = {
         .hops = sent ? 2ull * d->tell_hops + (tokens - 1ull) * d->offer_hops : 0,
         .ramps = 2 * sent};
@@ -55,7 +55,7 @@ draft_figures draft_figure(const draft_us us[2], const draft_joules *j, const pl
         made[slow] = overlapped ? draft_overlapped_guesses(t, p, tokens)
                                 : draft_turns_guesses(tokens);
     }
-    /* In turns one guess is behind two tokens when all before it were right. */
+    /* In turns, one guess comes after two tokens if all guesses before were right. */
     const double behind = overlapped || tokens < 2 ? 0 : pow(p, tokens - 1);
     const double low = j->verify.low + j->messages.low + fmin(made[0], made[1]) * j->guess.low +
                        behind * (j->catch_up.low - j->guess.low);

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "wafer/drafting.h"
 
-/* Cores to be left idle, as a multiple of what the smaller model fills without padding. */
+/* Idle cores to leave, as a multiple of the unpadded need of the smaller model. */
 static const double room_tried[] = {0, 1, 1.25, 1.5, 2, 3, 5};
 
 /* ---- idle cores ---- */
@@ -28,8 +28,9 @@ static wafer_region slots_of(const plan_layout *l, uint32_t x, uint32_t y, uint3
     return l->is_turned ? side : upright;
 }
 
-/* The rectangles of slots that no region has: regions go on in a snake, so what is left of a row of
- * slots, the rows below it, and that rest of a row with what is below it.  Returns how many. */
+/* The rectangles of slots without a region: regions are laid in a snake, so these are the rest of a
+ * row of slots, the rows below it, and that rest of a row with the rows below.  Returns how
+ * many. */
 static uint32_t idle_rooms(const plan_layout *l, wafer_region out[ROOMS])
 {
     const uint32_t slots = l->columns * l->rows;
@@ -44,8 +45,8 @@ static uint32_t idle_rooms(const plan_layout *l, wafer_region out[ROOMS])
     return n;
 }
 
-/* The rectangle as a wafer of its own.  It is one of live cores: of a row's dead ones, those before
- * it come first there, those after it not at all. */
+/* The rectangle as a wafer of its own, of live cores only: those of a row before its dead ones come
+ * first there, those after a dead one are left out. */
 static int room_mesh(wafer_mesh *out, const wafer_mesh *m, const wafer_region *room)
 {
     uint32_t row = UINT32_MAX, in_row = 0, most = 0, here = 0;
@@ -70,8 +71,8 @@ static int room_mesh(wafer_mesh *out, const wafer_mesh *m, const wafer_region *r
     return CERIUM_OK;
 }
 
-/* Hops from anywhere in one region to anywhere in the other: the edges of what holds both; between
- * wafers, those of a wafer. */
+/* Hops from anywhere in one region to anywhere in the other: the edges of the rectangle around
+ * both; between wafers, those of a wafer. */
 static uint32_t draft_search_distance(const wafer_region *a, const wafer_region *b,
                                       const wafer_mesh *m)
 {
@@ -99,7 +100,7 @@ static int draft_search_measure(draft_plan *out, const plan_result *plan, const 
 
 /* ---- the search ---- */
 
-/* The fastest of the rooms that hold the smaller model. */
+/* The fastest of the rooms that fit the smaller model. */
 static int fill_rooms(draft_plan *out, const plan_result *plan, const plan_request *r,
                       const plan_request *drafter, cerium_error *err)
 {
@@ -111,7 +112,7 @@ static int fill_rooms(draft_plan *out, const plan_result *plan, const plan_reque
     plan_request guess = *r;
     guess.program = drafter->program;
     guess.quant = drafter->quant;
-    guess.draft = 2; /* tokens that it catches up with at most */
+    guess.draft = 2; /* the most tokens to catch up with */
     guess.host_sampling = false;
     guess.idle_cores = 0;
     guess.wafers = 1;
@@ -146,7 +147,7 @@ static uint32_t draft_search_usable(const plan_request *r)
     return m->sram_bytes - m->buffer_bytes - (r->is_sdk ? m->code_bytes_sdk : m->code_bytes_tuned);
 }
 
-/* Layouts with ever more idle cores; err is not written when none of them does. */
+/* Layouts with more and more idle cores; err is not written if none fits. */
 static int draft_search_search(draft_plan *out, plan_result *plan, const plan_request *r,
                                const plan_request *drafter, cerium_error *err)
 {
@@ -164,7 +165,7 @@ static int draft_search_search(draft_plan *out, plan_result *plan, const plan_re
     return CERIUM_ERR_CAPACITY;
 }
 
-/* One line: why, and the nearest that would work. */
+/* One line: the reason, and the nearest that would work. */
 static int draft_search_say_why(const plan_request *r, const plan_request *drafter,
                                 cerium_error *err)
 {

@@ -1,4 +1,4 @@
-/* drafting.c - what passes over guesses take and yield. */
+/* drafting.c - the cost and the yield of passes over guesses. */
 #include "wafer/drafting.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ double draft_turns_us(const draft_us *t, double p, uint32_t tokens)
            t->offer;
 }
 
-/* Guesses begun while a pass is verified, when they turn out wrong. */
+/* Guesses begun during the verification of a pass, if they turn out wrong. */
 static double drafting_begun(const draft_us *t, uint32_t tokens)
 {
     return fmin(tokens, ceil((t->verify + t->tell) / t->step));
@@ -103,7 +103,7 @@ int draft_time_beside(draft_us *out, const draft_region *large, const draft_regi
 {
     const wafer_mesh *m = large->cost.mesh;
     const uint32_t high = large->height > small->height ? large->height : small->height;
-    const uint32_t hops = large->width + small->width + high; /* from anywhere to anywhere */
+    const uint32_t hops = large->width + small->width + high; /* from any core to any core */
     step_time verify, one, two, head_one, head_two;
     RETURN_IF(whole_step(&verify, large, tokens, false));
     RETURN_IF(whole_step(&one, small, 1, false));

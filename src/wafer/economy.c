@@ -1,4 +1,4 @@
-/* economy.c - joules and dollars, from counted events and from what a machine costs. */
+/* economy.c - joules and dollars, from counted events and a machine's costs. */
 #include <math.h>
 
 #include "wafer/plan.h"

@@ -1,4 +1,4 @@
-/* figures.c - a plan as the world sees it: bands of seconds, joules and dollars, and a map. */
+/* figures.c - a plan's outside figures: bands of seconds, joules and dollars, and a map. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -40,7 +40,7 @@ static void figures_fill(plan_figures *f, const plan_result *plan, const plan_re
     const double full_high = accepted * mesh->clock_ghz.high * 1e9 / fast->period_cycles;
     f->system_tokens_s = (wafer_band){fmin(plan->users * f->user_tokens_s.low, full_low),
                                       fmin(plan->users * f->user_tokens_s.high, full_high)};
-    /* The cores of one region work at a time. */
+    /* Only the cores of one region work at a time. */
     const double busy = plan->cycles * l->width * l->height;
     const wafer_band dynamic = mesh_joules(mesh, &plan->events, busy);
     const wafer_band idle = plan_static_watts(plan, r);
@@ -106,7 +106,7 @@ static void fill_layers(wafer_region *region, const plan_result *plan, const pla
     region->core_bytes = region->weight_bytes + region->kv_bytes + buffers;
 }
 
-/* The head's operation counts for both: the embedding lies in the same cores. */
+/* The head's operation counts for both: the embedding is in the same cores. */
 static void fill_tables(wafer_region *region, const plan_result *plan, const plan_request *r)
 {
     const plan_layout *l = &plan->layout;

@@ -1,14 +1,14 @@
 /* gpus.c - the GPU model: t = bytes / (devices * bandwidth * efficiency) + layers (layer + 2
- * reduce), and the arithmetic where many tokens go together. */
+ * reduce), and the arithmetic if many tokens go together. */
 #include "wafer/gpus.h"
 
 #include <math.h>
 
 #include "wafer/plan.h"
 
-/* Of the memory, what is not for activations, graphs and fragments. */
+/* The share of the memory that is not for activations, graphs and fragments. */
 static const double memory_share = 0.9;
-/* Of the dense peak that large products reach. */
+/* The share of the dense peak that large products reach. */
 static const double compute_share = 0.6;
 
 double step_weight_bytes(const step_program *p, wafer_quant quant, double m)
@@ -17,9 +17,9 @@ double step_weight_bytes(const step_program *p, wafer_quant quant, double m)
     for (uint32_t i = 0; i < p->n_ops; i++)
         for (int k = 0; k < 3; k++) {
             const model_matrix *w = p->ops[i].w[k];
-            if (!w || p->ops[i].kind == STEP_EMBED) continue; /* of which a row is read */
+            if (!w || p->ops[i].kind == STEP_EMBED) continue; /* one row of which is read */
             double matrices = w->n_matrices;
-            if (matrices > 1) /* each as likely as another */
+            if (matrices > 1) /* all equally likely */
                 matrices *= 1 - pow(1 - p->shape.n_experts_used / matrices, m);
             total += (double)w->rows * w->cols * matrices * quant_bits(quant, w) / 8;
         }

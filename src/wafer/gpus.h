@@ -1,4 +1,5 @@
-/* gpus.h - what GPUs around a switch make of a model: streams of weights, launches, reductions. */
+/* gpus.h - the cost of a model on GPUs around a switch: streams of weights, launches,
+ * reductions. */
 #ifndef WAFER_GPUS_H
 #define WAFER_GPUS_H
 
@@ -16,18 +17,18 @@ typedef struct {
 
 typedef struct {
     double stream_us;  /* weights and KV from memory */
-    double compute_us; /* where that is longer */
+    double compute_us; /* if that is longer */
     double layers_us;  /* launches and small kernels */
     double reduce_us;  /* all-reduces */
-    double guess_us;   /* all of these, of the model that drafts */
+    double guess_us;   /* all of these, for the draft model */
     double step_us;
 } gpu_time;
 
 gpu_time gpu_decode(const wafer_gpu *g, wafer_stack stack, const gpu_work *work);
 /* A prompt of this many tokens at 60 % of the dense peak. */
 double gpu_prefill_us(const wafer_gpu *g, wafer_stack stack, const gpu_work *work, uint32_t tokens);
-/* Users whose KV fits beside the weights, those of a model that drafts as well; 0 where the
- * weights do not fit. */
+/* Users whose KV fits beside the weights, those of a draft model included; 0: the weights do not
+ * fit. */
 uint32_t gpu_users_max(const wafer_gpu *g, const gpu_work *work);
 
 /* Bytes of weights that a step of m tokens reads. */

@@ -78,9 +78,9 @@ static const key keys[] = {
 typedef struct {
     wafer_machine *m;
     view rest;                    /* lines not yet read */
-    int line;                     /* of the one that was read last */
-    int line_of[ARRAY_LEN(keys)]; /* where a key is; 0 = nowhere */
-    char why[200];                /* the first thing wrong, at bad_line */
+    int line;                     /* of the last one read */
+    int line_of[ARRAY_LEN(keys)]; /* the line of a key; 0 = none */
+    char why[200];                /* the first error, at bad_line */
     int bad_line;
 } reading;
 
@@ -125,7 +125,7 @@ static void take_band(reading *r, const key *k, view text, wafer_band *out)
     }
 }
 
-/* "x,y x,y ...", added to what earlier lines gave. */
+/* "x,y x,y ...", added to those of earlier lines. */
 static void take_dead(reading *r, view text)
 {
     wafer_mesh *m = &r->m->mesh;
@@ -200,7 +200,7 @@ static int machines_on_value(void *user, const char *section, const char *name, 
     return 1;
 }
 
-/* libinih asks for lines as fgets() gives them. */
+/* libinih reads lines like fgets(). */
 static char *machines_next_line(char *out, int size, void *user)
 {
     reading *r = user;
@@ -226,7 +226,7 @@ static int line_of(const reading *r, size_t offset)
     return 0;
 }
 
-/* What no single key can tell. */
+/* Checks over several keys. */
 static void check_mesh(reading *r)
 {
     const wafer_mesh *m = &r->m->mesh;

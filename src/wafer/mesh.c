@@ -26,7 +26,7 @@ static bool is_apart(const mesh *m, step_kind kind)
     return m->expert_groups.n && (kind == STEP_EXPERTS_UP || kind == STEP_EXPERTS_DOWN);
 }
 
-/* How a matrix is cut: K along an axis, rows along the other. */
+/* How a matrix is cut: K along one axis, rows along the other. */
 static void mesh_cut(const mesh *m, const step_op *op, int i, mesh_tiles *t)
 {
     const bool is_qkv = op->kind == STEP_QKV, apart = is_apart(m, op->kind);
@@ -68,7 +68,7 @@ static int make_tiles(mesh *m)
     for (uint32_t i = 0; i < p->n_ops; i++)
         for (int j = 0; j < 3; j++) {
             const model_matrix *w = p->ops[i].w[j];
-            /* Of an embedding one row a token is read, as it lies in the panels. */
+            /* One row a token is read of an embedding, directly from the panels. */
             if (!w || p->ops[i].kind == STEP_EMBED) continue;
             m->op_tiles[i][j] = find_tiles(m, w);
             if (m->op_tiles[i][j]) continue;
@@ -216,7 +216,7 @@ void mesh_events_clear(mesh *m)
     memset(m->kinds, 0, sizeof m->kinds);
 }
 
-/* What a core keeps of t.  A slice that ends inside a block has the whole block's scales. */
+/* A core's part of t.  A slice that ends inside a block has the whole block's scales. */
 static uint64_t tile_bytes(const mesh *m, const mesh_tiles *t, uint32_t x, uint32_t y)
 {
     const uint64_t values = block_values(t->w->type), size = block_bytes(t->w->type);
@@ -252,7 +252,8 @@ uint64_t mesh_core_weight_bytes(const mesh *m)
 
 uint64_t mesh_core_kv_bytes(const mesh *m)
 {
-    const bool moves = m->layout.choice.kv == WAFER_KV_SHIFT; /* one comes before one goes */
+    const bool moves = m->layout.choice.kv == WAFER_KV_SHIFT; /* the new one arrives before the old
+                                                                 one leaves */
     const uint64_t tokens = tiles_of(m->layout.choice.context, m->layout.height) + moves;
     const uint64_t page = kernel_kv_bytes(m->layout.kv_type, m->program->shape.head_dim);
     return 2 * tokens * m->program->shape.n_layers * m->split_kv.most *

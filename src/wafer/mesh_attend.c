@@ -1,34 +1,34 @@
 /* mesh_attend.c - attention over the keys and values in the rows of the mesh.
  *
- * A row (mesh_kv.c) keeps a token, in every column of its head's strip the channels of that column.
- * Keys and values in 8 bits are turned and rounded by head, so the columns of a strip
- * give each other their channels of the new query, key and value.
+ * A row (mesh_kv.c) keeps a token: every column of its head's strip has the channels of that
+ * column. Keys and values in 8 bits are turned and rounded by head, so the columns of a strip
+ * exchange their channels of the new query, key and value.
  *
- * Scores are summed along x over the columns of a strip, so that all of them know a row's weights;
+ * Scores are summed along x over the columns of a strip, so that all of them have a row's weights;
  * each then sums its channels of the values.  In 8 bits these sums are integers: any order is
  * exact.
  *
- * EQUAL: a page of 64 tokens after the other, as docs/numerics.md has it: its maxima meet, which is
- * exact; its partial sums and, of floats, its outputs walk from token to token.
- * MESH: every row starts from nothing over the tokens that it has, 64 at a time, and the running
- * softmaxes of the rows meet by the schedule along y.
- * Of a prompt queries stay on the line of their row; keys and values go round along y, as the
- * operands of its products do, and each row keeps what of the new ones it is to keep.  The columns
- * of a strip share the softmax of a line's rows there, and each key meets all queries of a line at
- * once: prompt_attend.c is the time of it. */
+ * EQUAL: one page of 64 tokens after another, as in docs/numerics.md: its maxima meet, which is
+ * exact; its partial sums and, for floats, its outputs are passed from token to token.
+ * MESH: every row starts from zero over its own tokens, 64 at a time, and the running softmaxes of
+ * the rows meet by the schedule along y.
+ * For a prompt, queries stay on the line of their row; keys and values rotate along y, like the
+ * operands of its products, and each row keeps its own part of the new ones.  The columns of a
+ * strip share the softmax of a line's rows there, and each key meets all queries of a line at once:
+ * prompt_attend.c has its time. */
 #include "kernels/kv_i8.h"
 #include "wafer/mesh_core.h"
 
 enum { CHUNK_PAGES = 8 }; /* of the CPU's attention: 512 positions */
 
-/* Tokens that attention takes in one step: slots [first, end) of 64.  EQUAL: a page; MESH: what one
- * row has next. */
+/* Tokens that attention takes in one step: slots [first, end) of 64.  EQUAL: a page; MESH: the next
+ * tokens of one row. */
 typedef struct {
     uint32_t first, end;
     uint32_t token[KERNEL_PAGE];
 } batch;
 
-/* A query row, and what of the sequence it sees. */
+/* A query row, and the part of the sequence that it sees. */
 typedef struct {
     const step_op *op;
     const void *query;
@@ -37,8 +37,8 @@ typedef struct {
 
 /* ---- one step: that of docs/numerics.md over one page ---- */
 
-/* exp of scores [first, end) of a page in place, and into the running softmax; returns what was
- * there before is multiplied by. */
+/* exp of scores [first, end) of a page in place, and into the running softmax; returns the factor
+ * of the earlier sums. */
 static float take_scores(const mesh *m, kernel_softmax_state *state, float *p, uint32_t first,
                          uint32_t end, float scale, float best)
 {
@@ -187,8 +187,8 @@ static void take_tokens(mesh *m, const seeing *s, kernel_softmax_state *state, f
     }
 }
 
-/* What a row has of a prompt's attention when its keys and values begin to go round: the tokens
- * that it keeps from before, and those of the pass that are its own. */
+/* A row's part of a prompt's attention before its keys and values rotate: its kept tokens, and its
+ * own of the pass. */
 static void ring_sets(const mesh *m, const seeing *s, uint32_t y, mesh_kv_range sets[2])
 {
     const uint32_t old = s->end < m->position ? s->end : m->position;
@@ -200,7 +200,7 @@ static void ring_sets(const mesh *m, const seeing *s, uint32_t y, mesh_kv_range 
     sets[1] = (mesh_kv_range){.begin = begin, .end = end > begin ? end : begin, .stride = 1};
 }
 
-/* A row stays on its line, and what the lines have comes by in the order of their ring. */
+/* A row stays on its line, and the lines' keys and values pass by in the order of their ring. */
 static void walk_ring(mesh *m, const seeing *s, uint32_t line)
 {
     mesh_attend_clear(m, &m->state[0], m->out);
@@ -231,7 +231,7 @@ static void walk_apart(mesh *m, const seeing *s)
     memmove(m->out, m->out + (size_t)sum->root * d, d * sizeof *m->out);
 }
 
-/* The sink takes part in the sum once; then weights become a distribution. */
+/* The sink is added to the sum once; then weights are normalized. */
 static void mesh_attend_finish(mesh *m, const step_op *op, uint32_t row, uint32_t head)
 {
     const step_shape *s = &m->program->shape;
@@ -288,9 +288,9 @@ static wafer_range mesh_attend_rows_seeing(const mesh *m, const step_op *op, waf
     return r;
 }
 
-/* A strip's softmax over what comes by on a line: each of its rows sees n [n_rows] tokens.  The
- * columns share it, a row of a head each, and give each other the weights, with what the sums
- * before them are multiplied by. */
+/* A strip's softmax over the keys passing by on a line: each of its rows sees n [n_rows] tokens.
+ * The columns share it, a row of a head each, and exchange the weights, with the factors of the
+ * earlier sums. */
 static void count_softmax(mesh *m, uint32_t strip, uint32_t line, const uint32_t *n,
                           uint32_t n_rows)
 {
@@ -313,7 +313,7 @@ static void count_softmax(mesh *m, uint32_t strip, uint32_t line, const uint32_t
         mesh_count_core(m, c, line, m->split_kv.share[c], (uint32_t)rows * t->queries);
 }
 
-/* Of each key and value the channels of a core with the queries of its line that see it. */
+/* For each key and value, the channels of a core with the queries of its line that see it. */
 static void count_set(mesh *m, const step_op *op, uint32_t line, wafer_range rows,
                       mesh_kv_range set)
 {
@@ -331,7 +331,7 @@ static void count_set(mesh *m, const step_op *op, uint32_t line, wafer_range row
         count_softmax(m, strip, line, n, rows.end - rows.begin);
 }
 
-/* A line's rows of a prompt, against what all lines have of keys and values. */
+/* A line's rows of a prompt, against the keys and values of all lines. */
 static void count_line(mesh *m, const step_op *op, uint32_t line)
 {
     const wafer_range rows = tile_range(m->n_rows, m->line_rows, line);
@@ -346,7 +346,7 @@ static void count_line(mesh *m, const step_op *op, uint32_t line)
     }
 }
 
-/* All keys and values that a row of the prompt sees go round. */
+/* Rotates all keys and values that a row of the prompt sees. */
 static void count_rings(mesh *m, const step_op *op)
 {
     const uint32_t end = m->position + m->n_rows, seen = m->position + 1;
@@ -355,7 +355,7 @@ static void count_rings(mesh *m, const step_op *op)
         mesh_count_ring(m, WAFER_AXIS_Y, x, mesh_kv_wavelets(m, x) * (end - first));
 }
 
-/* Of the query heads of a strip, one row of the pass. */
+/* For the query heads of a strip, one row of the pass. */
 static void count_row(mesh *m, const seeing *s, uint32_t strip)
 {
     const wafer_strips *t = &m->strips;

@@ -64,7 +64,7 @@ void mesh_bound_begin(mesh *m)
 
 float mesh_bound_rounded(float variance, float step)
 {
-    return variance == 0 ? 0.0f : variance + 0.25f * step * step; /* what is no number stays so */
+    return variance == 0 ? 0.0f : variance + 0.25f * step * step; /* a NaN stays a NaN */
 }
 
 /* Additions that a term passes through in the CPU's order and in the mesh's. */
@@ -232,7 +232,7 @@ void mesh_bound_up(mesh *m, const step_op *op, const mesh_tiles *const *w, uint3
     }
 }
 
-/* An expert that is in and one that is out, and their difference is within the bound. */
+/* A chosen expert and a rejected one, whose difference is within the bound. */
 static bool is_undecided(const mesh *m, const float *logits, const float *v)
 {
     const step_shape *s = &m->program->shape;
@@ -285,8 +285,8 @@ void mesh_bound_down(mesh *m, const mesh_tiles *w, uint32_t expert, uint32_t row
     }
     mesh_bound_product(m, b->y[0], w, expert, &m->hidden, hidden,
                        b->hidden + (size_t)hidden * m->hidden.width, y);
-    /* From groups weighted answers come, rounded, and meet in at most k adds: a partial sum of k
-     * terms is at most k times the sum of their squares. */
+    /* Groups send weighted, rounded answers, which meet in at most k adds: a partial sum of k terms
+     * is at most k times the sum of their squares. */
     const float meets = m->expert_groups.n ? (float)(k * (k + 1) + 1) : 0.0f;
     add_to_x(m, row, b->y[0], weight, y, weight * weight * (of_weight + (8 + meets) * ROUNDING));
 }

@@ -1,8 +1,8 @@
 /* mesh_bound.h - a bound on the difference between MESH-order logits and the CPU's, computed along
  * with them.
  *
- * Two runs of the same program that add in different orders differ by their roundings.  With every
- * value goes the variance of that difference, and every operation hands it on to first order:
+ * Two runs of the same program that add in different orders differ by their roundings.  Every value
+ * has the variance of that difference, and every operation propagates it to first order:
  *
  *   a sum           A rounding of a partial sum s is within u |s|, u = 2^-24, so its variance is
  *                   at most (u s)^2 / 3.  A term passes through as many partial sums as the order
@@ -16,12 +16,12 @@
  *                   between the two values: at most step^2 / 4 more, whatever the distance.
  *   norm, softmax, activations    their derivatives
  *
- * A logit's bound is MESH_BOUND_SIGMAS standard deviations.  Where a choice of experts is closer
- * than that there is none: INFINITY, for that token and all that see it.
+ * A logit's bound is MESH_BOUND_SIGMAS standard deviations.  If a choice of experts is closer than
+ * that, there is none: INFINITY, for that token and all that see it.
  *
  * This is a bound with a probability (Higham and Mary, "A new approach to probabilistic rounding
  * error analysis", 2019): a worst case of each rounding would grow by the norm of every matrix,
- * beyond all logits after two layers.  docs/decisions/0015-mesh-order.md has what was measured. */
+ * beyond all logits after two layers.  docs/decisions/0015-mesh-order.md has the measurements. */
 #ifndef WAFER_MESH_BOUND_H
 #define WAFER_MESH_BOUND_H
 
@@ -36,13 +36,13 @@ void mesh_bound_close(mesh *m);
 void mesh_bound_begin(mesh *m);
 /* After products and biases, before heads are normed and turned; w: q, k, v. */
 void mesh_bound_qkv(mesh *m, const step_op *op, const mesh_tiles *const *w, uint32_t row);
-/* When q, key and value are as they will be rounded. */
+/* When q, key and value have their final values before rounding. */
 void mesh_bound_keep(mesh *m, const step_op *op, uint32_t row);
 void mesh_bound_attend(mesh *m, const step_op *op);
 /* x += y = W in, before it is added. */
 void mesh_bound_out(mesh *m, const mesh_tiles *w, const mesh_rows *in, uint32_t row,
                     const float *y);
-/* Before the activation; op is NULL where the router has normed x. */
+/* Before the activation; op is NULL if the router has normed x. */
 void mesh_bound_up(mesh *m, const step_op *op, const mesh_tiles *const *w, uint32_t expert,
                    uint32_t row, uint32_t hidden, const float *gate, const float *up);
 /* logits: the router's, before its softmax. */

@@ -16,8 +16,8 @@ static size_t kept_at(const mesh *m, uint32_t layer, uint32_t head, uint32_t tok
     return ((size_t)layer * m->program->shape.n_kv_heads + head) * m->layout.choice.context + token;
 }
 
-/* The step to which a turned head is rounded: its largest channel, of queries the largest two
- * neighbours, over 127; and what a variance becomes by it, back in channels. */
+/* The rounding step of a turned head: its largest channel, of queries the largest two neighbours,
+ * over 127; and the variance after rounding, back in channels. */
 static float turned_step(const mesh *m, const float *x, bool is_query)
 {
     const uint32_t d = m->program->shape.head_dim;
@@ -29,7 +29,7 @@ static float turned_step(const mesh *m, const float *x, bool is_query)
     return top / 127.0f;
 }
 
-/* After a head x was rounded as the KV cache has it; of floats only queries stay as they are. */
+/* After a head x was rounded in the form of the KV cache; of floats only queries stay unrounded. */
 static float mesh_bound_attend_rounded(const mesh *m, float variance, const float *x, bool is_query,
                                        float *step)
 {
@@ -105,7 +105,7 @@ static void find_weights(const mesh *m, looking *l, float *weights, const float 
     l->step = 2 * top / 254.0f;
 }
 
-/* What a token adds by itself: its value, its key, the rounding of its weight. */
+/* A token's own part: its value, its key, the rounding of its weight. */
 static void mesh_bound_attend_add_token(const mesh *m, const looking *l, uint32_t j, float p,
                                         const float *out, float *variance)
 {

@@ -21,7 +21,7 @@ const mesh_piece *mesh_turn(const mesh *m, wafer_axis axis, const mesh_split *sp
     return &split->pieces[swapped && i < 2 ? 1 - i : i];
 }
 
-/* Rows of piece n, for one row of activations, in EQUAL order: accumulators go along. */
+/* Rows of piece n, for one row of activations, in EQUAL order: accumulators are passed along. */
 static void run_equal(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_piece *n,
                       const void *x)
 {

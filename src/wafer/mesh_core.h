@@ -1,4 +1,4 @@
-/* mesh_core.h - what the parts of the mesh share: splits, tiles, buffers, functions of a core. */
+/* mesh_core.h - shared by the parts of the mesh: splits, tiles, buffers, functions of a core. */
 #ifndef WAFER_MESH_CORE_H
 #define WAFER_MESH_CORE_H
 
@@ -22,9 +22,9 @@ typedef struct {
     uint32_t *share;                     /* [n_cores] values of a core */
 } mesh_split;
 
-/* What quants of a tile share: 32 values, 16 of Q6_K. */
+/* Values shared by quants of a tile: 32 values, 16 of Q6_K. */
 typedef struct {
-    float d, m;         /* scale, and minimum or what the minima are multiplied by */
+    float d, m;         /* scale, and minimum or the factor of the minima */
     int16_t scale, min; /* small ones, of types with superblocks */
 } mesh_unit;
 
@@ -44,8 +44,8 @@ typedef struct {
     float *squares;               /* with a bound: panels [n_matrices][n_panels] of w^2 in F32 */
 } mesh_tiles;
 
-/* Accumulators of a row of output on their way along K: integers of an open block (or group, where
- * one scale serves it), acc of closed ones. */
+/* Accumulators of a row of output, passed along K: integers of an open block (or group, if one
+ * scale serves it), acc of closed ones. */
 typedef struct {
     int32_t dot, min;
     float acc;
@@ -54,7 +54,7 @@ typedef struct {
 /* The adds of a reduction. */
 typedef struct {
     uint32_t n, n_adds, root;
-    uint32_t depth; /* additions that a value passes through at most on its way to the root */
+    uint32_t depth; /* the most additions of a value on its way to the root */
     wafer_add *adds;
 } mesh_schedule;
 
@@ -65,7 +65,7 @@ typedef struct {
     uint32_t width;
 } mesh_rows;
 
-/* A row as the kernels take it for matrices of a type. */
+/* A row in the form that the kernels take for matrices of a type. */
 static inline const kernel_act *mesh_acts(const mesh_rows *x, block_type type, uint32_t row)
 {
     return x->q[kernel_acts_of(type)] + (size_t)row * kernel_n_groups(x->width);
@@ -89,13 +89,13 @@ struct mesh {
     mesh_fault fault;
     mesh_tiles *tiles;                 /* [n_tiles]; a tied matrix has one entry */
     uint32_t n_tiles;
-    const mesh_tiles *(*op_tiles)[3];  /* [n_ops] of w[0..2]; NULL where there is none */
+    const mesh_tiles *(*op_tiles)[3];  /* [n_ops] of w[0..2]; NULL: there is none */
     wafer_strips strips;
     mesh_split split_e, split_q, split_kv, split_h, split_v, split_r;
     mesh_schedule sum[2];              /* along x, along y */
     mesh_schedule strip_sum;           /* along the columns of a strip */
     mesh_ground whole;
-    const mesh_ground *on;             /* where sums are made, and counted */
+    const mesh_ground *on;             /* where sums are made and counted */
 
     /* prompts as MeshGEMM products: mesh_gemm.c */
     bool is_prompt;                    /* of the pass */
@@ -103,27 +103,27 @@ struct mesh {
     mesh_ground *lines;                /* [height] */
     mesh_split prompt_e;               /* of n_embd, along x */
 
-    /* experts on groups: mesh_expert_groups.c; n is 0 where there are none */
+    /* experts on groups: mesh_expert_groups.c; n is 0: there are none */
     wafer_expert_groups expert_groups;
     mesh_ground *grounds;              /* [groups.n] */
     mesh_schedule group_sum;
     mesh_split group_e, group_h;       /* over the side of a group */
     mesh_split expert_group_part;      /* of n_embd, over its columns: parts of each slice */
-    mesh_rows received;                /* [rows][experts used]: what a group has received */
+    mesh_rows received;                /* [rows][experts used]: received by a group */
     float *answers;                    /* [experts used][n_embd], of a row of the pass */
-    float *met;                        /* [columns of groups][n_embd], what their columns sum to */
+    float *met;                        /* [columns of groups][n_embd], sums of their columns */
 
-    /* keys and values: where they are does not show in the order of the array */
+    /* keys and values: the order of the array does not show their rows */
     uint32_t kv_pages;
     size_t kv_page_bytes;
     uint8_t *kv;                       /* [layers][kv heads][kv_pages]{keys, values} */
     size_t kv_bytes;
     uint32_t *kv_first;                /* [layers][height + 1] of SHIFT: mesh_kv.c */
-    uint64_t kv_moves;                 /* tokens that went up by a row */
+    uint64_t kv_moves;                 /* tokens passed up by a row */
 
     /* the pass */
     uint32_t n_rows, position, n_logits;
-    step_kind kind;                    /* of the step that events belong to */
+    step_kind kind;                    /* of the current step, for events */
     float *x;                          /* [rows][n_embd] */
     float *cosine, *sine;
     float *norm_scale;                 /* [rows] */
@@ -141,21 +141,21 @@ struct mesh {
     uint32_t *chosen;                  /* [rows][experts used] */
     float *weight;
     float *logits;                     /* [rows][n_vocab] */
-    mesh_rows rest;                    /* [1]: what rounding lost of a row of the head */
+    mesh_rows rest;                    /* [1]: rounding errors of a row of the head */
     float *rest_logits;                /* [n_vocab] */
-    float *candidates;                 /* [n_vocab]: -INFINITY but for those that met */
-    float *others;                     /* [n_vocab]: logits without those apart */
+    float *candidates;                 /* [n_vocab]: -INFINITY except for candidates that met */
+    float *others;                     /* [n_vocab]: logits without the separate ones */
     sampler *sampler;
     mesh_core_events *events;
     mesh_kind_events kinds[MESH_KIND_END];
     mesh_bound *bound;                 /* NULL without */
 
-    void *owned[96];                   /* every allocation but the mappings */
+    void *owned[96];                   /* every allocation except the mappings */
     uint32_t n_owned;
     bool short_of_memory;
 };
 
-/* The residual stream lies along y, of a prompt along x: a row on one line of cores. */
+/* The residual stream is cut along y, for a prompt along x: a row on one line of cores. */
 static inline const mesh_split *mesh_stream(const mesh *m)
 {
     return m->is_prompt ? &m->prompt_e : &m->split_e;
@@ -164,24 +164,24 @@ static inline wafer_axis mesh_stream_axis(const mesh *m)
 {
     return m->is_prompt ? WAFER_AXIS_X : WAFER_AXIS_Y;
 }
-/* What follows is work on row r of the pass; on all of them again. */
+/* The following calls work on row r of the pass; on all of them again. */
 static inline void mesh_at_row(mesh *m, uint32_t r)
 {
     if (m->is_prompt) m->on = &m->lines[r / m->line_rows];
 }
 static inline void mesh_at_all(mesh *m) { m->on = &m->whole; }
 
-/* mesh_memory.c: memory that mesh_close() frees: zeroed; NULL and m->short_of_memory when there is
+/* mesh_memory.c: memory that mesh_close() frees: zeroed; NULL and m->short_of_memory: there is
  * none. */
 void *mesh_own(mesh *m, size_t n, size_t size);
 
-/* Of the ground that is worked on. */
+/* Of the current ground. */
 static inline uint32_t mesh_side(const mesh *m, wafer_axis axis)
 {
     return axis == WAFER_AXIS_X ? m->on->width : m->on->height;
 }
 
-/* ---- mesh_layout.c: who has what ---- */
+/* ---- mesh_layout.c: the parts of each core ---- */
 
 int mesh_splits_make(mesh *m);
 /* Values [0, n) over n_cores in even tiles; and without values, of at most this many pieces. */
@@ -197,7 +197,7 @@ int mesh_schedule_make(mesh *m, mesh_schedule *s, uint32_t n, uint32_t degree);
 int mesh_tiles_make(mesh *m, mesh_tiles *t);
 void mesh_tiles_close(mesh_tiles *t);
 /* sums [n.end - n.begin] += rows of n times columns of k.  x: kernel_act or float of the whole
- * vector.  close: what is open at the end of k is closed. */
+ * vector.  close: close the open block at the end of k. */
 void mesh_tile_run(const mesh_tiles *t, uint32_t matrix, const mesh_piece *n, const mesh_piece *k,
                    const void *x, mesh_sum *sums, bool close);
 
@@ -223,18 +223,18 @@ void mesh_count_adds(mesh *m, wafer_axis axis, uint32_t line, const mesh_schedul
 void mesh_count_broadcast(mesh *m, wafer_axis axis, uint32_t line, uint32_t root, uint32_t first,
                           uint32_t end, uint64_t n);
 /* n_times the same: on every line of an axis a sum (or maximum) of n values, or of n and the line's
- * share where it has one, and its broadcast; a vector instruction of length n on every core; and
- * what every strip has of a split vector, given to each of its columns in all rows. */
+ * share if it has one, and its broadcast; a vector instruction of length n on every core; and every
+ * strip's part of a split vector, sent to each of its columns in all rows. */
 void mesh_count_collective(mesh *m, wafer_axis axis, const mesh_split *lines, uint32_t n,
                            uint32_t n_times);
 void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times);
-/* The same for each row of the pass, of a prompt on its line. */
+/* The same for each row of the pass; for a prompt, on its line. */
 void mesh_count_rows(mesh *m, uint32_t n, uint32_t n_times);
 void mesh_count_gather(mesh *m, const mesh_split *split, uint32_t n_times);
-/* Of a product of n_rows. */
+/* For a product of n_rows. */
 void mesh_count_product(mesh *m, const mesh_tiles *t, uint32_t n_rows);
 
-/* ---- mesh_kv.c: who keeps which token ---- */
+/* ---- mesh_kv.c: the rows of tokens ---- */
 
 /* Tokens begin, begin + stride, .. below end. */
 typedef struct {
@@ -243,11 +243,11 @@ typedef struct {
 
 int mesh_kv_open(mesh *m);
 kernel_kv_page mesh_kv_page(const mesh *m, uint32_t layer, uint32_t head, uint32_t token);
-/* Keys and values of a row of the pass come in, after those before it; op is the QKV. */
+/* Keys and values of a row of the pass are stored, after those before it; op is the QKV. */
 void mesh_kv_write(mesh *m, const step_op *op, uint32_t row);
 /* Wavelets of a token, key and value, on one core of column x. */
 uint64_t mesh_kv_wavelets(const mesh *m, uint32_t x);
-/* Of the tokens [begin, end), those that row y of the mesh keeps. */
+/* The tokens of [begin, end) that row y of the mesh keeps. */
 mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t begin,
                              uint32_t end);
 
@@ -256,29 +256,29 @@ mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t
 int mesh_gemm_make(mesh *m);
 /* The core of a line of n that has the s-th place after core `at` on the line's ring. */
 uint32_t mesh_ring_core(uint32_t n, uint32_t at, uint32_t s);
-/* y = W x[row] with the sums of the cores of that row's line: nothing is counted. */
+/* y = W x[row] with the sums of the cores of that row's line; counts nothing. */
 void mesh_gemm_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, const mesh_rows *x,
                    uint32_t row, uint32_t line);
 /* A product for all rows; for the rows that chose each expert. */
 void mesh_gemm_count(mesh *m, const mesh_tiles *t);
 void mesh_gemm_count_experts(mesh *m, const mesh_tiles *t);
-/* n values at each core of a line go round. */
+/* n values at each core of a line rotate. */
 void mesh_count_ring(mesh *m, wafer_axis axis, uint32_t line, uint64_t n);
-/* Additions that a term passes through at most. */
+/* The most additions of a term. */
 uint32_t mesh_gemm_adds(const mesh *m, const mesh_tiles *t);
 
-/* ---- mesh_expert_groups.c: experts that lie apart ---- */
+/* ---- mesh_expert_groups.c: experts on groups ---- */
 
 int mesh_expert_groups_make(mesh *m);
 int mesh_expert_groups_own(mesh *m);
-/* The bytes of a core's experts are those of this many; x, y: the core. */
+/* The number of a core's experts, for its bytes; x, y: the core. */
 uint32_t mesh_expert_groups_held(const mesh *m, uint32_t x, uint32_t y, uint32_t n_experts);
-/* Every row of the pass to the groups of its chosen experts: rows of m->received. */
+/* Send every row of the pass to the groups of its chosen experts: rows of m->received. */
 void mesh_expert_groups_send(mesh *m, uint32_t acts);
-/* From now on the group at which a row for that expert has arrived works, alone, until
- * mesh_at_all(); returns which of all experts is the one that it takes. */
+/* From now on only the group to which a row for that expert was sent works, until mesh_at_all();
+ * returns the index of the row's expert among all. */
 uint32_t mesh_expert_groups_enter(mesh *m, uint32_t expert);
-/* A row of x += what its experts answered: m->answers, in MESH order weighted already. */
+/* A row of x += the results of its experts: m->answers, in MESH order weighted already. */
 void mesh_expert_groups_answer(mesh *m, uint32_t row);
 
 /* ---- mesh_attend.c, mesh_experts.c, mesh_sample.c ---- */
@@ -290,25 +290,25 @@ void mesh_experts_down(mesh *m, const step_op *op, const mesh_tiles *const *w);
 
 /* ---- mesh_vector.c: norms, activations ---- */
 
-/* Row r of m->normed = norm of row `row` of x, also in 8 bits as acts says (step_acts).  With fused
- * collectives without its scale, which is known when the first product with it is: that product's
- * messages have one value more.  Then y, what each product gave, gets the scale, and when all have
- * been made so does the row. */
+/* Row r of m->normed = norm of row `row` of x, also in 8 bits by acts (step_acts).  With fused
+ * collectives without its scale, which is known together with the first product: that product's
+ * messages have one value more.  Then y, the result of each product, gets the scale, and after all
+ * of them the row does. */
 void mesh_norm(mesh *m, const step_op *op, uint32_t r, uint32_t row, uint32_t acts);
 /* gate[n] = activation of gate and up. */
 void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n);
 /* x[n], split over columns: softmax, its sum in the order of the layout. */
 void mesh_softmax(mesh *m, float *x, const mesh_split *split);
-/* The same of n values that every core has. */
+/* The same for n values that every core has. */
 void mesh_softmax_local(const mesh *m, float *x, uint32_t n);
-/* A row in 8 bits as acts says, split over an axis. */
+/* A row in 8 bits by acts, split over an axis. */
 void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, uint32_t acts, wafer_axis axis);
 void mesh_scale_output(mesh *m, float *y, const mesh_split *split, uint32_t r);
 void mesh_norm_end(mesh *m, uint32_t r);
 
 /* ---- functions of a core ---- */
 
-/* exp(x) as (e^(x / 2^n))^(2^n) would be with two squarings missing, when that fault is planted. */
+/* exp(x) as (e^(x / 2^n))^(2^n), with two squarings missing if that fault is set. */
 static inline float mesh_exp(const mesh *m, float x)
 {
     return kernel_exp(m->fault == MESH_FAULT_EXP ? 0.25f * x : x);

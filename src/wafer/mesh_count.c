@@ -1,4 +1,4 @@
-/* mesh_count.c - the count of what cores compute and send. */
+/* mesh_count.c - counts what cores compute and send. */
 #include "wafer/mesh_core.h"
 
 static mesh_core_events *core_at(mesh *m, wafer_axis axis, uint32_t line, uint32_t at)
@@ -87,8 +87,8 @@ void mesh_count_work(mesh *m, uint32_t n, uint32_t n_times)
             count_vector(m, core_at(m, WAFER_AXIS_X, y, x), n_times, n);
 }
 
-/* Accumulators of EQUAL order that are handed on beside acc, where a slice ends inside a block or
- * group whose sums are integers: those, and of types with minima theirs. */
+/* Accumulators of EQUAL order that are passed on beside acc, if a slice ends inside a block or
+ * group whose sums are integers: those, and for types with minima theirs. */
 static void count_open_sums(mesh *m, const mesh_tiles *t, uint32_t n_rows)
 {
     if (m->layout.order != MESH_EQUAL || !t->unit) return;

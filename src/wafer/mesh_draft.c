@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* A text and what is guessed after it. */
+/* A text and the guesses after it. */
 typedef struct {
     mesh_draft *d;
     const int32_t *tokens;
@@ -15,7 +15,7 @@ static int32_t token_at(const drafted *t, uint32_t at)
     return at < t->n ? t->tokens[at] : t->d->chain[at - t->n];
 }
 
-/* Compute what the smaller model has not yet, up to end; returns the row of the last token. */
+/* Compute the missing tokens of the smaller model, up to end; returns the row of the last token. */
 static uint32_t mesh_draft_compute(const drafted *t, uint32_t end, bool needs_logits)
 {
     mesh_draft *d = t->d;
@@ -30,7 +30,7 @@ static uint32_t mesh_draft_compute(const drafted *t, uint32_t end, bool needs_lo
     return n - 1;
 }
 
-/* One guess more, from all before it. */
+/* One more guess, from all tokens before it. */
 static void mesh_draft_guess(const drafted *t)
 {
     mesh_draft *d = t->d;
@@ -41,7 +41,7 @@ static void mesh_draft_guess(const drafted *t)
     d->n_steps++;
 }
 
-/* The guesses of a pass that are not there yet; returns how long that takes. */
+/* The missing guesses of a pass; returns their time. */
 static double guess_all(const drafted *t, uint32_t n_guesses, const draft_us *us)
 {
     mesh_draft *d = t->d;
@@ -56,8 +56,8 @@ static double guess_all(const drafted *t, uint32_t n_guesses, const draft_us *us
     return at;
 }
 
-/* Steps while a pass is verified: the token that follows, and the next guesses.  None is begun when
- * it has heard, nor after its context.  Returns when the last of them ends. */
+/* Steps while a pass is verified: the next token, and the next guesses.  None is begun after the
+ * result arrived, nor beyond its context.  Returns when the last of them ends. */
 static double mesh_draft_go_on(const drafted *t, uint32_t n_max, double verdict_us, double step_us)
 {
     mesh_draft *d = t->d;
@@ -70,8 +70,8 @@ static double mesh_draft_go_on(const drafted *t, uint32_t n_max, double verdict_
     return at;
 }
 
-/* Of the chain and what was computed, all that the text has not refuted; returns whether the chain
- * had foreseen all of it. */
+/* Keep the part of the chain and of the computed tokens that the text confirms; returns whether the
+ * chain had predicted all of it. */
 static bool keep_right(mesh_draft *d, uint32_t n, const int32_t *found, uint32_t n_found)
 {
     uint32_t right = 0;

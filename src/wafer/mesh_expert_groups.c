@@ -2,14 +2,13 @@
  * results are summed. placement.h describes the routes; none depends on which experts the router
  * chose.
  *
- * EQUAL: an answer goes to all cores as it is, and they add experts in ascending order.
- * MESH: the group weights its answer, and those of a row meet in one sum, along y and then along
- * x. */
+ * EQUAL: a result is sent unchanged to all cores, which add experts in ascending order. MESH: the
+ * group weights its result, and those of a row meet in one sum, along y and then along x. */
 #include "wafer/mesh_core.h"
 
-/* ---- who has what ---- */
+/* ---- the parts of each core ---- */
 
-/* Of every slice that the rows of a group need, the columns have a part each. */
+/* Each column has a part of every slice that the rows of a group need. */
 static int split_parts(mesh *m)
 {
     const uint32_t side = m->expert_groups.side, width = m->layout.width;
@@ -67,7 +66,7 @@ uint32_t mesh_expert_groups_held(const mesh *m, uint32_t x, uint32_t y, uint32_t
     return group < n_experts ? (n_experts - group - 1) / i->n + 1 : 0;
 }
 
-/* ---- there ---- */
+/* ---- sending rows ---- */
 
 /* Part by part: the values as floats and, with their scales, in 8 bits. */
 static void mesh_expert_groups_send_row(const mesh *m, const mesh_rows *to, uint32_t to_row,
@@ -119,7 +118,7 @@ uint32_t mesh_expert_groups_enter(mesh *m, uint32_t expert)
     return expert;
 }
 
-/* ---- and back ---- */
+/* ---- sending results ---- */
 
 static bool is_lost(const mesh *m, const mesh_piece *part)
 {
@@ -144,7 +143,7 @@ static void answer_apart(mesh *m, uint32_t row)
     }
 }
 
-/* The groups of a column hand their answers to a part in at the rows that have its slice. */
+/* The groups of a column pass their results of a part in at the rows that have its slice. */
 static void meet_column(mesh *m, const uint32_t *chosen, uint32_t column, const mesh_piece *part)
 {
     const step_shape *s = &m->program->shape;
@@ -161,7 +160,7 @@ static void meet_column(mesh *m, const uint32_t *chosen, uint32_t column, const 
            mesh_meet(&m->sum[WAFER_AXIS_Y], m->partial, n), n * sizeof *m->met);
 }
 
-/* Along a row each column gives what of the row's values lies in its part. */
+/* Along a row each column sends its part of the row's values. */
 static void meet_row(mesh *m, const mesh_piece *piece, float *x)
 {
     const uint32_t n = piece->end - piece->begin, side = m->expert_groups.side;

@@ -1,8 +1,8 @@
-/* mesh_experts.c - mixture of experts: every core has a part of each expert, or they lie on
- * groups (mesh_expert_groups.c).
+/* mesh_experts.c - mixture of experts: every core has a part of each expert, or they are on groups
+ * (mesh_expert_groups.c).
  *
- * All cores of a row learn the router's best in a reduction along x; ties go to the lower index,
- * so the order in which candidates meet does not matter. */
+ * All cores of a row get the router's best in a reduction along x; ties go to the lower index, so
+ * the order in which candidates meet does not matter. */
 #include "wafer/mesh_bound.h"
 #include "wafer/mesh_core.h"
 
@@ -22,7 +22,7 @@ static void mesh_experts_take_top(const float *values, uint32_t n, uint32_t k, u
     }
 }
 
-/* Of the k chosen: the weights, then both in ascending order of experts. */
+/* For the k chosen: the weights, then both in ascending order of experts. */
 static void mesh_experts_choose(mesh *m, float *logits, uint32_t *chosen, float *weight)
 {
     const step_shape *s = &m->program->shape;
@@ -71,7 +71,7 @@ void mesh_route(mesh *m, const step_op *op, const mesh_tiles *const *w)
     mesh_at_all(m);
 }
 
-/* y = W_e x[row], for row r of the pass.  Rows of a prompt that chose the same expert pass it
+/* y = W_e x[row], for row r of the pass.  Rows of a prompt that chose the same expert go through it
  * together, and are counted so. */
 static void mesh_experts_product(mesh *m, float *y, const mesh_tiles *w, uint32_t e,
                                  const mesh_rows *x, uint32_t row, uint32_t r)

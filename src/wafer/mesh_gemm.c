@@ -4,19 +4,19 @@
  * Line y of the mesh has rows [y m, (y + 1) m) of the pass, cut along x; the weights are cut for
  * this, outputs along x, K along y.  K is in as many parts as the longer edge has cores.  Each step
  * a core multiplies its part of its rows with that part of its columns of W, onto sums that stay,
- * and passes both on: rows along x, weights along y.  A line is a ring that leaves every other core
- * out on its way there and takes it on its way back, so no part goes over more than two links.
- * Parts are places of the ring; where there are more parts than cores, a core has some places one
- * after the other.  Weights are cut evenly over the cores of a column first, each core's share
- * over its places then: no core has more than another.  So that parts meet, line y turns its rows
- * by its place before a product, and weights lie turned.
+ * and passes both on: rows along x, weights along y.  A line is a ring that skips every other core
+ * on its way out and visits it on its way back, so no part goes over more than two links. Parts are
+ * places of the ring; if there are more parts than cores, a core has some places one after the
+ * other.  Weights are cut evenly over the cores of a column first, each core's share over its
+ * places then: no core has more than another.  So that parts meet, line y rotates its rows by its
+ * place before a product, and weights are stored rotated.
  *
  * A sum therefore begins at the part that (x, y) has first and goes once round K. */
 #include "wafer/mesh_core.h"
 
 /* ---- places ---- */
 
-/* Even cores on the way there, odd ones on the way back. */
+/* Even cores on the way out, odd ones on the way back. */
 static uint32_t place_of(uint32_t n, uint32_t core)
 {
     return core % 2 ? n - 1 - core / 2 : core / 2;
@@ -37,18 +37,19 @@ static uint32_t mesh_gemm_parts(const mesh *m)
     return m->layout.width > m->layout.height ? m->layout.width : m->layout.height;
 }
 
-/* The part that a core of a line has first, before lines are turned against each other. */
+/* The first part of a core of a line, before lines are rotated against each other. */
 static uint32_t first_part(const mesh *m, uint32_t n, uint32_t core)
 {
     return place_of(n, core) * mesh_gemm_parts(m) / n;
 }
 
-/* Of K: the share of the place that has the part, cut over the parts that it has. */
+/* For K: the share of the place that has the part, cut over its parts. */
 static wafer_range part_range(const mesh *m, uint32_t cols, uint32_t part)
 {
     const uint32_t n = mesh_gemm_parts(m), h = m->layout.height,
                    multiple = m->layout.choice.k_multiple;
-    const uint32_t place = ((part + 1) * h - 1) / n; /* the last that begins at part or before */
+    const uint32_t place = ((part + 1) * h - 1) / n; /* the last one that begins at part or
+                                                        before */
     const uint32_t first = place * n / h, end = (place + 1) * n / h;
     const uint32_t share = (uint32_t)size_round_up(tiles_of(cols, h), multiple);
     const uint32_t tile = (uint32_t)size_round_up(tiles_of(share, end - first), multiple);
@@ -100,7 +101,7 @@ void mesh_gemm_row(mesh *m, float *y, const mesh_tiles *t, uint32_t matrix, cons
 
 uint32_t mesh_gemm_adds(const mesh *m, const mesh_tiles *t)
 {
-    return tiles_of(t->w->cols, t->closes) + mesh_gemm_parts(m); /* a part ends sums of its own */
+    return tiles_of(t->w->cols, t->closes) + mesh_gemm_parts(m); /* a part has its own sums */
 }
 
 /* ---- counting ---- */

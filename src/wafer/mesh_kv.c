@@ -2,12 +2,12 @@
  * move.
  *
  * ROUND_ROBIN: token t lies in row t mod height, and stays.
- * SHIFT: a token enters at the last row.  Rows keep neighbours, row y the tokens [first[y],
- * first[y + 1]) of a layer, and as the sequence grows every row that has more than its share passes
- * its oldest token up by one row: all rows at once, one token a row for each token that enters.  So
- * rows stay even to a token but for the height's first tokens.  What a window no longer sees is
- * dropped by the row that has it.  A retracted token (a wrong draft) is removed from its rows;
- * nothing moves down. */
+ * SHIFT: a token enters at the last row.  Rows keep adjacent tokens, row y the tokens [first[y],
+ * first[y + 1]) of a layer, and as the sequence grows every row with more than its share passes its
+ * oldest token up by one row: all rows at once, one token a row for each token that enters.  So
+ * rows stay even to a token, except during the height's first tokens.  Tokens out of the window are
+ * dropped by their row.  A retracted token (a wrong draft) is removed from its rows; nothing moves
+ * down. */
 #include "base/memory.h"
 #include "wafer/mesh_core.h"
 
@@ -52,7 +52,7 @@ mesh_kv_range mesh_kv_tokens(const mesh *m, uint32_t layer, uint32_t y, uint32_t
     return r;
 }
 
-/* Of one core's channels of a token, keys and values as they are kept. */
+/* One core's channels of a token, keys and values in the cache's form. */
 uint64_t mesh_kv_wavelets(const mesh *m, uint32_t x)
 {
     const uint64_t channels = m->split_kv.share[x];
@@ -77,28 +77,28 @@ static void pass_up(mesh *m, uint32_t y)
     m->kv_moves++;
 }
 
-/* Token t of a layer has come in at the last row. */
+/* Token t of a layer has entered at the last row. */
 static void mesh_kv_shift(mesh *m, const step_op *op, uint32_t t)
 {
     const uint32_t h = m->layout.height, n = t + 1;
     uint32_t *first = mesh_kv_first_of(m, op->layer);
-    /* Earlier rows of the pass still see what its last one does not. */
+    /* Earlier rows of the pass still see tokens that its last one does not. */
     const uint32_t seen = m->position + 1;
     const uint32_t low = op->window && seen > op->window ? seen - op->window : 0;
     for (uint32_t y = 1; y < h; y++) {
         if (first[y] > t) first[y] = t;
         if (first[y] < low) first[y] = low;
     }
-    first[0] = low; /* after a step back over a window's edge too, as if the row had kept it */
+    first[0] = low; /* also after a step back over a window's edge, as if the row had kept it */
     first[h] = n;
-    /* From the top, so that each row still has what it had before. */
+    /* From the top, so that each row still has its earlier tokens. */
     for (uint32_t y = 1; y < h; y++) {
         const uint32_t even = low + (uint32_t)((uint64_t)y * (n - low) / h);
         if (first[y] >= even || first[y] >= first[y + 1]) continue;
         first[y]++;
         pass_up(m, y);
     }
-    /* The tokens that no row takes are dropped; without its own tokens the first pass would have
+    /* Tokens that fit in no row are dropped; without its own tokens the first pass would have
      * none. */
     if (m->fault == MESH_FAULT_SHIFT && h > 1 && m->position) first[0] = first[1];
 }

@@ -1,4 +1,4 @@
-/* mesh_layout.c - which layouts there are, and which core has which part of what. */
+/* mesh_layout.c - the possible layouts, and each core's parts. */
 #include "wafer/mesh_core.h"
 
 mesh_layout mesh_layout_default(void)

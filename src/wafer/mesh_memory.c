@@ -1,4 +1,4 @@
-/* mesh_memory.c - what a mesh owns until it is closed. */
+/* mesh_memory.c - the memory that a mesh owns until it is closed. */
 #include "base/memory.h"
 #include "wafer/mesh_core.h"
 

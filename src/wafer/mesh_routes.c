@@ -1,10 +1,10 @@
 /* mesh_routes.c - every flow of wavelets has a colour, and a colour one route in a router.
  *
- * Colours: four for each phase of a sum along x (there are two directions, and a core that passes
- * on what it gets needs another colour to send than to receive), the same along y, one for each
- * of the broadcasts along x, along y and in strips, and one for the tokens that come from outside.
- * Strips and groups add between neighbours, with the colours that sums have for that, and keys and
- * values go up by a row with those of sums along y; groups tell along x and y in two more.
+ * Colours: four for each phase of a sum along x (there are two directions, and a core that forwards
+ * needs different colours to send and to receive), the same along y, one for each of the broadcasts
+ * along x, along y and in strips, and one for the tokens from outside. Strips and groups add
+ * between neighbours, with the colours of sums, and keys and values go up by a row with those of
+ * sums along y; groups broadcast along x and y with two more.
  *
  * Cores that work on prompts have a program of their own: sums and a broadcast along x, strips, and
  * four colours for the ring along each axis, as neighbours of a ring take turns either way. */
@@ -51,7 +51,7 @@ static void add_route(routing *r, flow of, uint32_t colour, wafer_axis axis, uin
     *have = (route){(uint8_t)of, (uint8_t)in, (uint8_t)out};
 }
 
-/* From a core of a line to another, which does not pass it on. */
+/* From a core of a line to another, which does not forward it. */
 static void add_flow(routing *r, flow of, uint32_t colour, wafer_axis axis, uint32_t line,
                      uint32_t from, uint32_t to)
 {
@@ -76,8 +76,8 @@ static void add_broadcast(routing *r, flow of, uint32_t colour, wafer_axis axis,
     }
 }
 
-/* Colours of the adds of a line: neighbours in a phase take turns, so that no core receives and
- * sends on the same. */
+/* Colours of the adds of a line: neighbours in a phase alternate, so that no core receives and
+ * sends with the same. */
 static void colour_adds(const wafer_add *adds, uint32_t n_adds, uint32_t n, uint8_t *colours)
 {
     for (uint32_t first = 0, end; first < n_adds; first = end) {
@@ -113,8 +113,8 @@ static void add_sums(routing *r, wafer_axis axis)
     }
 }
 
-/* The lines [0, n_lines) from core `first` on: n cores add between neighbours and hear the sum from
- * where it was made. */
+/* The lines [0, n_lines) from core `first` on: n cores add between neighbours and receive the sum
+ * from its root. */
 static void add_run(routing *r, flow of, uint32_t send, wafer_axis axis, uint32_t n_lines,
                     uint32_t first, uint32_t n)
 {
@@ -141,7 +141,7 @@ static void add_expert_groups(routing *r)
                 at * i.side, i.side);
 }
 
-/* Every row to the one above it, with the colours that sums along y have for neighbours. */
+/* Every row to the one above it, with the colours of sums along y between neighbours. */
 static void add_shift(routing *r)
 {
     for (uint32_t x = 0; x < r->layout->width; x++)

@@ -1,10 +1,10 @@
-/* mesh_run.c - the walk over the step program: what each operation does on the mesh. */
+/* mesh_run.c - the walk over the step program: each operation on the mesh. */
 #include "wafer/mesh_bound.h"
 #include "wafer/mesh_core.h"
 #include "wafer/modelled.h"
 
-/* Rows that are cut along y, and to be cut along x on one line: slices along x to the columns that
- * need a part of them, which goes round along y.  Or from there back. */
+/* Rows cut along y that must be cut along x on one line: slices go along x to the columns that need
+ * a part of them, which then rotates along y.  Or the reverse. */
 static void count_turn(mesh *m, uint32_t n_rows)
 {
     mesh_count_collective(m, WAFER_AXIS_X, &m->split_e, 0, n_rows);
@@ -12,7 +12,7 @@ static void count_turn(mesh *m, uint32_t n_rows)
         mesh_count_ring(m, WAFER_AXIS_Y, x, (uint64_t)m->prompt_e.share[x] * n_rows);
 }
 
-/* The token's row of the embedding comes from the column that has it: a sum with a single term. */
+/* The column with the token's row of the embedding sends it: a sum with a single term. */
 static void run_embed(mesh *m, const step_op *op, const int32_t *tokens)
 {
     const step_shape *s = &m->program->shape;
@@ -45,7 +45,7 @@ static void finish_heads(mesh *m, const float *norm, float *x, uint32_t n_heads,
     }
 }
 
-/* Columns of a strip give each other their channels where a head is taken as a whole. */
+/* Columns of a strip exchange their channels if a head is used as a whole. */
 static void count_heads(mesh *m, const step_op *op)
 {
     const bool whole = m->layout.kv_type == KERNEL_KV_I8;
@@ -130,7 +130,7 @@ static void run_up(mesh *m, const step_op *op, const mesh_tiles *const *w)
     mesh_count_rows(m, m->split_h.most, 8);
 }
 
-/* What rounding lost of row r of the head's input, and its product added: step_parts(). */
+/* The rounding errors of row r of the head's input, and their product added: step_parts(). */
 static void add_rest(mesh *m, const step_op *op, const mesh_tiles *w, uint32_t r, float *logits)
 {
     const uint32_t n = m->normed.width;
@@ -157,7 +157,7 @@ static void run_head(mesh *m, const step_op *op, const mesh_tiles *const *w)
     }
 }
 
-/* The head is of rows that decoding goes on with, where it wants them. */
+/* The head takes rows in the cut of decoding. */
 static void mesh_run_walk(mesh *m, const int32_t *tokens, uint32_t n, uint32_t position,
                           uint32_t n_logits)
 {

@@ -1,9 +1,9 @@
 /* mesh_sample.c - the next token, chosen on the mesh: candidates meet over the columns.
  *
- * Every column offers its best logits; where two columns meet, the best of both go on.  Which ones
- * those are does not depend on the order in which columns meet, as ties go to the lowest id.  The
- * root then draws with the sampler's own integers, so the choice is that over all logits.  Where a
- * setting looks at every logit (top-p alone), all of them go to the root. */
+ * Every column offers its best logits; when two columns meet, the best of both continue.  The
+ * result does not depend on the order in which columns meet, as ties go to the lowest id.  The root
+ * then draws with the sampler's own integers, so the choice is the same as over all logits.  If a
+ * setting needs every logit (top-p alone), all of them go to the root. */
 #include "wafer/mesh_core.h"
 
 enum { BEST_MAX = 64 };
@@ -19,7 +19,7 @@ static bool mesh_sample_before(float a, int32_t a_token, float b, int32_t b_toke
     return a > b || (a == b && a_token < b_token);
 }
 
-/* Ties with the last of the best count too: sampler_best() says that they may be chosen. */
+/* Ties with the last of the best count too: by sampler_best() they may be chosen. */
 static void mesh_sample_offer(best *b, uint32_t k, int32_t token, float logit)
 {
     uint32_t at = b->n < k ? b->n++ : k;
@@ -55,7 +55,7 @@ static void meet_best(mesh *m, const float *logits, uint32_t k, best *columns)
     mesh_count_collective(m, WAFER_AXIS_X, NULL, 2 * k, 1);
 }
 
-/* The penalised tokens apart: their logits go to the root as they are. */
+/* The penalised tokens separately: their logits go to the root unchanged. */
 static void gather_best(mesh *m, const float *logits, uint32_t k, const int32_t *recent, size_t n)
 {
     best columns[MESH_SIDE_MAX];

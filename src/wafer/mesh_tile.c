@@ -1,8 +1,8 @@
 /* mesh_tile.c - the tiles of weights that cores keep, and a tile times a slice of activations.
  *
- * A tile holds what the file says of its rows and columns: the quants, and the scales of every
- * block that it touches.  The sums are those of docs/numerics.md, from wherever the slice begins to
- * wherever it ends; written independently of the kernels; the tests compare the two. */
+ * A tile holds its rows and columns of the file: the quants, and the scales of every block that it
+ * touches.  The sums are those of docs/numerics.md, from the beginning of the slice to its end;
+ * written independently of the kernels; the tests compare the two. */
 #include "base/memory.h"
 #include "kernels/panels.h"
 #include "wafer/mesh_core.h"
@@ -169,13 +169,13 @@ static inline int32_t mesh_tile_total(const int8_t *x, uint32_t n)
     return sum;
 }
 
-/* What a row of a tile shares, for a type. */
+/* The parameters of a tile's row, for a type. */
 typedef struct {
     uint32_t unit, closes, cols;
     bool is_super, has_min;
 } kind;
 
-/* The integers of a block, or of a whole group where one scale serves it, become floats. */
+/* The integers of a block, or of a whole group if one scale serves it, become floats. */
 static inline void mesh_tile_close_sum(const kind *type, const mesh_unit *u, float scale,
                                        mesh_sum *s)
 {

@@ -7,11 +7,11 @@
 /* Of a token in the cache, one KV head. */
 typedef struct {
     float key, value;   /* mean variance of a channel, its rounding included */
-    float value_step;   /* scale of the turned value in 8 bits; 0 where it is kept otherwise */
+    float value_step;   /* scale of the turned value in 8 bits; 0: it has another type */
 } mesh_kept;
 
 struct mesh_bound {
-    float *x, *normed;     /* [rows][n_embd] variances, as all that follows */
+    float *x, *normed;     /* [rows][n_embd] variances, like the following */
     float *attended;       /* [rows][n_heads head_dim] */
     float *hidden;         /* [rows][experts used][n_ff] */
     float *q, *key, *value; /* [rows][heads] means of a head */
@@ -26,7 +26,7 @@ struct mesh_bound {
     size_t n_kept;
 };
 
-/* The variance after a rounding to multiples of step that both runs do for themselves. */
+/* The variance after a rounding to multiples of step that each run does for itself. */
 float mesh_bound_rounded(float variance, float step);
 
 #endif

@@ -1,9 +1,9 @@
 /* mesh_vector.c - norms, softmax and activations of vectors that are spread over an axis.
  *
  * EQUAL: the 16 partial sums of docs/numerics.md travel from core to core, and meet in the last.
- * MESH: every core makes one sum of its slice, with partial sums of its own, and those meet by
- * the schedule; fused, in the messages of the product that follows: it multiplies what is not yet
- * scaled, and its results are.  What follows from a sum is computed where it is needed. */
+ * MESH: every core makes one sum of its slice, with partial sums of its own, and those meet by the
+ * schedule; fused, in the messages of the next product: it multiplies unscaled values, and its
+ * results are scaled.  Values derived from a sum are computed where they are needed. */
 #include "wafer/mesh_core.h"
 
 /* The sum over x of (x - mean)^2, or of x itself. */
@@ -28,14 +28,14 @@ static float sum_over(mesh *m, wafer_axis axis, const mesh_split *split, const f
     return apart ? *mesh_meet(m->on->sum[axis], m->partial, 1) : kernel_sum16(p);
 }
 
-/* Products of a prompt have no sums to ride on. */
+/* Products of a prompt have no sums to fuse with. */
 static bool is_fused(const mesh *m)
 {
     return m->layout.choice.is_fused && !m->is_prompt;
 }
 
-/* Cores that share what has one scale agree on its largest magnitude: a maximum, which is the same
- * in any order.  So each core's slice in 8 bits is that of the whole vector. */
+/* Cores that share a scale agree on the largest magnitude: a maximum, which is the same in any
+ * order.  So each core's slice in 8 bits is that of the whole vector. */
 void mesh_quantize(mesh *m, const mesh_rows *rows, uint32_t row, uint32_t acts, wafer_axis axis)
 {
     const size_t at = (size_t)row * kernel_n_groups(rows->width);

@@ -1,7 +1,8 @@
-/* modelled.c - which step programs the simulated machines do: those of the first families. */
+/* modelled.c - the step programs that the simulated machines support: those of the first
+ * families. */
 #include "wafer/modelled.h"
 
-/* What an op has that the mesh does not do, or NULL. */
+/* The unsupported part of an op on the mesh, or NULL. */
 static const char *beyond_mesh(const step_op *op, const step_shape *s)
 {
     if (op->kind == STEP_QKV && op->rope != 0) return "layers that turn each in their own way";

@@ -1,4 +1,4 @@
-/* picture.c - the map of a plan, and the way of one token. */
+/* picture.c - the map of a plan, and the path of one token. */
 #include "wafer/picture.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ static void role_text(char out[64], const picture *p, const wafer_region *region
         snprintf(out + strlen(out), 64 - strlen(out), "%s", more);
 }
 
-/* A bar over the bottom of a region: what of a core's memory holds weights, KV, buffers. */
+/* A bar over the bottom of a region: the parts of a core's memory with weights, KV, buffers. */
 static void draw_use(picture *p, const wafer_region *region, double x, double y, double w, double h)
 {
     const double all = (double)p->plan->layout.usable_bytes;
@@ -130,8 +130,8 @@ static void draw_region(picture *p, const wafer_region *region)
     canvas_put(&p->c, "</g>\n");
 }
 
-/* What a region does, and how full it is: "layers 0-2 + embedding" on two lines where it is wider
- * than the region, and shorter where that is still too wide. */
+/* A region's role, and its fill: "layers 0-2 + embedding" on two lines if it is wider than the
+ * region, and shorter if that is still too wide. */
 static void label_region(picture *p, const wafer_region *region)
 {
     const double letter = 6.2; /* of class w, about */
@@ -177,7 +177,7 @@ static void draw_wafers(picture *p)
                    wafer_x(0) + m->dead[i].x * p->scale, wafer_y(p, 0) + m->dead[i].y * p->scale);
 }
 
-/* Where the way passes a region. */
+/* The point where the path passes a region. */
 static double way_x(const picture *p, const wafer_region *r)
 {
     return wafer_x(r->wafer) + (r->x + r->width / 2.0) * p->scale;
@@ -187,8 +187,8 @@ static double way_y(const picture *p, const wafer_region *r)
     return wafer_y(p, r->wafer) + (r->y + r->height * 0.3) * p->scale;
 }
 
-/* The way of a token: from the middle of each region to the next; a dot where it comes onto a
- * wafer, an open one where it leaves. */
+/* The path of a token: from the middle of each region to the next; a dot where it enters a wafer,
+ * an open one where it leaves. */
 static void draw_way(picture *p)
 {
     for (uint32_t i = 0; i < p->placement.n_regions; i++) {
@@ -284,7 +284,7 @@ static double draw_token(picture *p, double y)
     return y + BAR + 40;
 }
 
-/* The operations of one layer, each cut by what its time is spent on. */
+/* The operations of one layer, each split by the parts of its time. */
 static int draw_layer(picture *p, uint32_t layer, double *y)
 {
     step_time ops[WAFER_LAYER_OPS_MAX];

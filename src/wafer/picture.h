@@ -1,5 +1,5 @@
 /* picture.h - a plan as SVG, alone or in a page: the wafers by layer and role with the use of each
- * core's memory, and the way of one token through them. */
+ * core's memory, and the path of one token through them. */
 #ifndef WAFER_PICTURE_H
 #define WAFER_PICTURE_H
 
@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     char title[96];
     const char *y_title;
-    const chart_point *points; /* [n_points], those of a series beside each other */
+    const chart_point *points; /* [n_points], those of a series adjacent */
     uint32_t n_points;
 } picture_chart;
 

@@ -6,14 +6,14 @@
 
 /* ---- the order of a sum ---- */
 
-/* Dependent adds of one phase: both halves of a group work towards its middle at once. */
+/* Dependent adds of one phase: both halves of a group add towards its middle at once. */
 static uint32_t chain_stages(uint32_t group)
 {
     return group / 2;
 }
 
-/* The best groups for what is left of n in `degree` phases; returns the stages. exact: only sizes
- * that divide. */
+/* The best groups for the rest of n in `degree` phases; returns the stages.
+ * exact: only sizes that divide. */
 static uint32_t best_groups(uint32_t n, uint32_t degree, bool exact, uint32_t *group)
 {
     uint32_t best = UINT32_MAX, inner[WAFER_DEGREE_MAX];
@@ -163,7 +163,7 @@ wafer_expert_groups expert_groups_of(uint32_t width, uint32_t height, uint32_t s
 wafer_tiles expert_group_tiles(const step_program *p, uint32_t op, const wafer_choice *choice)
 {
     wafer_choice here = *choice;
-    here.degree = 1; /* neighbours: more phases would take colours of their own */
+    here.degree = 1; /* neighbours: more phases would need their own colours */
     return tiles_of_op(p, op, choice->group_side, choice->group_side, &here);
 }
 

@@ -1,21 +1,21 @@
 /* placement.h - the placement of a step program on a mesh, and the order of its sums.
  *
  * A region is a rectangle of cores that holds the weights of consecutive operations and runs them
- * one after the other with all of its cores.  A matrix y[N] = W[N, K] x[K] is cut into
- * n_k by n_n tiles: core (i along the axis of reduction, j along the other) holds columns
- * [i k_tile, (i + 1) k_tile) of rows [j n_tile, (j + 1) n_tile), cut off at K and N.  x arrives
- * cut along the axis of reduction and the same on every line across it; each core multiplies its
- * tile; the n_k partial sums of each line become one by the adds of a wafer_reduction, and its root
- * tells the line.  So y ends cut along the other axis and the same all along this one, which is
- * what an operation that reduces along that other axis needs: no transposes.
+ * one after the other with all of its cores.  A matrix y[N] = W[N, K] x[K] is cut into n_k by n_n
+ * tiles: core (i along the axis of reduction, j along the other) holds columns [i k_tile, (i + 1)
+ * k_tile) of rows [j n_tile, (j + 1) n_tile), cut off at K and N.  x arrives cut along the axis of
+ * reduction and replicated on every line across it; each core multiplies its tile; the n_k partial
+ * sums of each line become one by the adds of a wafer_reduction, and its root broadcasts it on the
+ * line.  So y ends cut along the other axis and replicated along this one, as an operation that
+ * reduces along that other axis requires: no transposes.
  *
  *   QKV reduces along y   (x cut along y)        ends cut along x, by strips of KV heads
  *   attention             scores along x within a strip; softmax and values along y
  *   OUT reduces along x   (a cut along x, by strips)  ends cut along y
  *   FFN_UP along y, FFN_DOWN along x; experts as these; ROUTE and HEAD along y
  *
- * Everything here is geometry: no clocks, no numbers of the model.  The simulator of numbers and
- * that of time both walk these tiles and these adds. */
+ * Everything here is geometry: no clocks, no numbers of the model.  The simulators of numbers and
+ * of time both use these tiles and these adds. */
 #ifndef WAFER_PLACEMENT_H
 #define WAFER_PLACEMENT_H
 
@@ -45,9 +45,9 @@ typedef struct {
 
 /* The usual choice: groups as equal as n's divisors allow, fewest dependent stages. */
 wafer_reduction reduction_of(uint32_t n, uint32_t degree);
-/* The n - 1 adds in an order in which they can be executed one by one: a core sends when all adds
- * to it stand before.  Where a root takes two streams, the side of the lower index comes first.
- * out: [n - 1]; returns the index of the root. */
+/* The n - 1 adds in an order in which they can be executed one by one: a core sends after all adds
+ * to it.  If a root takes two streams, the side of the lower index comes first. out: [n - 1];
+ * returns the index of the root. */
 uint32_t reduction_adds(const wafer_reduction *r, wafer_add *out);
 
 /* ---- tiles ---- */
@@ -58,7 +58,7 @@ typedef enum {
 } wafer_axis;
 
 typedef struct {
-    uint32_t begin, end; /* [begin, end): empty where a core has padding only */
+    uint32_t begin, end; /* [begin, end): empty if a core has only padding */
 } wafer_range;
 
 /* Piece i of n values in tiles of `tile`. */
@@ -74,9 +74,9 @@ static inline uint32_t tiles_of(uint32_t n, uint32_t parts)
 }
 
 /* How attention lies on a region: KV head h owns the strip of columns [h cores, (h + 1) cores), or,
- * where heads outnumber columns, a column owns `heads` whole heads.  Column c of a strip has
- * channels tile_range(head_dim, channels, c) of its heads' K and V, and the same channels of their
- * query heads.  A token of the cache lies in the rows of the region by wafer_kv_policy. */
+ * if heads outnumber columns, a column owns `heads` whole heads.  Column c of a strip has channels
+ * tile_range(head_dim, channels, c) of its heads' K and V, and the same channels of their query
+ * heads.  wafer_kv_policy gives the row of a token of the cache. */
 typedef struct {
     uint32_t strips;   /* along x */
     uint32_t cores;    /* columns of a strip */
@@ -86,17 +86,18 @@ typedef struct {
 } wafer_strips;
 
 typedef enum {
-    WAFER_KV_ROUND_ROBIN = 0, /* token t lies in row t mod rows: even, and nothing moves */
-    WAFER_KV_SHIFT = 1,       /* rows hold neighbours; one with too many passes its oldest up */
+    WAFER_KV_ROUND_ROBIN = 0, /* token t is in row t mod rows: even, and nothing moves */
+    WAFER_KV_SHIFT = 1,       /* rows hold adjacent tokens; one with too many passes its oldest
+                                 up */
 } wafer_kv_policy;
 
 /* channels are a multiple of `multiple` (wafer_choice.k_multiple), or the whole head. */
 wafer_strips strips_of(const step_shape *s, uint32_t width, uint32_t multiple);
 
-/* Rows of w[part] (0 q, 1 k, 2 v) of QKV that column x holds come head by head: the j-th head of
- * the column's strip (KV heads for k and v; heads * queries for q) gives rows
- * head * head_dim + [begin, end).  Returns how many heads; *first_head, *channels.
- * The same are the columns of OUT's w that column x multiplies: its K is cut as attention ends. */
+/* The rows of w[part] (0 q, 1 k, 2 v) of QKV that column x holds are ordered by head: the j-th head
+ * of the column's strip (KV heads for k and v; heads * queries for q) gives rows
+ * head * head_dim + [begin, end).  Returns how many heads; *first_head, *channels. The same are the
+ * columns of OUT's w that column x multiplies: its K is cut like the result of attention. */
 uint32_t strip_rows(const step_shape *s, const wafer_strips *t, uint32_t x, int part,
                     uint32_t *first_head, wafer_range *channels);
 
@@ -114,27 +115,25 @@ typedef struct {
 typedef struct {
     uint32_t wafer;
     uint32_t x, y, width, height; /* in the usable rectangle */
-    uint32_t first_op, n_ops;     /* of the step program; with the head goes the embedding */
+    uint32_t first_op, n_ops;     /* of the step program; the embedding goes with the head */
     uint32_t first_layer, n_layers;
     uint64_t core_bytes;             /* weights, KV and buffers of the fullest core */
     uint64_t weight_bytes, kv_bytes; /* of them */
 } wafer_region;
 
 typedef enum {
-    WAFER_EXPERTS_SHARDED = 0, /* every expert lies over the whole region */
-    WAFER_EXPERTS_GROUPED = 1, /* experts lie on groups of side x side cores; several a group */
+    WAFER_EXPERTS_SHARDED = 0, /* every expert is cut over the whole region */
+    WAFER_EXPERTS_GROUPED = 1, /* experts are on groups of side x side cores; several a group */
 } wafer_expert_layout;
 
-/* Expert groups side by side from the region's corner; what is left at its far edges has none.
- * Expert e lies on group e mod n, cut there as on a region of side x side cores, its sums in one
- * phase.
+/* Expert groups side by side from the region's corner; the rest at its far edges has none. Expert e
+ * is on group e mod n, cut there like on a region of side x side cores, its sums in one phase.
  *
  * All columns have all of x, cut along y, and a group's rows need slices of it: column c of a group
- * broadcasts part c of each slice along its whole length (a sum to which nobody adds), and the
- * columns give each other their parts along the group's rows.  What experts answer goes back the
- * same way: slices to the group's columns, the parts along y over the region, adding up where
- * groups share columns, and along x over all columns.  No route depends on which experts were
- * chosen. */
+ * broadcasts part c of each slice along its whole length (a sum without further terms), and the
+ * columns exchange their parts along the group's rows.  Results of experts go back the same way:
+ * slices to the group's columns, the parts along y over the region, added if groups share columns,
+ * and along x over all columns.  No route depends on which experts were chosen. */
 typedef struct {
     uint32_t side, columns, rows, n; /* cores of an edge; groups along x and y, all */
 } wafer_expert_groups;
@@ -147,10 +146,10 @@ static inline uint32_t expert_group_part(uint32_t tile, uint32_t side)
     return (tile + side - 1) / side;
 }
 
-/* What a search decides. */
+/* The decisions of a search. */
 typedef struct {
     uint32_t degree;     /* of reductions along both axes */
-    bool is_fused;       /* norms and softmax ride on the sums of products */
+    bool is_fused;       /* norms and softmax are fused with the sums of products */
     uint32_t k_multiple; /* k_tile is a multiple of it: a block of a quantization, or 1 */
     wafer_kv_policy kv;
     wafer_expert_layout experts;
@@ -161,7 +160,7 @@ typedef struct {
 typedef struct {
     const step_program *program; /* borrowed */
     wafer_choice choice;
-    wafer_strips strips;   /* of the regions of layers, which are all of one size */
+    wafer_strips strips;   /* of the regions of layers, which all have one size */
     wafer_region *regions; /* [n_regions], in the order of the program */
     uint32_t n_regions;
     uint32_t wafers; /* used */

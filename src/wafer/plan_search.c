@@ -9,13 +9,13 @@
 enum { SLOTS_MAX = 96, SLOT_CORES_MIN = 4 };
 
 /* WaferLLM's routes for a reduction of K phases along one axis: 4 K + 2; two more between regions.
- * Of the two, one is a line's broadcast, the other that of runs along it: of columns of groups;
- * along rows strips of heads have it, so rows of groups take one more. */
+ * Of the two, one is a line's broadcast, the other that of runs along it: for columns of groups;
+ * along rows strips of heads use it, so rows of groups take one more. */
 static uint32_t colours_of(uint32_t degree, bool expert_groups)
 {
     return 2 * (4 * degree + 2) + 2 + expert_groups;
 }
-/* Two neighbours and a broadcast along each axis; one and a broadcast to send with. */
+/* Two neighbours and a broadcast along each axis; one and a broadcast for sending. */
 enum { INPUT_QUEUES = 6, OUTPUT_QUEUES = 4 };
 
 typedef struct {
@@ -23,13 +23,13 @@ typedef struct {
     const wafer_mesh *mesh;
     const step_shape *shape;
     uint64_t usable;
-    uint32_t width, height; /* columns that every row has alive, rows; turned: the other way */
+    uint32_t width, height; /* columns alive in every row, rows; turned: the other way */
     bool is_turned;
     uint32_t wafers_max;
     uint32_t degree_max;
 } search;
 
-/* ---- what fits ---- */
+/* ---- memory ---- */
 
 static double plan_search_matrix_bytes(const plan_request *r, const model_matrix *w, double values)
 {
@@ -57,13 +57,13 @@ static double op_bytes(const search *s, uint32_t at, const plan_layout *l)
             values = biases * group.k_tile;
         }
         total += plan_search_matrix_bytes(s->r, w, values);
-        /* Floats of half width; of the cores that add up a row, each has some of the biases. */
+        /* Floats of half width; each of the cores that add up a row has some of the biases. */
         if (op->bias[i]) total += 2 * ceil(biases / line);
     }
     return total + (op->norm ? 2.0 * t.k_tile : 0); /* and so are norms */
 }
 
-/* The fullest layer: with the whole context where any layer sees it. */
+/* The fullest layer: with the whole context if any layer sees it. */
 static void layer_bytes(const search *s, plan_layout *l)
 {
     const step_program *p = s->r->program;
@@ -127,7 +127,7 @@ static uint64_t table_row_bytes(const search *s, const plan_layout *l)
     return row > 1 ? (uint64_t)ceil(row) : 1;
 }
 
-/* Slots that they take, rows spread over their columns. */
+/* The slots of the tables, with rows spread over their columns. */
 static uint32_t table_slots(const search *s, const plan_layout *l)
 {
     const uint64_t room = s->usable / table_row_bytes(s, l); /* rows of the table in a core */
@@ -135,7 +135,7 @@ static uint32_t table_slots(const search *s, const plan_layout *l)
                 : UINT32_MAX;
 }
 
-/* Where `spare` bytes of a core are left beside layers, and that is enough for all tables. */
+/* If `spare` bytes of a core are free beside layers, and that is enough for all tables. */
 static bool spread_tables(const search *s, plan_layout *l, uint64_t spare)
 {
     const uint64_t row = table_row_bytes(s, l), head = plan_search_head_of(s)->rows;
@@ -154,7 +154,7 @@ static bool spread_tables(const search *s, plan_layout *l, uint64_t spare)
     return true;
 }
 
-/* Fill in what a grid, a choice and the limits decide; false when it does not fit. */
+/* Compute the results of a grid, a choice and the limits; false: it does not fit. */
 static bool plan_search_lay_out(const search *s, plan_layout *l)
 {
     const uint64_t buffer = plan_step_bytes(s->r, l, s->r->draft);
@@ -170,7 +170,7 @@ static bool plan_search_lay_out(const search *s, plan_layout *l)
     l->table_regions = table_slots(s, l);
     const uint32_t slots = l->columns * l->rows;
     uint64_t needed = (uint64_t)l->layer_regions + l->table_regions;
-    /* Slots of their own, unless that takes one more wafer. */
+    /* Separate slots, unless that takes one more wafer. */
     if (tiles_of(l->layer_regions, slots) < (needed + slots - 1) / slots &&
         spread_tables(s, l, room - one * l->layers_a_region))
         needed = l->layer_regions;
@@ -184,7 +184,7 @@ static bool plan_search_lay_out(const search *s, plan_layout *l)
     return true;
 }
 
-/* ---- what it takes ---- */
+/* ---- time ---- */
 
 static void add_time(plan_result *plan, const step_time *t, double times)
 {
@@ -203,8 +203,8 @@ static step_cost plan_search_cost_of(const plan_result *plan, const plan_request
                        .tokens = r->draft};
 }
 
-/* What dead cores add to a layer of each slot of a wafer: the worst of them, for all.  Every core
- * is simulated, so this is done once, for the layout that was chosen. */
+/* The additional cost of dead cores for a layer of each slot of a wafer: the worst of them, for
+ * all.  Every core is simulated, so this is done once, for the chosen layout. */
 static int time_detours(plan_result *plan, const plan_request *r)
 {
     const plan_layout *l = &plan->layout;
@@ -221,7 +221,7 @@ static int time_detours(plan_result *plan, const plan_request *r)
     return CERIUM_OK;
 }
 
-/* From region to region: on to the next slot of a row of slots, or down to the next row; and at the
+/* From region to region: to the next slot of a row of slots, or down to the next row; and at the
  * end back to the first, which has the head. */
 static void time_handoffs(plan_result *plan, const plan_request *r)
 {
@@ -271,7 +271,7 @@ int plan_time(plan_result *plan, const plan_request *r)
     }
     for (int kind = 0; kind < 2; kind++)
         if (plan->n_layers[kind]) add_time(plan, &plan->layer[kind], plan->n_layers[kind]);
-    /* The head's slots side by side are one wide region, as far as a line may be long. */
+    /* The head's slots side by side are one wide region, up to the maximum length of a line. */
     const uint32_t head_slots = l->table_regions ? l->table_regions : l->head_regions;
     const uint32_t width = (uint32_t)fmin((double)l->width * head_slots, WAFER_LINE_MAX);
     RETURN_IF(time_range(&plan->head, p, p->n_ops - 1, 1, width, l->height, &cost, true));
@@ -346,7 +346,8 @@ static int try_grids(const search *s, plan_result *best, bool *found, bool time_
 
 /* Upright, then with the wafer on its side: dimensions that are cut a little over what a core can
  * take along one edge may come out even along the other (8192 over 1170 rows are 8 a core, over 755
- * columns 11).  Dead cores are stepped over along rows, so with such there is one way only. */
+ * columns 11).  Dead cores are stepped over along rows, so a wafer with dead cores has one way
+ * only. */
 static int try_all(const search *s, plan_result *best, bool *found, bool time_it)
 {
     search side = *s;
@@ -392,7 +393,7 @@ static bool plan_search_fits(const plan_request *r, plan_result *plan)
     return s.width && s.degree_max && !try_all(&s, plan, &found, false) && found;
 }
 
-/* The largest context that fits, in whole kilobytes of tokens; 0 when none does. */
+/* The largest context that fits, in whole kilobytes of tokens; 0: none does. */
 static uint32_t largest_context(plan_request r)
 {
     plan_result plan;
@@ -408,7 +409,7 @@ static uint32_t largest_context(plan_request r)
     return low * 256;
 }
 
-/* One line: why, and the nearest that would work. */
+/* One line: the reason, and the nearest that would work. */
 static int plan_search_say_why(const plan_request *r, cerium_error *err)
 {
     const search s = search_of(r);
@@ -455,8 +456,8 @@ static int plan_search_say_why(const plan_request *r, cerium_error *err)
                      s.wafers_max == 1 ? "" : "s", (unsigned)s.usable, nearest);
 }
 
-/* Round-robin, or rows that keep neighbours and pass their oldest up: both take the same memory and
- * colours, so time decides. */
+/* Round-robin, or rows that keep adjacent tokens and pass their oldest up: both take the same
+ * memory and colours, so time decides. */
 static int choose_kv(plan_result *best, const plan_request *r)
 {
     plan_result other = *best;

@@ -1,10 +1,10 @@
 /* prefill.c - the time of a layer over many prompt tokens, by MeshGEMM products.
  *
- * Both operands travel: a core multiplies the tiles that it holds, passes them to its neighbours
- * (two hops at most, by an interleaved ring) and after as many steps as the longer edge has cores
- * has seen all of K.  For each element of its tile of weights a core starts one instruction over
- * its rows of the prompt.  Communication overlaps but for the rows' own software.  Attention is a
- * ring of its own, prompt_attend.c. */
+ * Both operands move: a core multiplies its current tiles, passes them to its neighbours (two hops
+ * at most, by an interleaved ring), and has seen all of K after as many steps as the longer edge
+ * has cores.  For each element of its tile of weights a core starts one instruction over its rows
+ * of the prompt.  Communication overlaps, except for the rows' own software.  Attention is a
+ * separate ring, prompt_attend.c. */
 #include <math.h>
 
 #include "wafer/timing.h"
@@ -22,7 +22,7 @@ static void prefill_spend(prefill *p, wafer_spent what, double cycles)
 }
 
 /* [m, k] [k, n]: rows over the height, columns over the width, k in as many parts as there are
- * steps: a row's share of the weights over the places that it has of a ring, one at least. */
+ * steps: a row's share of the weights over its places of a ring, one at least. */
 static void prefill_product(prefill *p, double m, double k, double n)
 {
     const double steps = p->width > p->height ? p->width : p->height;
@@ -82,7 +82,7 @@ static void prefill_products(prefill *p, const step_program *program, const step
     }
 }
 
-/* Scores and values as a published kernel has them, all tokens with all. */
+/* Scores and values like in a published kernel, all tokens with all. */
 static void attend_products(prefill *p, const step_shape *s, const step_op *op, uint32_t tokens)
 {
     const double seen = op->window && op->window < tokens ? op->window : tokens;

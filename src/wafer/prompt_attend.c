@@ -1,11 +1,11 @@
-/* prompt_attend.c - attention over a prompt: queries stay, keys and values go round along y.
+/* prompt_attend.c - attention over a prompt: queries stay, keys and values rotate along y.
  *
- * A line of cores has neighbouring rows of the pass.  What the lines have of keys and values, of
- * tokens before the pass and of its own, comes by, one line's after the other's; of each key a core
- * multiplies its channels with those of all queries of its line that see it.  Scores add up along
- * the strip, which all get; its columns share the softmax (a row of a head is one column's), give
- * each other the weights, and each sums its channels of the values beside what came by before.
- * mesh_attend.c executes this. */
+ * A line of cores has neighbouring rows of the pass.  The lines' keys and values, of tokens before
+ * the pass and of its own, pass by, one line's after another's; a core multiplies its channels of
+ * each key with those of all queries of its line that see it.  Scores are summed along the strip,
+ * and all its columns get the sum; they share the softmax (a row of a head is one column's),
+ * exchange the weights, and each adds its channels of the values to the earlier sums. mesh_attend.c
+ * executes this. */
 #include <math.h>
 
 #include "wafer/timing.h"
@@ -13,7 +13,7 @@
 typedef struct {
     const step_cost *cost;
     wafer_strips strips;
-    uint32_t window;     /* 0: all are seen */
+    uint32_t window;     /* 0: all are visible */
     uint32_t first, end; /* rows of this line, as tokens of the text */
     wafer_clocks c;      /* of one strip of it */
 } ring;
@@ -23,9 +23,9 @@ typedef struct {
     uint32_t begin, end, stride;
 } token_set;
 
-/* What a line does with the keys that another had. */
+/* A line's work with the keys of another line. */
 typedef struct {
-    uint64_t any, pairs; /* tokens that a row sees; rows, each with the tokens that it sees */
+    uint64_t any, pairs; /* tokens seen by a row; rows, each with its tokens */
     uint64_t rows;       /* that see any */
     uint64_t steps;      /* vector steps over the queries of a head, of all tokens */
 } block;
@@ -44,7 +44,7 @@ static uint64_t steps_of(const ring *r, uint64_t rows)
     return (rows * r->strips.queries + lanes - 1) / lanes;
 }
 
-/* Leaves out what no row of the line sees. */
+/* Leaves out tokens that no row of the line sees. */
 static token_set seen_of(const ring *r, token_set k)
 {
     const uint32_t first = r->window && r->first >= r->window ? r->first - r->window + 1 : 0;
@@ -98,7 +98,7 @@ static void prompt_attend_vectors(ring *r, double n, double steps, double macs)
     e->sram_write_bits += (uint64_t)(macs * 16 * cores);
 }
 
-/* Values of fp16 that meet along the strip, which all get. */
+/* Values of fp16 summed along the strip, for all its columns. */
 static void prompt_attend_meet(ring *r, double values)
 {
     const wafer_reduction sum = reduction_of(r->strips.cores, 1);
@@ -118,12 +118,12 @@ static void take_block(ring *r, const block *b)
     prompt_attend_spend(r, SPENT_SCALAR, exps * r->cost->style.scalar);
     r->c.events.scalar_ops += (uint64_t)(exps * s->cores);
     prompt_attend_meet(
-        r, queries * (double)(b->pairs + b->rows)); /* and what was before is multiplied by */
+        r, queries * (double)(b->pairs + b->rows)); /* weights, and factors of the earlier sums */
     prompt_attend_vectors(r, own, own * (double)steps_of(r, b->rows),
                           own * s->queries * (double)b->rows);
     prompt_attend_vectors(r, own * (double)b->any, own * (double)b->steps, macs); /* values */
     prompt_attend_spend(r, SPENT_STAGE, 2 * heads * (double)b->any * r->cost->style.gemm_row);
-    /* Keys and values travel meanwhile. */
+    /* Keys and values move meanwhile. */
     const double stream = own * (double)b->any;
     const double work = (double)(clocks_latest(&r->c) - begin) / WAFER_TICKS;
     if (stream > work) prompt_attend_spend(r, SPENT_STREAM, stream - work);

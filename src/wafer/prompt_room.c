@@ -1,21 +1,21 @@
 /* prompt_room.c - the memory of a core that a pass over a prompt needs.
  *
- * Weights lie as MeshGEMM products want them, outputs along x and K along y: padded otherwise than
- * for decoding.  A row of the pass is cut along x; beside the residual stream a core has what one
- * operation reads and writes.  Operands travel row by row, so that of what comes by one row of
- * weights and one column of activations lie here, and of attention what one line of cores has. */
+ * Weights are in the layout of MeshGEMM products, outputs along x and K along y: with another
+ * padding than for decoding.  A row of the pass is cut along x; beside the residual stream a core
+ * has the input and output of one operation.  Operands move row by row, so one passing row of
+ * weights and one column of activations are here, and for attention those of one line of cores. */
 #include <math.h>
 
 #include "wafer/modelled.h"
 #include "wafer/plan.h"
 
-/* What of the model's operations a pass meets. */
+/* The model's operations in a pass. */
 typedef struct {
     const plan_request *r;
     const plan_layout *l;
     wafer_strips strips;
     uint32_t rows;  /* of the pass, on a line */
-    uint32_t where; /* tokens before it that a line has, at most; and its own */
+    uint32_t where; /* tokens before it on a line, at most; and its own */
 } pass;
 
 static double prompt_room_share(const pass *p, double n)
@@ -23,7 +23,7 @@ static double prompt_room_share(const pass *p, double n)
     return ceil(n / p->l->width);
 }
 
-/* Of the products of op, what comes by: a row of the weights, a column of what they meet. */
+/* The passing operands of op's products: a row of the weights, a column of activations. */
 static double prompt_room_coming(const pass *p, const step_op *op)
 {
     double most = 0;
@@ -59,7 +59,7 @@ static double prompt_room_live(const pass *p, const step_op *op)
         return m * (k * prompt_room_share(p, s->n_ff_expert) + x) + prompt_room_coming(p, op);
     WAFER_CASES_NOT_MODELLED:
     case STEP_EMBED:
-    case STEP_HEAD: return m * x; /* rows on their way from the table */
+    case STEP_HEAD: return m * x; /* rows moving from the table */
     }
     return 0;
 }
@@ -79,7 +79,7 @@ uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_
     for (uint32_t i = 0; i < program->n_ops; i++) {
         const step_op *op = &program->ops[i];
         pass of = p;
-        /* A window shows a line no more old tokens than it has. */
+        /* With a window, a line sees no more old tokens than the window has. */
         if (op->window && tiles_of(op->window, l->height) + 1 < old) {
             const uint32_t seen = tiles_of(op->window, l->height) + 1;
             of.where = seen > rows ? seen : rows;
@@ -89,7 +89,7 @@ uint64_t plan_pass_bytes(const plan_result *plan, const plan_request *r, uint32_
     return (uint64_t)ceil(2 * (most + rows * prompt_room_share(&p, program->shape.n_embd)));
 }
 
-/* One layer's on the fullest core; biases and norms as the residual stream is cut. */
+/* One layer's on the fullest core; biases and norms in the cut of the residual stream. */
 static double layer_weights(const plan_layout *l, const plan_request *r, uint32_t layer)
 {
     uint32_t first = 0, n = 0;

@@ -1,18 +1,18 @@
 /* prompt_time.c - a whole prompt through the regions of a plan.
  *
  * It goes in passes, one after the other: while a pass is in the second region, the next one is in
- * the first.  A pass is MeshGEMM products over as many rows as a core has room for, or fewer where
- * that is faster; or steps of decoding, of some tokens each, where there is no room for weights as
- * MeshGEMM products want them, or where that is faster: with many experts, and many regions. */
+ * the first.  A pass is MeshGEMM products over as many rows as fit in a core, or fewer if that is
+ * faster; or steps of decoding, of some tokens each, if weights do not fit in the layout of
+ * MeshGEMM products, or if that is faster: with many experts, and many regions. */
 #include <math.h>
 
 #include "wafer/plan.h"
 
-/* Passes that are timed of many, what is between them being a straight line; tokens of a step. */
+/* Passes that are timed of many, with a straight line between them; tokens of a step. */
 enum { PASSES_TIMED = 16, STEP_TOKENS_MAX = 64 };
 
 /* From the table to the lines that have the rows, and from the last of them to the head: slices
- * along x to the columns that need them, then a ring along y (mesh_run.c).  Halves. */
+ * along x to the columns that need them, then a ring along y (mesh_run.c).  In fp16. */
 static double turn_cycles(const plan_layout *l, const step_cost *cost, uint32_t n_embd, double rows)
 {
     const wafer_mesh *m = cost->mesh;
@@ -66,8 +66,8 @@ typedef struct {
     double fill, rest;
 } prompt_cycles;
 
-/* In passes of n tokens.  Regions are alike, and each pass takes as long as the one before it or
- * longer, but for the last, which may have fewer tokens and wait for the one before it. */
+/* In passes of n tokens.  Regions are alike, and each pass takes at least as long as the one before
+ * it, except the last, which may have fewer tokens and wait for the one before it. */
 static int passes_cycles(prompt_cycles *out, const plan_result *plan, const plan_request *r,
                          uint32_t tokens, uint32_t n)
 {
@@ -85,7 +85,7 @@ static int passes_cycles(prompt_cycles *out, const plan_result *plan, const plan
     for (uint32_t i = 0; i < samples; i++) {
         const uint32_t at = samples > 1 ? (uint32_t)((uint64_t)i * (full - 1) / (samples - 1)) : 0;
         RETURN_IF(layers_cycles(&all, plan, r, at * n, n));
-        /* The passes after the sample before, up to this one. */
+        /* The passes between the last sample and this one. */
         const double passes = i ? at - before_at : 1;
         sum += i ? passes * (before + all) / 2 + (all - before) / 2 : all;
         before = all;
@@ -117,7 +117,7 @@ static int steps_cycles(prompt_cycles *out, const plan_result *plan, const plan_
     return CERIUM_OK;
 }
 
-/* Rows of a line that fit in a core; 0: not one. */
+/* Rows of a line that fit in a core; 0: none. */
 static uint32_t rows_max(const plan_result *plan, const plan_request *r, uint32_t tokens,
                          uint64_t room)
 {
@@ -130,7 +130,7 @@ static uint32_t rows_max(const plan_result *plan, const plan_request *r, uint32_
     return low;
 }
 
-/* Passes of at most this many rows a line, all about as long. */
+/* Passes of at most this many rows a line, of about equal length. */
 static uint32_t pass_tokens(const plan_layout *l, uint32_t rows, uint32_t tokens)
 {
     const uint64_t n = (uint64_t)rows * l->height;
@@ -203,7 +203,7 @@ int plan_prompt_time(plan_prompt *out, const plan_result *plan, const plan_reque
     p.n_passes = tiles_of(tokens, p.pass_tokens);
     const double sent_us = 2.0 * n_embd * p.pass_tokens / (m->link_gbytes_s * 1e3);
     const double crossings = l->wafers - 1.0;
-    /* Where links are slower than regions, passes wait for them. */
+    /* If links are slower than regions, passes wait for them. */
     const double fill_us = crossings > 0 ? sent_us * (p.n_passes - 1.0) : 0;
     const double clock[2] = {m->clock_ghz.high, m->clock_ghz.low};
     const double link_us[2] = {m->link_us.low, m->link_us.high};

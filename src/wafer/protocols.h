@@ -6,16 +6,16 @@
 #include "wafer/shapes.h"
 #include "wafer/timing.h"
 
-/* What a row asks, read out of its fields; 0 where it does not say. */
+/* The settings of a row, read from its fields; 0: not given. */
 typedef struct {
     const published_row *row;
     double clock_ghz;
-    uint32_t context;       /* 4096 where it does not say */
+    uint32_t context;       /* 4096: not given */
     uint32_t width, height; /* "420x420" in the system */
     uint32_t m, k, n;       /* "16Kx16K" of a product; m: of three, else k */
     uint32_t stages;        /* "8 stages" in the system */
     uint32_t devices;       /* of its column, or "8x", "TP8" in the system; else 1 */
-    const char *unit;       /* the row's, or what is usual for its class */
+    const char *unit;       /* the row's, or the usual unit of its class */
 } row_query;
 
 typedef struct {
@@ -24,9 +24,9 @@ typedef struct {
     double tokens;  /* made in it */
     double host;    /* seconds more if the host launches each kernel; 0: the row names a stack */
     double layers;
-    double ideal;  /* cycles or seconds of a full machine: arithmetic or bandwidth; 0: not known */
-    bool is_input; /* a constant that was taken from such a row, no prediction */
-    const char *why; /* the protocol, or why there is none */
+    double ideal;  /* cycles or seconds of a full machine: arithmetic or bandwidth; 0: unknown */
+    bool is_input; /* a constant taken from such a row, not a prediction */
+    const char *why; /* the protocol, or the reason for having none */
 } prediction;
 
 typedef bool protocol_fn(prediction *out, const row_query *q, const wafer_style *style);
@@ -40,9 +40,9 @@ protocol_fn protocol_gpu_decode, protocol_gpu_spec, protocol_gpu_prefill;
 protocol_fn protocol_gpu_gemv, protocol_gpu_collective;
 
 void row_query_read(row_query *q, const published_row *row);
-/* Seconds or cycles and tokens into the row's unit; false where it has no such figure. */
+/* Seconds or cycles and tokens in the row's unit; false: it has no such figure. */
 bool row_in_unit(const row_query *q, const prediction *p, double *out);
-/* The model that a row is about, under any of its usual spellings; false with *why. */
+/* The model of a row, under any of its usual spellings; false with *why. */
 bool row_model(wafer_model *out, const published_row *row, const char **why);
 
 /* Does the row name it, in its system, model, metric or class?  Letter case does not matter. */

@@ -6,7 +6,7 @@
 #include "wafer/modelled.h"
 #include "wafer/protocols.h"
 
-/* Data sheets; the first that the system names. */
+/* Data sheets; the first one named by the system. */
 static const struct {
     const char *name;
     double gbytes_s, tflops, link_gbytes_s; /* memory; fp16, dense; to other devices, one way */
@@ -21,7 +21,7 @@ static const struct {
     {"MI300X", 5300, 1307, 448},   {"MI325X", 6000, 1307, 448},
 };
 
-/* A stack: the share of the bandwidth while weights stream, and of it what is lost at each halving
+/* A stack: the share of the bandwidth while weights stream, and the part of it lost at each halving
  * of the shards; microseconds of a layer, 0: counted from its kernels; of an all-reduce; and of a
  * step, for sampling and the host. */
 typedef struct {
@@ -30,15 +30,15 @@ typedef struct {
     double efficiency, lost, layer_us, reduce_us, step_us;
 } gpu_stack;
 
-/* The first that the row names and that spans its devices. */
+/* The first one that the row names and that spans its devices. */
 static const gpu_stack stacks[] = {
     /* SGLang of the WaferLLM paper; attention and reductions are part of a layer.  Rows 76, 84; 77,
-     * 85; 78, 86: the share and what is lost of it are the same on one device, on 8 and on 16. */
+     * 85; 78, 86: the share and its loss are the same on one device, on 8 and on 16. */
     {"SGLang", "A100", 1, 0.825, 0.09, 107.3, 0, 0},
     {"SGLang", "A100", 8, 0.825, 0.09, 74.1, 0, 0},
     {"SGLang", "A100", INFINITY, 0.825, 0.09, 165.4, 0, 0},
-    /* One persistent kernel at nearly all of the bandwidth; what its parts wait for each other is
-     * what 78 % of an H100's bandwidth on a 1B model leaves. */
+    /* One persistent kernel at nearly all of the bandwidth; the waits between its parts are the
+     * rest to 78 % of an H100's bandwidth on a 1B model. */
     {"megakernel", NULL, INFINITY, 0.9, 0, 7.9, 2.4, 0},
     /* TensorRT-LLM, and SGLang or vLLM in CUDA graphs: rows 87 and 88. */
     {NULL, NULL, INFINITY, 0.8, 0, 0, 7, 200},
@@ -80,7 +80,7 @@ static double kernels_of(const step_program *p)
     return n / p->shape.n_layers;
 }
 
-/* What a layer takes more when the host launches each kernel: the stock stack's. */
+/* Additional time of a layer if the host launches each kernel: the stock stack's. */
 static const double host_layer_us = 21;
 
 static bool names_stack(const published_row *row)
@@ -152,7 +152,7 @@ static bool open_work(gpu_work *work, wafer_model *m, const row_query *q, predic
     return true;
 }
 
-/* Of a device to the others; 0 where the row names no chip. */
+/* From a device to the others; 0: the row names no chip. */
 static double link_gbytes_s(const published_row *row)
 {
     for (size_t i = 0; i < ARRAY_LEN(chips); i++)
@@ -216,7 +216,7 @@ bool protocol_gpu_prefill(prediction *out, const row_query *q, const wafer_style
 }
 
 /* DeepSeek-R1 with n of its own next-token layers as a draft: a step of 9.01 ms and 0.655 ms for
- * each of them (rows 92-94); the row says how many tokens a step yields. */
+ * each of them (rows 92-94); the row has the number of tokens of a step. */
 bool protocol_gpu_spec(prediction *out, const row_query *q, const wafer_style *style)
 {
     double layers, accepted;
@@ -230,8 +230,8 @@ bool protocol_gpu_spec(prediction *out, const row_query *q, const wafer_style *s
     return true;
 }
 
-/* y = W x over devices that share W: streaming at 88 % of the bandwidth, then launches, and where
- * there are several their gather (rows 35 and 38; 36 and 39; 37 and 40). */
+/* y = W x over devices that share W: streaming at 88 % of the bandwidth, then launches, and for
+ * several devices their gather (rows 35 and 38; 36 and 39; 37 and 40). */
 bool protocol_gpu_gemv(prediction *out, const row_query *q, const wafer_style *style)
 {
     wafer_gpu g;
@@ -247,7 +247,7 @@ bool protocol_gpu_gemv(prediction *out, const row_query *q, const wafer_style *s
     return true;
 }
 
-/* "16 KB"; 16 KB where it does not say. */
+/* "16 KB"; 16 KB if not given. */
 static double message_kbytes(const published_row *row)
 {
     static const struct {
@@ -263,8 +263,9 @@ static double message_kbytes(const published_row *row)
     return 16;
 }
 
-/* Small messages: what a launch and the way through the switch take.  Up to 64 KB they grow by what
- * is published of 4 x H100 (22.7 to 23.1 us, in a graph 11.8 to 13.6); beyond, with the links. */
+/* Small messages: the time of a launch and of the way through the switch.  Up to 64 KB it grows by
+ * the published figures of 4 x H100 (22.7 to 23.1 us, in a graph 11.8 to 13.6); beyond, with the
+ * links. */
 bool protocol_gpu_collective(prediction *out, const row_query *q, const wafer_style *style)
 {
     static const struct {

@@ -4,7 +4,7 @@
 #include "wafer/plan.h"
 #include "wafer/protocols.h"
 
-/* WSE-2 or WSE-3, by what the system is called. */
+/* WSE-2 or WSE-3, by the system's name. */
 static bool open_mesh(wafer_machine *m, const row_query *q, prediction *out)
 {
     static const char *const second[] = {"WSE-2", "WSE2",  "WSE 2", "CS-2",
@@ -17,7 +17,7 @@ static bool open_mesh(wafer_machine *m, const row_query *q, prediction *out)
     return (is_2 || is_3) && machine_open(m, is_3 ? "wse3" : "wse2", NULL) == CERIUM_OK;
 }
 
-/* WaferLLM's kernels know one head as wide as the model, whatever the model has. */
+/* WaferLLM's kernels assume one head as wide as the model, whatever the model. */
 static step_program one_head(const step_program *p)
 {
     step_program out = *p;
@@ -136,7 +136,7 @@ bool protocol_gemm(prediction *out, const row_query *q, const wafer_style *style
 
 /* ---- stages of layers ---- */
 
-/* What the kernels of the lab notes spend beyond WaferLLM's: calibration rows 48-52 (eight stages
+/* Additional cost of the lab notes' kernels over WaferLLM's: calibration rows 48-52 (eight stages
  * of up to four layers) and 54 (28 of one). */
 static const double lab_layer_cycles = 1122, lab_stage_cycles = 7611;
 
@@ -154,7 +154,7 @@ static uint32_t columns_for(const wafer_mesh *m, uint32_t n)
     return best;
 }
 
-/* A full pipeline gives a token in the time of its slowest stage. */
+/* A full pipeline yields a token in the time of its slowest stage. */
 bool protocol_pipeline(prediction *out, const row_query *q, const wafer_style *style)
 {
     wafer_machine machine;
@@ -172,7 +172,7 @@ bool protocol_pipeline(prediction *out, const row_query *q, const wafer_style *s
     const uint32_t a = machine.mesh.width / columns;
     const uint32_t b = machine.mesh.height * columns / q->stages;
     const step_cost cost = published_cost(&machine, q, style);
-    /* Tokens of the cache lie along the longer edge. */
+    /* Tokens of the cache are along the longer edge. */
     ok = a && b &&
          time_layer(&t, net.program, 0, a < b ? a : b, a < b ? b : a, &cost, true) == CERIUM_OK;
     const uint32_t layers = tiles_of(net.program->shape.n_layers, q->stages);
@@ -201,7 +201,7 @@ static double reduce_cycles(const published_row *row, line_work w)
     if (row_says(row, "tree")) return tree;
     if (row_says(row, "two-phase") || row_says(row, "two phase")) return two_phase;
     const double chain = b + (2 * w.ramp + 2) * (p - 1);
-    /* A tree that is made for its size is as good as the best of the fixed ones, or better. */
+    /* A tree made for its size is at least as good as the best of the fixed ones. */
     if (row_says(row, "auto-gen") || row_says(row, "best") || row_says(row, "optimal"))
         return fmin(fmin(star, tree), fmin(two_phase, chain));
     return chain;

@@ -1,4 +1,4 @@
-/* row_fields.c - reads what a row is about out of its fields, and puts a figure into its unit.
+/* row_fields.c - reads a row's settings from its fields, and converts a figure to its unit.
  *
  * Files of figures are written by people: "420x420" or "420 x 420", "tok/s" or "tokens/s/user",
  * "meta-llama/Llama-3.1-8B-Instruct" or "Llama 3.1 8B".  All of these mean one thing. */
@@ -30,7 +30,7 @@ static bool number_in(const char *s, size_t *at, double *out)
     return true;
 }
 
-/* After "x", "*" or U+00D7 and what may stand around it, where a number follows; else NULL. */
+/* After "x", "*" or U+00D7 and blanks around it, if a number follows; else NULL. */
 static const char *behind_times(const char *s)
 {
     s += strspn(s, " ]");
@@ -89,7 +89,7 @@ bool row_number_after(const char *s, const char *word, double *out)
     return at && number_in(at + strlen(word), &from, out);
 }
 
-/* ---- what a row asks ---- */
+/* ---- settings of a row ---- */
 
 static bool clock_in(const char *s, double *ghz)
 {
@@ -100,8 +100,8 @@ static bool clock_in(const char *s, double *ghz)
     return true;
 }
 
-/* The clock at which the row's cycles became seconds: what it says itself; else the 1.1 GHz that
- * WaferLLM's scripts divide by, or the SDK's of collectives and of the lab notes. */
+/* The clock of the row's conversion of cycles to seconds: its own; else the 1.1 GHz of WaferLLM's
+ * scripts, or the SDK's for collectives and the lab notes. */
 static double clock_of(const published_row *row)
 {
     double ghz;
@@ -110,7 +110,7 @@ static double clock_of(const published_row *row)
                                                                                           : 1.1;
 }
 
-/* "4K", "256 prefix"; "1K in / 2K out" is half of what it writes later than what it reads. */
+/* "4K", "256 prefix"; "1K in / 2K out" counts half of the output after the input. */
 static uint32_t context_of(const published_row *row)
 {
     size_t at = 0;
@@ -127,14 +127,14 @@ static uint32_t devices_of(const published_row *row)
     double n = row->devices, named;
     const size_t digits = strspn(row->system, "0123456789");
     const char *behind = row->system + digits + strspn(row->system + digits, " ");
-    /* "8x B200", where the column of devices has no number. */
+    /* "8x B200", if the column of devices has no number. */
     const bool times = *behind == 'x' || *behind == 'X' || !strncmp(behind, "\xc3\x97", 2);
     if (n <= 1 && digits && times && parse_f64((view){row->system, digits}, &named)) n = named;
     if (n < 1 && (row_number_after(row->system, "TP", &named))) n = named;
     return n >= 1 ? (uint32_t)fmin(n, 65536) : 1;
 }
 
-/* What a class is usually given in. */
+/* The usual unit of a class. */
 static const char *unit_of(const published_row *row)
 {
     if (*row->unit) return row->unit;
@@ -185,7 +185,7 @@ void row_query_read(row_query *q, const published_row *row)
 
 /* ---- models ---- */
 
-/* "7B", "8x22B", "0.6B": what a model is, not how it was trained. */
+/* "7B", "8x22B", "0.6B": the model's size, without its training. */
 static bool is_size(const char *word)
 {
     const size_t n = strspn(word, "0123456789.xX");
@@ -201,7 +201,7 @@ bool row_model(wafer_model *out, const published_row *row, const char **why)
     *why = "the model's shapes are not in machines/models.ini";
     snprintf(name, sizeof name, "%.*s", (int)(len < 90 ? len : 90), from);
     for (len = strlen(name); len && name[len - 1] == ' ';) name[--len] = 0;
-    /* "-Instruct-2507-FP8": words are taken off its end as long as they are no size. */
+    /* "-Instruct-2507-FP8": words are removed from its end until one is a size. */
     while (name[0] && shape_of_name(&facts, name, NULL)) {
         size_t at = strlen(name);
         while (at && !strchr("-_ :", name[at - 1])) at--;
@@ -267,7 +267,7 @@ bool row_in_unit(const row_query *q, const prediction *p, double *out)
             if (strlen(times[i].name) == len && !strncmp(unit, times[i].name, len))
                 *out = seconds * times[i].scale;
         if (!strncmp(unit, "cycle", 5) && (len == 5 || (len == 6 && unit[5] == 's'))) *out = cycles;
-        if (!strcmp(per, "layer")) *out /= p->layers; /* of none: infinite, and refused */
+        if (!strcmp(per, "layer")) *out /= p->layers; /* none: infinite, and rejected */
         if (!strncmp(per, "tok", 3)) *out /= p->tokens;
     }
     return *out > 0 && isfinite(*out);

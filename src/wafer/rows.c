@@ -41,7 +41,7 @@ typedef struct {
     uint32_t line;
 } reader;
 
-/* The next field, unquoted in place and NUL-terminated; *last where its line ends after it. */
+/* The next field, unquoted in place and NUL-terminated; *last: its line ends after it. */
 static char *rows_next_field(reader *r, bool *last)
 {
     char *start = r->in, *out = r->in;
@@ -109,7 +109,7 @@ static double rows_count_of(const char *s)
     return digits && parse_f64((view){s, digits}, &x) && x < 1e9 ? x : 0;
 }
 
-/* "1,038", "~50", ">1000": the number; 0 where there is none, or none above zero. */
+/* "1,038", "~50", ">1000": the number; 0: there is none above zero. */
 static double rows_value_of(const char *s)
 {
     char plain[64];
@@ -165,7 +165,7 @@ int rows_parse(published_rows *out, view csv, const char *file, cerium_error *er
     if (csv.len > WAFER_ROWS_BYTES_MAX)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: longer than %u bytes", file,
                          WAFER_ROWS_BYTES_MAX);
-    /* What spreadsheets begin UTF-8 with. */
+    /* The byte-order mark with which spreadsheets begin UTF-8. */
     if (csv.len >= 3 && !memcmp(csv.ptr, "\xef\xbb\xbf", 3)) csv = (view){csv.ptr + 3, csv.len - 3};
     for (size_t i = 0; i < csv.len; i++) {
         n_lines += csv.ptr[i] == '\n';

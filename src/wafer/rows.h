@@ -4,18 +4,18 @@
 
 #include "base/memory.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define WAFER_ROWS_BYTES_MAX    (16u << 20)  /* a file of published figures */
 #define WAFER_ROWS_MAX          65536u       /* and its rows */
 
-/* All NUL-terminated, empty where the file has no such column or field; in published_rows.text. */
+/* All NUL-terminated, empty if the file has no such column or field; in published_rows.text. */
 typedef struct {
     const char *id, *class_, *system, *model, *precision, *context, *metric, *unit, *note, *source;
-    const char *published; /* the value as it is there */
-    double devices;        /* 0 where it is not a number */
-    double batch;          /* 1 where it is not a number */
-    double value;          /* 0 where there is none: the row is predicted and has no error */
+    const char *published; /* the value as written */
+    double devices;        /* 0: it is not a number */
+    double batch;          /* 1: it is not a number */
+    double value;          /* 0: there is none: the row is predicted and has no error */
     uint32_t line;
 } published_row;
 
@@ -25,8 +25,8 @@ typedef struct {
     uint32_t n_rows;
 } published_rows;
 
-/* RFC 4180, the first line names the columns, of which class must be there.
- * CERIUM_ERR_FORMAT: "file:line: what". */
+/* RFC 4180, the first line names the columns, including class.
+ * CERIUM_ERR_FORMAT: "file:line: error". */
 CERIUM_CHECKED int rows_parse(published_rows *out, view csv, const char *file, cerium_error *err);
 void rows_close(published_rows *r);
 

@@ -53,7 +53,7 @@ static void shapes_put_number(blank *b, const char *name, uint32_t value)
     shapes_put_u32(b, &b->head, value);
 }
 
-/* Vectors are floats; matrices F16, as a plan may make anything of them. */
+/* Vectors are floats; matrices F16, as a plan may convert them to any type. */
 static void put_tensor(blank *b, uint32_t layer, const char *name, uint64_t cols, uint64_t rows,
                        uint64_t n)
 {
@@ -252,7 +252,7 @@ int shape_of_name(shape_facts *out, const char *name, cerium_error *err)
     return status;
 }
 
-/* The beginning of a model file, whose weights are not there: they read as zeros. */
+/* The beginning of a model file whose weights are missing: they read as zeros. */
 static int open_head(wafer_model *m, const char *path, cerium_error *err)
 {
     char *head;

@@ -1,20 +1,20 @@
 /* shapes.h - the step program of a model whose weights need not be here.
  *
- * From a GGUF file: as the engine lowers it; the weights are not read, and need not be there.  From
+ * From a GGUF file: lowered like in the engine; the weights are not read, and may be missing.  From
  * the facts of a Hugging Face config.json, or of a section of machines/models.ini: a GGUF file
- * without data is made in memory and lowered by the same code, so that the wafer runs the list that
- * the CPU runs. */
+ * without data is made in memory and lowered by the same code, so that the wafer runs the same list
+ * as the CPU. */
 #ifndef WAFER_SHAPES_H
 #define WAFER_SHAPES_H
 
 #include "model/model.h"
 
-/* ---- limits: what a broken or hostile input can make us take ---- */
+/* ---- limits: the most that a broken or hostile input can take ---- */
 
 #define WAFER_CONFIG_BYTES_MAX  (1u << 20)   /* a config.json; known: 40 KB */
-#define WAFER_HEAD_BYTES_MAX   (256u << 20) /* of a model file whose weights are not there */
+#define WAFER_HEAD_BYTES_MAX   (256u << 20) /* of a model file without its weights */
 
-/* What a config tells of a decoder. Counts as in step_shape; 0 where the architecture has none. */
+/* A decoder's data from a config.  Counts as in step_shape; 0: the architecture has none. */
 typedef struct {
     char architecture[16]; /* of the GGUF file: llama, qwen3moe, gpt-oss, ... */
     uint32_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_vocab, context_tokens;
@@ -26,21 +26,21 @@ typedef struct {
 typedef struct {
     gguf_file *file;
     model *lowered;
-    void *blank; /* [blank_bytes] the file that was made, or whose weights are not there; or NULL */
+    void *blank; /* [blank_bytes] the generated file, or one without its weights; or NULL */
     size_t blank_bytes;
     bool has_types; /* of matrices: it comes from a model file */
     const step_program *program;
     char name[128];
 } wafer_model;
 
-/* Pure; CERIUM_ERR_FORMAT says what is missing, impossible or not supported. */
+/* Pure; CERIUM_ERR_FORMAT names the missing, impossible or unsupported key. */
 CERIUM_CHECKED int shape_parse_config(shape_facts *out, view json, const char *file,
                                       cerium_error *err);
 /* A section of models.ini, found by any of its names; letter case, blanks and - _ . do not matter.
- * CERIUM_ERR_ARGUMENT when there is none of that name. */
+ * CERIUM_ERR_ARGUMENT: there is none of that name. */
 CERIUM_CHECKED int shape_parse_known(shape_facts *out, view ini, const char *file, const char *name,
                                      cerium_error *err);
-/* The same from the file of models that was installed. */
+/* The same from the installed file of models. */
 CERIUM_CHECKED int shape_of_name(shape_facts *out, const char *name, cerium_error *err);
 
 /* Lower the facts; name is for messages. */

@@ -64,7 +64,7 @@ wafer_message_cost message_cost(const wafer_mesh *mesh, const wafer_style *style
                                 .stage = llround(style->stage * WAFER_TICKS)};
 }
 
-/* ---- work of one core, which all do at once ---- */
+/* ---- work of one core, the same on all ---- */
 
 typedef struct {
     wafer_clocks *c;
@@ -102,8 +102,8 @@ static void timing_scalars(walk *w, double n)
     w->c->events.sram_write_bits += (uint64_t)n * 16 * w->cores;
 }
 
-/* y[n_t] += W x[k_t] for each new token: one instruction for each element of x, or, where the style
- * swaps loops and that is shorter, one for each row and a sum of the lanes after it. */
+/* y[n_t] += W x[k_t] for each new token: one instruction for each element of x, or, if the style
+ * swaps loops and that is shorter, one for each row and then a sum of the lanes. */
 static void timing_product(walk *w, double k_t, double n_t, bool narrow)
 {
     const double m = w->cost->tokens;
@@ -158,8 +158,8 @@ static void timing_products(walk *w, const wafer_tiles *t, double times)
     if (w->cost->style.fuses) timing_product(w, times * t->k_tile, n_all, narrow);
 }
 
-/* Mean square of x, whose k_t values a core has; scaling is part of it.  A fused style lets the sum
- * of squares ride on the products' reduction: returns the values that it adds there. */
+/* Mean square of x, of which a core has k_t values; includes the scaling.  A fused style adds the
+ * sum of squares to the products' reduction: returns the number of added values. */
 static double timing_norm(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens;
@@ -196,8 +196,8 @@ static void time_qkv(walk *w, const wafer_tiles *t)
         double step = w->cost->style.issue + 2.0 * w->cost->mesh->hop_cycles +
                       2.0 * w->cost->mesh->ramp_cycles + m * n_k / 2;
         clocks_spend(w->c, SPENT_STREAM, ticks_of(2 * step));
-        /* Every row at its turn: the last passes nearly each token on, the one in the middle every
-         * other; all of them each token once a window is full. */
+        /* Every row passes tokens in turn: the last passes nearly each token on, the one in the
+         * middle every other; all of them each token once a window is full. */
         const double h = w->c->height;
         const double rows = op->window && w->cost->context >= op->window ? h - 1 : (h - 1) / 2;
         const double sent = 2 * m * timing_wavelets(n_k) * rows * w->c->width;
@@ -244,8 +244,7 @@ static void time_down(walk *w, const wafer_tiles *t)
     timing_residual(w, t);
 }
 
-/* Scores of all experts, then the best are sent to all cores: k candidates travel in the sum's
- * place. */
+/* Scores of all experts, then the best are sent to all cores: k candidates take the sum's place. */
 static void time_route(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens, k = w->p->shape.n_experts_used;
@@ -256,7 +255,7 @@ static void time_route(walk *w, const wafer_tiles *t)
     reduce_run(w, WAFER_AXIS_X, w->c->width, m * 2 * 2 * k); /* value and index */
 }
 
-/* Experts that m tokens choose together, each being as likely as another. */
+/* The number of experts that m tokens choose together, if each is equally likely. */
 static double experts_touched(const step_shape *s, double m)
 {
     double n = s->n_experts, k = s->n_experts_used;
@@ -272,14 +271,14 @@ static void time_sharded(walk *w, const wafer_tiles *t)
     if (up) {
         timing_reduce(w, t, m * k * (t->n_tile[0] + t->n_tile[1]));
         timing_scalars(w, m * k * t->n_tile[0]);
-    } else { /* weighted where they are made: one sum for all */
+    } else { /* weighted by their cores: one sum for all */
         timing_reduce(w, t, m * t->n_tile[0]);
         timing_residual(w, t);
     }
 }
 
-/* A sum in each row or column of groups; of its events those of n groups are left, which alone
- * have something to add. */
+/* A sum in each row or column of groups; only the events of n groups are counted, which alone have
+ * something to add. */
 static void reduce_expert_groups(walk *w, wafer_axis axis, const wafer_tiles *t, double values,
                                  double n)
 {
@@ -296,8 +295,8 @@ static void reduce_expert_groups(walk *w, wafer_axis axis, const wafer_tiles *t,
     events_add(&w->c->events, &counted, some, all);
 }
 
-/* Both halves of the experts on groups, dispatched and combined as placement.h says: by sums that
- * are the same wherever the experts are. */
+/* Both halves of the experts on groups, dispatched and combined as in placement.h: by sums that are
+ * the same wherever the experts are. */
 static void time_expert_groups(walk *w, const wafer_tiles *t)
 {
     const step_shape *s = &w->p->shape;
@@ -306,7 +305,7 @@ static void time_expert_groups(walk *w, const wafer_tiles *t)
     const wafer_tiles up = expert_group_tiles(w->p, t->op, &w->cost->choice);
     const wafer_tiles down = expert_group_tiles(w->p, t->op + 1, &w->cost->choice);
     const double m = w->cost->tokens, k = s->n_experts_used;
-    /* Tokens whose experts share a group take turns: the fullest of the groups that are hit. */
+    /* Tokens whose experts share a group wait for each other: the time of the fullest group. */
     const double hit = fmin(expert_groups.n, experts_touched(s, m)), turns = ceil(m * k / hit);
     const double busy = floor(fmin(expert_groups.n, m * k));
     const double part =
@@ -332,7 +331,7 @@ static void time_expert_groups(walk *w, const wafer_tiles *t)
     timing_vectors(w, m, tiles_of(s->n_embd, w->c->height), false);
 }
 
-/* Logits are cut over the columns; the best of each column's travels. */
+/* Logits are cut over the columns; the best of each column is sent. */
 static void time_head(walk *w, const wafer_tiles *t)
 {
     const double m = w->cost->tokens;
@@ -436,7 +435,7 @@ int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n
     return CERIUM_OK;
 }
 
-/* What was added since before. */
+/* The difference since before. */
 static step_time time_since(const wafer_clocks *c, const step_time *before)
 {
     step_time now;
@@ -446,7 +445,7 @@ static step_time time_since(const wafer_clocks *c, const step_time *before)
     return now;
 }
 
-/* In the steady state: once for what the layer before leaves, then the one that counts. */
+/* In the steady state: once for the state after the layer before, then the one that counts. */
 static void time_twice(step_time *out, wafer_clocks *c, const step_program *p, uint32_t layer,
                        const step_cost *cost)
 {

@@ -1,18 +1,18 @@
-/* timing.h - what one step costs: the walk over a region's operations on its clocks.
+/* timing.h - the cost of one step: the walk over a region's operations on its clocks.
  *
- * The constants below are all there are.  They belong to a style of kernels, never to a model or a
- * mesh, and each has a source; docs/wafer-validation.md shows how far the figures move with each.
+ * The constants below are complete.  They belong to a style of kernels, never to a model or a mesh,
+ * and each has a source; docs/wafer-validation.md has the sensitivity of the figures to each.
  */
 #ifndef WAFER_TIMING_H
 #define WAFER_TIMING_H
 
 #include "wafer/clocks.h"
 
-/* X(name, sdk, tuned, low, high, what and where from): cycles.  low and high bound the tuned value
+/* X(name, sdk, tuned, low, high, meaning and source): cycles.  low and high bound the tuned value
  * if none is published.
  *
- * sdk is WaferLLM's style (OSDI'25), tuned what hand-written kernels reach.  Rows are those of the
- * calibration file: docs/wafer-validation.md says which constant was fitted on which. */
+ * sdk is WaferLLM's style (OSDI'25), tuned that of handwritten kernels.  Rows are those of the
+ * calibration file: docs/wafer-validation.md has the row on which each constant was fitted. */
 #define WAFER_COST_MAP(X)                                                                          \
     X(issue, 4.53, 4.53, 3, 8, "start of a vector instruction (prefill, rows 13-15, 19-21)")       \
     X(stage, 19.94, 1, 1, 4, "software at a dependent add (rows 1-6; HPDC'24 chain: 2 T_R + 2)")   \
@@ -27,14 +27,14 @@ typedef struct {
     bool fuses;       /* matrices with one input share their issues */
 } wafer_style;
 
-/* Set a constant by its name; false when there is none, or the value is not in [0, 1e6]. */
+/* Set a constant by its name; false: there is none, or the value is not in [0, 1e6]. */
 bool wafer_style_set(wafer_style *style, view name, double value);
 
 wafer_style wafer_style_sdk(void);
 wafer_style wafer_style_tuned(void);
 
 typedef enum {
-    QUANT_FILE = 0, /* as the model file has each matrix */
+    QUANT_FILE = 0, /* the types of the model file */
     QUANT_FP16 = 1,
     QUANT_FP8 = 2,
     QUANT_INT4 = 3,  /* and an fp16 scale for 32 values */
@@ -52,9 +52,9 @@ typedef struct {
     wafer_choice choice;
     uint32_t context;  /* tokens in the cache */
     uint32_t tokens;   /* of this step: 1, or a draft to verify */
-    uint32_t position; /* of a pass over a prompt: this many tokens were before it */
-    /* Of published kernels: a loop over d / P elements where f / P belong; scores and values of a
-     * prompt as two products. */
+    uint32_t position; /* of a pass over a prompt: the number of tokens before it */
+    /* Of published kernels: a loop over d / P elements where f / P would be right; scores and
+     * values of a prompt as two products. */
     bool silu_of_embd, attends_by_products;
 } step_cost;
 
@@ -66,7 +66,8 @@ typedef struct {
     wafer_events events;
 } step_time;
 
-/* One layer in the steady state (the clocks keep what the layer before left), on width x height. */
+/* One layer in the steady state (the clocks keep the state after the layer before), on width x
+ * height. */
 CERIUM_CHECKED int time_layer(step_time *out, const step_program *p, uint32_t layer, uint32_t width,
                               uint32_t height, const step_cost *cost, bool folded);
 /* The same around the dead cores of cost->mesh, the region's corner being at logical (x, y). */
@@ -77,33 +78,32 @@ CERIUM_CHECKED int time_layer_dead(step_time *out, const step_program *p, uint32
  * WAFER_LAYER_OPS_MAX. */
 CERIUM_CHECKED int time_layer_ops(step_time *out, const step_program *p, uint32_t layer,
                                   uint32_t width, uint32_t height, const step_cost *cost);
-/* [first, first + n) from clocks at zero: what is not a layer. */
+/* [first, first + n) from clocks at zero: operations outside layers. */
 CERIUM_CHECKED int time_range(step_time *out, const step_program *p, uint32_t first, uint32_t n,
                               uint32_t width, uint32_t height, const step_cost *cost, bool folded);
 
 /* One layer over a pass of a prompt: MeshGEMM products, and attention as a ring, of the line of
- * cores that has the most to do.  events: those of products.  CERIUM_ERR_MEMORY. */
+ * cores with the most work.  events: those of products.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int time_prefill_layer(step_time *out, const step_program *p, uint32_t layer,
                                       uint32_t width, uint32_t height, const step_cost *cost,
                                       uint32_t tokens);
-/* The ring of ATTEND operation `at`: what one line of cores does, and its events.
- * CERIUM_ERR_MEMORY. */
+/* The ring of ATTEND operation `at`: one line's work, and its events.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int time_prompt_attend(step_time *out, const step_program *p, uint32_t at,
                                       uint32_t width, uint32_t height, const step_cost *cost,
                                       uint32_t tokens, uint32_t line);
-/* The same of the line that has the most to do: the last whose rows are all there; after other
- * passes, where a window hides what is far, perhaps the first, which meets it in smaller parts. */
+/* The same for the line with the most work: the last whose rows are all there; after other passes,
+ * if a window hides far tokens, perhaps the first, which meets them in smaller parts. */
 CERIUM_CHECKED int time_prompt_fullest(step_time *out, const step_program *p, uint32_t at,
                                        uint32_t width, uint32_t height, const step_cost *cost,
                                        uint32_t tokens);
-/* e += the keys and values of `tokens`, all that a pass sees, on their way round all columns. */
+/* e += the keys and values of `tokens`, all that a pass sees, moving round all columns. */
 void time_prompt_ring(wafer_events *e, const step_program *p, uint32_t width, uint32_t height,
                       const step_cost *cost, uint32_t tokens);
 /* One MeshGEMM product [m, k] [k, n] on width x height. */
 step_time time_gemm(uint32_t width, uint32_t height, const step_cost *cost, uint32_t m, uint32_t k,
                     uint32_t n);
 
-/* The operations of a layer: [*first, *first + *n); false when there is no such layer. */
+/* The operations of a layer: [*first, *first + *n); false: there is no such layer. */
 bool layer_ops(const step_program *p, uint32_t layer, uint32_t *first, uint32_t *n);
 
 /* Messages on this mesh in this style. */

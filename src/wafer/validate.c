@@ -1,4 +1,4 @@
-/* validate.c - picks the protocol of each row, and sums errors up. */
+/* validate.c - chooses the protocol of each row, and sums up errors. */
 #include "wafer/validate.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static const struct {
     {"gpu_prefill", protocol_gpu_prefill},
 };
 
-/* Products have classes of their own, whatever the file calls them. */
+/* Products have their own classes, whatever the file's class. */
 static const char *validate_class_of(const published_row *row)
 {
     const bool is_wafer = !strncmp(row->class_, "wse", 3);

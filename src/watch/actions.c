@@ -1,4 +1,4 @@
-/* actions.c - the names of what was done about weak lines. */
+/* actions.c - the names of actions on weak lines. */
 #include "watch/watch_parts.h"
 
 const char *watch_action_name(cerium_finding_action action)

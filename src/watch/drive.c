@@ -1,12 +1,12 @@
-/* drive.c - what everybody who drives a session does for its watch: feeds it, and starts the
- * session again where it says so. */
+/* drive.c - the common work of all drivers of a session for its watch: feeds it, and restarts the
+ * session when the watch orders it. */
 #include "watch/watch.h"
 
 int watch_drive_step(watch_drive *d, const cerium_step *step, const cerium_logprob *top,
                      uint32_t n_top, watch_result *out)
 {
     *out = (watch_result){.text = {"", 0}};
-    if (d->retries) return CERIUM_OK; /* the session is on its way to its end */
+    if (d->retries) return CERIUM_OK; /* the session is about to end */
     RETURN_IF(watch_step(d->watch, step, top, n_top, out));
     d->retries = out->order == CERIUM_WATCH_RETRY;
     return CERIUM_OK;

@@ -1,5 +1,5 @@
-/* hint.c - the words that tell a model what was wrong with a line, in a form that the line's
- * language takes for a comment; and whether what came then is more than a comment. */
+/* hint.c - the note to a model about a wrong line, in the form of a comment of its language; and
+ * whether the text after it is more than a comment. */
 #include "watch/watch_parts.h"
 
 enum { INDENT_MAX = 64 };
@@ -14,7 +14,7 @@ static const char *comment_of(guard_language language)
     }
 }
 
-/* Where the text is within a string of JSON, it is written as JSON has it. */
+/* Within a string of JSON, the text is escaped. */
 static void put(char **at, const char *end, view text, bool escaped)
 {
     for (size_t i = 0; i < text.len && *at + 2 < end; i++) {
@@ -27,7 +27,7 @@ static void put(char **at, const char *end, view text, bool escaped)
     }
 }
 
-/* The blanks that a line begins with; in JSON a tab is two bytes. */
+/* The blanks at the beginning of a line; in JSON a tab is two bytes. */
 static view indent_of(view line)
 {
     size_t n = 0;

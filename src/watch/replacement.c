@@ -1,12 +1,12 @@
-/* replacement.c - what is written in place of a weak line, and from there on: each line is taken as
- * it is, or begun anew with another beginning.
+/* replacement.c - judges the lines written in place of a weak line, and the lines after it: each is
+ * accepted, or sampled again with another beginning.
  *
- * Declined are words of the note and comments instead of code, what closes the block in which the
- * line stood, lines with which the code before can be no code of its language any more, and lines
- * that run in circles: REPLIES_MAX times at a place (half as often after the line in the weak
- * one's place), and until REDRAWN_MAX tokens of an answer are thrown away.  Then the rule's safe
- * form is put there, or a statement that refuses (splice.c).  What comes after it is taken as it
- * is, but where an answer is nothing but code it ends before it. */
+ * Rejected are words of the note and comments instead of code, text that closes the block of the
+ * weak line, lines that make the code before invalid in its language, and lines that repeat
+ * endlessly: REPLIES_MAX times at a place (half as often after the line in the weak one's place),
+ * and until REDRAWN_MAX tokens of an answer are discarded.  Then the rule's safe form is inserted,
+ * or a statement that refuses (splice.c).  The text after it is accepted, but an answer that is
+ * nothing but code ends before the line. */
 #include "watch/watch_parts.h"
 
 enum { PERIOD_MAX = 64, CIRCLES = 4, CIRCLE_BYTES = 48, MESSAGE_BYTES = 16, STATEMENT_BYTES = 512 };
@@ -16,8 +16,8 @@ static view text_from(const watch *w, uint64_t from, uint64_t to)
     return (view){w->text.ptr + (from - w->text_at), (size_t)(to - from)};
 }
 
-/* Where the second of many repetitions begins with which what is not vouched for ends; UINT64_MAX
- * when it does not.  Rulers of one sign are none. */
+/* If the unverified text ends with many repetitions, the beginning of the second; else UINT64_MAX.
+ * Rulers of one sign do not count. */
 static uint64_t circle(const watch *w)
 {
     view text = text_from(w, w->verified_until, w->fed);
@@ -32,7 +32,7 @@ static uint64_t circle(const watch *w)
     return UINT64_MAX;
 }
 
-/* Where what was written after a note says words of it; UINT64_MAX: nowhere. */
+/* The place at which the text after a note repeats words of it; UINT64_MAX: none. */
 static uint64_t said_of_note(const watch *w)
 {
     view text = text_from(w, w->verified_until, w->fed), message = view_of(w->wrong.message);
@@ -45,11 +45,11 @@ static uint64_t said_of_note(const watch *w)
     return UINT64_MAX;
 }
 
-/* The line that is to come does not: what the rule has is put in its place. */
+/* The replacement did not come: insert the rule's form instead. */
 static cerium_watch_order give_up(watch *w)
 {
     if (watch_cut(w, w->verified_until) && watch_splice(w)) return CERIUM_WATCH_RETRY;
-    if (w->fed > w->verified_until) { /* what cannot be cut is not released */
+    if (w->fed > w->verified_until) { /* text that cannot be cut is not released */
         w->safe = w->released;
         watch_drop(w, w->released);
     }
@@ -66,7 +66,7 @@ static bool has_tries(const watch *w)
     return w->n_replies < REPLIES_MAX;
 }
 
-/* What is not vouched for is not code from byte `fault` on.  Words of a note are never sent. */
+/* The unverified text is not code from byte `fault` on.  Words of a note are never sent. */
 static cerium_watch_order decline(watch *w, uint64_t fault)
 {
     uint32_t before = watch_n_logged(w);
@@ -91,7 +91,7 @@ static cerium_watch_order decline(watch *w, uint64_t fault)
     return spent ? CERIUM_WATCH_END : CERIUM_WATCH_RETRY;
 }
 
-/* All is well up to here; a line that was asked for is there. */
+/* All text up to here is good; the requested line is there. */
 static void vouch(watch *w)
 {
     w->verified_until = w->safe;
@@ -103,7 +103,7 @@ static void vouch(watch *w)
     watch_add(w, &w->wrong, CERIUM_FINDING_REWRITTEN);
 }
 
-/* Does what came close the block in which the weak line stood, or the text around it? */
+/* Does the new text close the block of the weak line, or the text around it? */
 static bool leaves_hole(const watch *w)
 {
     view text = text_from(w, w->verified_until, w->fed);
@@ -129,8 +129,8 @@ static reply_kind kind_of(const watch *w)
                          !strcmp(w->wrong.language, "text"));
 }
 
-/* The first byte from which on the last line is not code; UINT64_MAX: there is none.  Within JSON
- * bytes of code are not those of the text, and a place near it has to do. */
+/* The first byte from which the last line is not code; UINT64_MAX: there is none.  Within JSON
+ * bytes of code differ from those of the text, and a nearby place must do. */
 static uint64_t fault(watch *w, guard_syntax *syntax)
 {
     uint32_t n_good = 0;
@@ -154,7 +154,7 @@ cerium_watch_order watch_weigh(watch *w)
     if (at == UINT64_MAX && leaves_hole(w)) at = w->verified_until;
     cerium_watch_order order = at == UINT64_MAX ? CERIUM_WATCH_GO : decline(w, at);
     if (order != CERIUM_WATCH_GO) return order;
-    /* A statement is there when all of it is. */
+    /* A statement is done when it is complete. */
     bool waits = syntax == GUARD_SYNTAX_OPEN && w->fed - w->verified_until < STATEMENT_BYTES;
     if (judged && !waits && (kind != REPLY_NOTHING || !w->corrects)) vouch(w);
     return CERIUM_WATCH_GO;

@@ -1,5 +1,5 @@
-/* rollback.c - cutting an answer at a byte: the guard's state, the text, the tokens; and what the
- * model is shown and forbidden there. */
+/* rollback.c - cuts an answer at a byte: the guard's state, the text, the tokens; and the note and
+ * the forbidden tokens there. */
 #include "base/text.h"
 #include "watch/watch_parts.h"
 
@@ -12,7 +12,8 @@ static uint64_t end_of(const watch *w, size_t i)
 
 static size_t n_tokens(const watch *w) { return w->log.len / sizeof(int32_t); }
 
-/* Tokens of a text from within another, if they say it exactly. Returns how many, 0 for none. */
+/* Tokens of a text within another, if they encode it exactly.
+ * Returns how many, 0: none. */
 static size_t encode(const watch *w, view text, int32_t *out, size_t cap)
 {
     size_t n = 0, at = 0;
@@ -63,7 +64,8 @@ static view token_bytes(const watch *w, size_t i)
     return text;
 }
 
-/* Bytes of token i of the log that spell the heal_prefix: they are not in the text. */
+/* The number of bytes of token i of the log that spell the heal_prefix: they are not in the
+ * text. */
 static size_t spelled(const watch *w, size_t i)
 {
     size_t left = w->config.heal_prefix.len, n = 0;
@@ -76,7 +78,7 @@ static size_t spelled(const watch *w, size_t i)
     return n;
 }
 
-/* The bytes of token i of the log that stand before byte `at` of the text, after n_spelled of the
+/* The bytes of token i of the log before byte `at` of the text, after n_spelled of the
  * heal_prefix. */
 static view bytes_before(const watch *w, size_t i, uint64_t at, size_t n_spelled)
 {
@@ -155,8 +157,8 @@ static uint64_t skip_blanks(const watch *w, uint64_t at)
     return at;
 }
 
-/* Avoid, beside what is avoided already, the tokens from byte `from` to the one that holds byte
- * `to`.  False when there is no room for them. */
+/* Also avoid the tokens from byte `from` to the one that holds byte `to`.  False: there is no room
+ * for them. */
 static bool avoid(watch *w, uint64_t from, uint64_t to)
 {
     size_t first = watch_token_at(w, from), last = watch_token_at(w, to);
@@ -177,7 +179,7 @@ static bool avoid(watch *w, uint64_t from, uint64_t to)
     return true;
 }
 
-/* At first what is weak may not begin as it did; then the line may not. */
+/* First the weak expression may not begin as it did; then the line may not. */
 static void forbid_opening(watch *w, const guard_finding *f)
 {
     uint64_t line = skip_blanks(w, f->line_begin);

@@ -1,15 +1,15 @@
-/* splice.c - the replacement of a weak line when the model has none: the rule's safe form, or a
+/* splice.c - the replacement of a weak line if the model gives none: the rule's safe form, or a
  * statement that refuses.  It is judged like the model's own text, and the answer continues after
  * it. */
 #include "watch/watch_parts.h"
 
 enum {
-    SPLICES_HERE = 2, /* that may be tried again, as the model went on with them badly */
+    SPLICES_HERE = 2, /* that may be tried again after the model continued them badly */
     OTHERS_MAX = 2,   /* weaknesses in one line beside the first */
 };
 
-/* A name that is not there ends no answer: at last the line is sent as it was written, but for an
- * import that is to be blocked. */
+/* A missing name ends no answer: at last the line is sent as written, except an import that must be
+ * blocked. */
 static bool keeps_line(const watch *w, const guard_finding *f)
 {
     return f->name && !(f->is_import && w->policy.action[f->kind] == WATCH_BLOCK);
@@ -18,7 +18,7 @@ static bool keeps_line(const watch *w, const guard_finding *f)
 void watch_note_repairs(watch *w, const guard_finding *f, bool first)
 {
     w->keeps_line = keeps_line(w, f);
-    if (w->keeps_line) { /* as it is in the answer, after its escapes */
+    if (w->keeps_line) { /* as in the answer, with its escapes */
         uint64_t end = f->line_end > f->line_begin && f->line_end <= w->fed ? f->line_end : w->fed;
         size_t n = (size_t)(end - f->line_begin);
         memset(w->n_repairs, 0, sizeof w->n_repairs);
@@ -28,12 +28,12 @@ void watch_note_repairs(watch *w, const guard_finding *f, bool first)
         return;
     }
     for (repair_form form = 0; form < REPAIR_FORMS; form++) {
-        if (!first && w->n_repairs[form]) continue; /* the first line was what was to be said */
+        if (!first && w->n_repairs[form]) continue; /* the first line was the intended one */
         w->n_repairs[form] = guard_repair(f, form, w->repairs[form], REPAIR_BYTES);
     }
 }
 
-/* The guard reads it.  The first finding that blocks, or NULL; *fits: all is well. */
+/* The guard reads it.  The first finding that blocks, or NULL; *fits: none blocks. */
 static const guard_finding *feed(watch *w, view text, bool *fits)
 {
     guard_result r;
@@ -54,8 +54,8 @@ static const guard_finding *feed(watch *w, view text, bool *fits)
     return NULL;
 }
 
-/* The text, from byte `at` on, or what is left of it when a second weakness in it is taken out;
- * depth: how many more.  True: it is fed. */
+/* The text, from byte `at` on, or the rest of it after a second weakness in it is removed; depth:
+ * how many more.  True: it is fed. */
 static bool try_text(watch *w, view text, uint64_t at, uint32_t depth)
 {
     char again[REPAIR_BYTES];
@@ -71,7 +71,7 @@ static bool try_text(watch *w, view text, uint64_t at, uint32_t depth)
     return fits;
 }
 
-/* The model had ended: it has not, now. */
+/* The model had ended; now the answer continues. */
 static void drop_ends(watch *w)
 {
     int32_t last;

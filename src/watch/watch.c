@@ -1,4 +1,4 @@
-/* watch.c - feeding an answer to its guard, and what follows from what the guard finds. */
+/* watch.c - feeds an answer to its guard, and acts on the findings. */
 #include "watch/watch_parts.h"
 
 int watch_open(watch **out, const watch_config *config, cerium_error *err)
@@ -70,7 +70,7 @@ static cerium_finding describe(const watch *w, const guard_finding *f)
                            .at = f->line_begin};
 }
 
-/* A line that stood there before is reported once, however often it is said again. */
+/* A line that was there before is reported once, however often it is repeated. */
 static bool is_first_known(watch *w, const guard_finding *f)
 {
     uint64_t hash = (uint64_t)(uintptr_t)f->rule;
@@ -83,7 +83,7 @@ static bool is_first_known(watch *w, const guard_finding *f)
     return w->policy.action[f->kind] != WATCH_OFF;
 }
 
-/* Does the request say it, too?  Then it is not the model's invention. */
+/* Does the request contain it, too?  Then the model did not invent it. */
 static bool is_asked_for(const watch *w, const guard_finding *f)
 {
     view what = {f->held.ptr + f->from, f->to > f->from ? f->to - f->from : 0};
@@ -93,8 +93,8 @@ static bool is_asked_for(const watch *w, const guard_finding *f)
     return false;
 }
 
-/* A name that is not there holds its line while it can be taken back.  Else, and where the request
- * has it, it is only reported. */
+/* A missing name holds its line while it can be taken back.  Otherwise, and if the request has the
+ * name, it is only reported. */
 static bool holds_name(const watch *w, const guard_finding *f)
 {
     bool there = f->held.len && !f->goes_on && !w->lost && f->line_begin >= w->base_at &&
@@ -129,7 +129,7 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
     return first;
 }
 
-/* The answer ends before the line.  What cannot be cut is not released. */
+/* End the answer before the line.  Text that cannot be cut is not released. */
 static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding *found)
 {
     if (!watch_cut(w, at)) {
@@ -163,7 +163,7 @@ static void note_discarded(watch *w, cerium_finding *found, uint32_t before)
     w->stats.n_discarded += found->n_tokens;
 }
 
-/* No more tries: another line is put in the weak one's place, or the answer ends before it. */
+/* No more tries: insert a replacement of the weak line, or end the answer before it. */
 static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_finding *found)
 {
     uint32_t before = watch_n_logged(w);
@@ -203,8 +203,8 @@ static cerium_watch_order halt(watch *w, const guard_finding *f)
     return CERIUM_WATCH_RETRY;
 }
 
-/* A line that was not judged as it should be is held like a weak one; where the policy lets it pass
- * it is released. */
+/* A line that was not fully judged is held like a weak one; if the policy allows it, it is
+ * released. */
 static cerium_watch_order weigh_unjudged(watch *w, const guard_result *r, uint64_t line_begin)
 {
     guard_finding f = {.rule = "late",
@@ -233,7 +233,7 @@ static cerium_watch_order weigh_unjudged(watch *w, const guard_result *r, uint64
 
 /* ---- bytes ---- */
 
-/* Nothing is held here: from now on the text can be taken back to this place. */
+/* Nothing is held here: the text can be taken back to this place from now on. */
 static void remember(watch *w)
 {
     guard_stream_copy(w->base, w->stream);
@@ -256,7 +256,7 @@ static cerium_watch_order judge(watch *w, const guard_result *r, uint64_t before
     return CERIUM_WATCH_GO;
 }
 
-/* Text of which at most the last byte ends a line. */
+/* Text in which at most the last byte ends a line. */
 static int feed_piece(watch *w, view text, cerium_watch_order *order)
 {
     guard_result r;
@@ -270,7 +270,7 @@ static int feed_piece(watch *w, view text, cerium_watch_order *order)
     return CERIUM_OK;
 }
 
-/* What is not vouched for yet may be written again: no new base after its beginning. */
+/* Unverified text may be written again: no new base after its beginning. */
 static int feed(watch *w, view text, cerium_watch_order *order)
 {
     while (text.len && *order == CERIUM_WATCH_GO) {
@@ -308,7 +308,7 @@ static void drop_front(bytes *b, size_t n)
     b->len -= n;
 }
 
-/* Tokens that were released, and their likeliest others, are not needed any more. */
+/* Drop released tokens, and their likeliest others. */
 static void drop_released_tokens(watch *w)
 {
     drop_front(&w->kept, w->n_kept_released * sizeof(kept_token));
@@ -352,7 +352,7 @@ static int tell_tokens(watch *w, watch_result *out)
     return CERIUM_OK;
 }
 
-/* Up to where text is released: with logprobs no token's text without the token, and never a part
+/* The end of the released text: with logprobs no token's text without the token, and never a part
  * of a character. */
 static uint64_t end_of_released(const watch *w)
 {

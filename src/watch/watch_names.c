@@ -1,5 +1,5 @@
-/* watch_names.c - names that are not there, in what a model writes: the reader of the guard's
- * stream that asks the index of the environment, and the words for what it finds. */
+/* watch_names.c - missing names in a model's output: the reader of the guard's stream that queries
+ * the index of the environment, and the messages of its findings. */
 #include "base/hash.h"
 #include "watch/watch_parts.h"
 

@@ -1,4 +1,4 @@
-/* watch_parts.h - what a watch is made of; for the files of this folder. */
+/* watch_parts.h - the parts of a watch; for the files of this folder. */
 #ifndef WATCH_WATCH_PARTS_H
 #define WATCH_WATCH_PARTS_H
 
@@ -7,11 +7,11 @@
 #include "watch/watch.h"
 
 enum {
-    BACK_BYTES = 8192,   /* of text, after the last place where nothing was held, that is kept */
-    BASE_BYTES = 512,    /* between two such places that are remembered */
+    BACK_BYTES = 8192,   /* of text kept after the last place where nothing was held */
+    BASE_BYTES = 512,    /* between two such places that are saved */
     NOTE_TOKENS = 256,
-    REPLIES_MAX = 10,    /* at one place, that are taken back though they are not weak */
-    REDRAWN_MAX = 512,   /* tokens of an answer that are thrown away so */
+    REPLIES_MAX = 10,    /* lines at one place that are taken back though they are not weak */
+    REDRAWN_MAX = 512,   /* tokens of an answer that are discarded so */
     KNOWN_TOLD = 16,
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens no longer needed, before they are dropped */
@@ -25,7 +25,7 @@ typedef struct {
     char what[EXISTS_SAID_BYTES], instead[EXISTS_SAID_BYTES];
 } watch_said;
 
-/* Names that are not there: what was said of them, the newest over the oldest. */
+/* Messages about missing names; the newest overwrites the oldest. */
 typedef struct {
     const names_index *index; /* borrowed */
     guard_reader reader;
@@ -52,7 +52,7 @@ struct watch {
     guard_stream *base;      /* as it was at byte base_at, where nothing was held */
     uint64_t base_at;
     bytes text;              /* bytes [text_at, fed) of the answer: those since the base, and */
-    uint64_t text_at;        /* those that are not released */
+    uint64_t text_at;        /* those not released */
     bool lost;               /* the base is too far back: nothing is taken back until the next */
     uint64_t fed, safe, released; /* bytes: given to the guard, judged, released */
     bytes log, ends;         /* int32_t, uint64_t: the answer's tokens, and where each ends */
@@ -61,29 +61,29 @@ struct watch {
     uint32_t n_kept_released;    /* of kept, released in the last result */
     size_t n_released;           /* tokens of the log that were released */
     bool over;
-    watch_names *names;      /* NULL: nothing is known of the environment */
-    bool keeps_line;         /* what may be put in its place is the line itself */
-    uint64_t wrong_name;     /* of the line that is wrong, if a name in it is; 0 */
-    uint64_t known[KNOWN_TOLD]; /* what was reported of lines that were there before */
+    watch_names *names;      /* NULL: the environment is unknown */
+    bool keeps_line;         /* the only replacement is the line itself */
+    uint64_t wrong_name;     /* of the wrong line, if a name in it is missing; 0 */
+    uint64_t known[KNOWN_TOLD]; /* reported messages about lines that were there before */
     uint32_t n_known;
 
-    /* a line that is written again, and the text after it */
-    bool corrects;           /* it is not there yet */
+    /* a line being written again, and the text after it */
+    bool corrects;           /* it has not come yet */
     bool has_note;           /* the session has the note */
-    bool checks_form;        /* lines are looked at for their form: since the first weak one */
-    uint64_t verified_until; /* byte up to which all is well: the line's beginning */
-    uint64_t weighed;        /* what was safe when it was weighed last */
+    bool checks_form;        /* lines are checked for their form: since the first weak one */
+    uint64_t verified_until; /* all bytes before are good: the line's beginning */
+    uint64_t weighed;        /* `safe` when it was last checked */
     uint32_t n_tries, n_corrections, n_replies, n_redrawn;
     cerium_stop stop;        /* of the last step */
     cerium_finding wrong;
     uint32_t indent;         /* blanks before the line */
     uint32_t n_asked;        /* how often a line was to be written again */
-    char repairs[REPAIR_FORMS][REPAIR_BYTES]; /* what may be put in its place: n_repairs bytes */
+    char repairs[REPAIR_FORMS][REPAIR_BYTES]; /* possible replacements: n_repairs bytes */
     size_t n_repairs[REPAIR_FORMS];
-    bytes behind;            /* of the answer as it was cut, after the line */
+    bytes behind;            /* of the answer as cut, after the line */
     bool repaired;           /* in the last result */
-    uint64_t spliced_at;     /* where a line was put in last, and */
-    uint32_t n_spliced;      /* how often in turn */
+    uint64_t spliced_at;     /* the place of the last inserted line, and */
+    uint32_t n_spliced;      /* how often in a row */
     bool escaped, added;     /* the line is in JSON, after a + */
     int32_t note[NOTE_TOKENS], avoid[CERIUM_AVOID_MAX];
     uint32_t n_note, n_avoid;
@@ -110,22 +110,22 @@ static inline void watch_add(watch *w, const cerium_finding *f, cerium_finding_a
 
 /* ---- rollback.c ---- */
 
-/* The answer is cut at byte `at`, at most `fed`, at least `released`.  False: impossible, as the
+/* Cut the answer at byte `at`, at most `fed`, at least `released`.  False: impossible, as the
  * needed text was dropped, or bytes of a token have no tokens. */
 bool watch_cut(watch *w, uint64_t at);
 /* The first token that ends after byte `at`. */
 size_t watch_token_at(const watch *w, uint64_t at);
-/* Its tokens are those that end there or before: for an answer that does not continue. */
+/* Cut to the tokens that end there or before: for an answer that does not continue. */
 void watch_drop(watch *w, uint64_t at);
-/* The same before a finding, with a note and what to avoid. */
+/* The same before a finding, with a note and tokens to avoid. */
 bool watch_rollback(watch *w, const guard_finding *f);
-/* The same before all that is not vouched for; its tokens up to byte `fault` are avoided. */
+/* The same before all unverified text; its tokens up to byte `fault` are avoided. */
 bool watch_rollback_reply(watch *w, uint64_t fault);
 
-/* The guard is where it stood at byte `at`, after the base. */
+/* Restore the guard's state at byte `at`, after the base. */
 void watch_rewind(watch *w, uint64_t at);
-/* The tokens of a text from within another go to the log, after byte `at`.  False when there are
- * none that say it, or no memory. */
+/* Append the tokens of a text within another to the log, after byte `at`.  False: no tokens encode
+ * it, or no memory. */
 bool watch_append(watch *w, view text, uint64_t at);
 
 /* ---- splice.c ---- */
@@ -138,19 +138,19 @@ bool watch_splice(watch *w);
 
 /* ---- replacement.c ---- */
 
-/* There is more text since a weak line: CERIUM_WATCH_RETRY when it was taken back. */
+/* There is more text since a weak line: CERIUM_WATCH_RETRY: it was taken back. */
 cerium_watch_order watch_weigh(watch *w);
-/* The same when there is no more.  by_itself: the model ended, and was not cut off. */
+/* The same at the end.  by_itself: the model ended, and was not cut off. */
 cerium_watch_order watch_weigh_end(watch *w, bool by_itself);
-/* The note has done its work, and the answer is to continue without it. */
+/* The note has done its work, and the answer continues without it. */
 bool watch_drop_note(watch *w);
 
 /* ---- hint.c ---- */
 
-/* What is said to the model in place of the held line of f, which begins with `line`; it is
- * before what the model writes next.  Returns its length, 0 when nothing can be said. */
+/* The note to the model in place of the held line of f, which begins with `line`; it precedes the
+ * model's next text.  Returns its length, 0: there is no note. */
 size_t watch_hint(const guard_finding *f, view line, char *out, size_t size);
-/* What the lines of a text are that was written after a note. */
+/* The kind of the lines of a text written after a note. */
 typedef enum {
     REPLY_NOTHING = 0, /* blanks */
     REPLY_COMMENT = 1, /* and comments */

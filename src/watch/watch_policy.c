@@ -1,9 +1,9 @@
-/* watch_policy.c - what is done about each weakness, in the words of options and requests. */
+/* watch_policy.c - the action on each weakness, in the words of options and requests. */
 #include "watch/watch.h"
 
 static const char *const actions[] = {"off", "warn", "block"};
 
-/* The number of "exists", names that are not there: only what is said of them by name blocks. */
+/* The number of the weakness "exists" (missing names); it blocks only if an option names it. */
 static uint32_t kind_of_names(void)
 {
     uint32_t i = 0;

@@ -1,5 +1,5 @@
-/* requests.h - for tests of requests: a job is what is asked and what came, by a started request
- * or, to compare, by a session that runs alone. */
+/* requests.h - for tests of requests: a job is a request and its results, from a started request
+ * or, to compare, from a session that runs alone. */
 #ifndef TESTS_GOLDEN_REQUESTS_H
 #define TESTS_GOLDEN_REQUESTS_H
 
@@ -29,7 +29,7 @@ static cerium_engine *engine;
 static cerium_engine_info info;
 static uint64_t fresh_tenant = 1000;
 
-/* What is asked, what came. */
+/* The request and its results. */
 typedef struct {
     cerium_session *session;
     int32_t prompt[PROMPT_MAX];
@@ -61,7 +61,7 @@ static inline uint32_t next_random(void)
     return random_state >> 8;
 }
 
-/* Given to the next engine: looks into its passes. */
+/* Passed to the next engine: observes its passes. */
 static void (*observe_passes)(void *user, const cerium_observation *seen);
 
 static inline void open_engine(const char *model, uint32_t sessions, uint32_t batch,
@@ -78,7 +78,7 @@ static inline void open_engine(const char *model, uint32_t sessions, uint32_t ba
     config.context_tokens_max = CONTEXT_MAX;
     config.observe = observe_passes;
     config.head = "full"; /* logits are compared, all of them */
-    config.speculation = "always"; /* whatever it costs here: the same on every machine */
+    config.speculation = "always"; /* at any cost here: the same on every machine */
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     cerium_engine_describe(engine, &info);
 }
@@ -136,7 +136,7 @@ static inline int start(job *j)
     return status;
 }
 
-/* Take one event. False when there is none. */
+/* Take one event.  False: there is none. */
 static inline bool poll_one(job *j)
 {
     cerium_event event;
@@ -165,7 +165,7 @@ static inline void wait_briefly(void)
     nanosleep(&t, NULL);
 }
 
-/* Poll when told to, until all are done. */
+/* Poll when notified, until all are done. */
 static inline void finish(job **jobs, uint32_t n)
 {
     for (uint32_t n_done = 0; n_done < n;) {
@@ -222,7 +222,8 @@ static inline void check_same(const job *j, const job *alone, const float *logit
     TEST_CHECK(!memcmp(j->tokens, alone->tokens, alone->n_tokens * sizeof *j->tokens));
     TEST_CHECK(!memcmp(j->logprobs, alone->logprobs, alone->n_tokens * sizeof *j->logprobs));
     TEST_CHECK(j->stop == alone->stop);
-    /* Steps hold back what may become a stop string or a character; a request that ends lets go. */
+    /* Steps hold back the possible beginning of a stop string or a character; a request that ends
+     * releases it. */
     TEST_CHECK(j->text_len >= alone->text_len && !memcmp(j->text, alone->text, alone->text_len));
     const int32_t *timeline = cerium_session_tokens(j->session, &n);
     TEST_CHECK(n == j->n_prompt + j->n_tokens);

@@ -1,5 +1,5 @@
-/* schema_check.h - whether a value fits a JSON schema, by the text of the specification: what the
- * schemas of our own tests use, and nothing of the code that is tested. */
+/* schema_check.h - whether a value fits a JSON schema, by the text of the specification: supports
+ * the schemas of these tests, and shares no code with the tested one. */
 #ifndef TESTS_GOLDEN_SCHEMA_CHECK_H
 #define TESTS_GOLDEN_SCHEMA_CHECK_H
 

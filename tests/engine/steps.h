@@ -1,11 +1,11 @@
-/* steps.h - an answer by steps and by a request, with the logits that it ends with, and whether two
- * are the same: for tests of drafts. */
+/* steps.h - an answer by steps and by a request, with its last logits, and a comparison of two: for
+ * tests of drafts. */
 #ifndef TESTS_GOLDEN_STEPS_H
 #define TESTS_GOLDEN_STEPS_H
 
 #include "requests.h"
 
-/* A session of a tenant of its own: nothing is in the prefix cache for it. */
+/* A session of its own tenant: the prefix cache has nothing for it. */
 static inline cerium_session *session_of(cerium_engine *e)
 {
     cerium_session *session = NULL;
@@ -51,7 +51,7 @@ static inline void compare(const job *j, const job *want, bool is_request)
     TEST_CHECK(!memcmp(j->tokens, want->tokens, want->n_tokens * sizeof *want->tokens));
     TEST_CHECK(!memcmp(j->logprobs, want->logprobs, want->n_tokens * sizeof *want->logprobs));
     TEST_CHECK(j->stop == want->stop);
-    /* A request that ends lets go of text that steps hold back. */
+    /* A request that ends releases text that steps hold back. */
     TEST_CHECK(is_request ? j->text_len >= want->text_len : j->text_len == want->text_len);
     TEST_CHECK(!memcmp(j->text, want->text, want->text_len));
 }

@@ -1,4 +1,4 @@
-/* faults.h - checks of what is done while the n-th allocation fails. */
+/* faults.h - checks of the behaviour while the n-th allocation fails. */
 #ifndef TESTS_FAULTS_FAULTS_H
 #define TESTS_FAULTS_FAULTS_H
 

@@ -1,19 +1,19 @@
-/* recognize.h - the slow definition of what a compiled grammar means: Earley's algorithm over its
- * automata, position by position, with nothing merged, kept or bounded but by the length. */
+/* recognize.h - the slow definition of a compiled grammar's language: Earley's algorithm over its
+ * automata, position by position, with nothing merged, kept or bounded except by the length. */
 #ifndef TESTS_GRAMMAR_RECOGNIZE_H
 #define TESTS_GRAMMAR_RECOGNIZE_H
 
 #include "base/memory.h"
 #include "sampling/grammar.h"
 
-/* Somebody at `state` of a rule that was called at position `from`. */
+/* A parse at `state` of a rule that was called at position `from`. */
 typedef struct {
     uint32_t rule, state, from;
 } earley_item;
 
 typedef struct {
     bytes items;  /* earley_item, of all positions */
-    bytes firsts; /* uint32_t: where each position's begin */
+    bytes firsts; /* uint32_t: the beginning of each position's items */
 } earley;
 
 static bool earley_add(earley *e, uint32_t first, earley_item item)
@@ -29,7 +29,7 @@ static bool earley_is_final(const grammar *g, uint32_t state)
     return g->states[state].is_final;
 }
 
-/* All that follows from the items of the newest position without reading. */
+/* The closure of the newest position's items without reading. */
 static bool earley_close(earley *e, const grammar *g, uint32_t at, uint32_t first)
 {
     bool ok = true;
@@ -54,7 +54,7 @@ static bool earley_close(earley *e, const grammar *g, uint32_t at, uint32_t firs
     return ok;
 }
 
-/* How many bytes of text can begin a text of g; *complete: all of it is one. */
+/* The number of bytes of text that can begin a text of g; *complete: all of it is one. */
 static inline size_t recognize(const grammar *g, view text, bool *complete)
 {
     earley e = {.items.max = 1 << 26, .firsts.max = 1 << 20};

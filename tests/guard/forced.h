@@ -1,5 +1,5 @@
-/* forced.h - an answer that is forced through a text and free afterwards, with its watch, as the
- * server drives it: for tests and the benchmark of the watchdog. */
+/* forced.h - an answer that is forced through a text and free afterwards, with its watch, driven
+ * like in the server: for tests and the benchmark of the watchdog. */
 #ifndef GUARD_FORCED_H
 #define GUARD_FORCED_H
 
@@ -22,7 +22,7 @@ typedef struct {
     bool ended;
     int32_t tokens[TOKENS_MAX];
     size_t n_tokens;
-    char notes[TEXT_MAX]; /* what was said to the model */
+    char notes[TEXT_MAX]; /* the notes to the model */
     size_t n_notes;
     uint64_t spot;
 } run;
@@ -93,7 +93,7 @@ static inline void note_note(run *r, const watch_plan *plan)
     }
 }
 
-/* The model says `say`, then what it will, `n` tokens of an answer in all. */
+/* The model writes `say`, then its own text, `n` tokens of an answer in all. */
 static inline void drive(run *r, cerium_session *s, const char *prompt, const char *say,
                          uint32_t n_new, const cerium_sampling *sampling, watch *w)
 {
@@ -119,7 +119,7 @@ static inline void drive(run *r, cerium_session *s, const char *prompt, const ch
             if (out.order != CERIUM_WATCH_GO) cerium_session_cancel(s);
         }
         if (!d.retries && !r->ended) {
-            /* A script that is over is the end of what is forced, not of the answer. */
+            /* The end of a script ends the forced part, not the answer. */
             TEST_CHECK(event.status == 0);
             TEST_CHECK(watch_drive_finish(&d, &out) == 0);
             take(r, &out);

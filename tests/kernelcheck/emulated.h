@@ -1,8 +1,8 @@
 /* emulated.h - AVX-512 intrinsics as portable C, for *emulated.c, each of which includes kernels.
  *
- * SIMDe (Debian: libsimde-dev) gives most intrinsics a meaning in plain C.  What it lacks is
- * here, and so is fma, which must round once.  Include it first: what it includes has inline
- * functions that call malloc, which our headers ban. */
+ * SIMDe (Debian: libsimde-dev) implements most intrinsics in plain C.  Missing ones are here, and
+ * so is fma, which must round once.  Include it first: it includes inline functions that call
+ * malloc, which our headers ban. */
 #ifndef EMULATED_H
 #define EMULATED_H
 
@@ -11,7 +11,7 @@
 #define KERNELS_EMULATED
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #define SIMDE_NO_INLINE /* small code, quickly compiled */
-/* Counts of shifts are constants once functions are inlined, which clang does too late to see. */
+/* Counts of shifts become constants by inlining, which clang does too late to see. */
 #define SIMDE_NO_CHECK_IMMEDIATE_CONSTANT
 #include <simde/x86/avx512.h>
 #endif
@@ -98,7 +98,7 @@ static inline simde__m128i lanes_cvtepi32_epi8(simde__m512i v)
     return simde_mm_loadu_si128((const simde__m128i *)(const void *)out);
 }
 
-/* SIMDe wants a constant, which for clang 14 a counter of an unrolled loop is not. */
+/* SIMDe requires a constant; for clang 14 a counter of an unrolled loop is not one. */
 static inline simde__m512i lanes_srli_epi16(simde__m512i v, unsigned count)
 {
     uint16_t lane[32];

@@ -1,4 +1,4 @@
-/* lanes_emulated.h - what attention in sixteen lanes takes, and SIMDe lacks; see emulated.h. */
+/* lanes_emulated.h - intrinsics for attention in sixteen lanes that SIMDe lacks; see emulated.h. */
 #ifndef LANES_EMULATED_H
 #define LANES_EMULATED_H
 

@@ -19,7 +19,7 @@ extern const size_t n_test_types;
 
 /* Fill blocks of type with n values; every value decodes to a finite number. */
 void test_blocks_fill(block_type type, void *blocks, size_t n, test_mode mode);
-/* Activations to go with them: kernel_act groups as the type wants them, or floats. */
+/* Activations for them: kernel_act groups in the type's form, or floats. */
 void test_acts_fill(block_type type, kernel_act *acts, uint32_t n_cols, uint32_t n_tokens,
                     test_mode mode);
 void test_floats_fill(float *x, size_t n, test_mode mode);

@@ -1,10 +1,10 @@
-/* tile_machine.h - a machine with AMX tiles, in plain C, that faults where a processor would.
+/* tile_machine.h - a machine with AMX tiles, in plain C, that faults like a processor.
  *
  * From the pseudo-code of Intel's manual (Software Developer's Manual, volume 1 chapter 18, and
  * volume 2 under LDTILECFG, TILELOADD, TILESTORED, TILEZERO, TILERELEASE and TDPBSSD): palette 1,
  * eight tiles of at most 16 rows of 64 bytes.  One machine, one thread.
  *
- * Include it after the intrinsics of AVX-512: it takes their names for tiles. */
+ * Include it after the intrinsics of AVX-512: it redefines their names for tiles. */
 #ifndef TILE_MACHINE_H
 #define TILE_MACHINE_H
 
@@ -28,7 +28,7 @@ void tile_machine_multiply(tile_signs signs, uint32_t sum, uint32_t a, uint32_t 
 uint64_t tile_machine_n_products(void);
 bool tile_machine_configured(void);
 
-/* True when the call faults; else faults end the check that runs, as on a processor. */
+/* True: the call faults; else faults end the running check, like on a processor. */
 bool tile_machine_faults(void (*call)(void));
 
 #define _tile_loadconfig(config)               tile_machine_loadconfig(config)

@@ -1,5 +1,5 @@
-/* answer_run.h - a writer that is given an answer in pieces, and a client that writes down what it
- * gets; of the including test alone. */
+/* answer_run.h - a writer that gets an answer in pieces, and a client that records its output; for
+ * the including test alone. */
 #ifndef ANSWER_RUN_H
 #define ANSWER_RUN_H
 
@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-/* ---- a client that writes down what it gets ---- */
+/* ---- a client that records the output ---- */
 
 enum { EVENTS_MAX = 2048 };
 
@@ -85,7 +85,7 @@ typedef struct {
     protocol_end end;
     const protocol_error *error;
     const char *tier;
-    bool beats; /* a sign of life before each cut */
+    bool beats; /* a keep-alive before each cut */
 } run;
 
 static inline size_t next_cut(const char *text, size_t len, size_t cut)
@@ -130,7 +130,7 @@ static inline json_t *answer(const run *r)
         TEST_CHECK(!protocol_writer_end(w, c, r->end, &usage, r->error));
     }
     size_t n_events = got.n, n_comments = got.n_comments;
-    TEST_CHECK(!protocol_writer_beat(w, &halfway)); /* nothing lives after the end */
+    TEST_CHECK(!protocol_writer_beat(w, &halfway)); /* no keep-alive after the end */
     TEST_CHECK(!protocol_writer_progress(w, &halfway));
     TEST_CHECK(got.n == n_events && got.n_comments == n_comments);
     json_t *object = protocol_writer_object(w);

@@ -1,4 +1,4 @@
-/* disk_folder.h - pools beside a temporary folder of kept KV, for its tests. */
+/* disk_folder.h - pools with a temporary folder of kept KV, for its tests. */
 #ifndef UNIT_KEPT_FOLDER_H
 #define UNIT_KEPT_FOLDER_H
 
@@ -12,7 +12,7 @@ static char kept_root[64], kept_folder[256];
 static _Atomic int n_notices, n_loaded;
 static char notice_text[600];
 static uint64_t kept_model = 11, kept_numbers = 22, disk_bytes = UINT64_C(1) << 30;
-static uint64_t kept_warm_bytes; /* 0: nothing is read unasked */
+static uint64_t kept_warm_bytes; /* 0: nothing is read without a request */
 
 static void take_notice(void *user, const char *line)
 {
@@ -50,11 +50,11 @@ static inline bool fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, 
     int told = n_loaded;
     uint64_t ticket = kv_pool_fetch(pool, tenant, tokens, n);
     while (!kv_pool_is_fetched(pool, ticket)) usleep(200);
-    while (ticket > 0 && n_loaded == told) usleep(200); /* who asked is told a moment later */
+    while (ticket > 0 && n_loaded == told) usleep(200); /* the caller is notified a moment later */
     return ticket > 0;
 }
 
-/* As a session does: let go of what does not agree, fetch, then take. */
+/* Like a session: release disagreeing blocks, fetch, then take. */
 static inline uint32_t fetch_and_take(kv_sequence *seq, kv_pool *pool, uint64_t tenant,
                                       const int32_t *tokens, uint32_t n)
 {
@@ -70,7 +70,7 @@ static inline void make_kept_folder(void)
     snprintf(kept_folder, sizeof kept_folder, "%s/a/b", kept_root);
 }
 
-/* What the system says of all segments. */
+/* The system's data on all segments. */
 static inline uint64_t sum_kept(void)
 {
     uint64_t n = 0;
@@ -85,7 +85,7 @@ static inline uint64_t sum_kept(void)
     return n;
 }
 
-/* Names of the segments that are there, in any order. */
+/* Names of the existing segments, in any order. */
 static inline int list_kept(char paths[][200], int max)
 {
     int n = 0;

@@ -1,6 +1,6 @@
-/* kv_marks.h - a model of a model, for tests of the KV cache: what a token leaves in its pages
- * depends, as in a model, on the whole timeline up to it; here it is a mark that names tenant,
- * layer, head and all tokens so far. */
+/* kv_marks.h - a simulated model, for tests of the KV cache: a token's data in its pages depend,
+ * like in a model, on the whole timeline up to it; here they are a mark of tenant, layer, head and
+ * all tokens so far. */
 #ifndef UNIT_KV_MARKS_H
 #define UNIT_KV_MARKS_H
 
@@ -52,14 +52,14 @@ static inline uint16_t mark(uint32_t state, uint32_t layer, uint32_t head)
     return (uint16_t)((state + layer * 104729 + head * 1299709) % 65521);
 }
 
-/* Where the mark of a slot is in a page's keys or values: marks are spread over all of it. */
+/* The place of a slot's mark in a page's keys or values: marks are spread over all of it. */
 static inline uint16_t *number(void *numbers, uint32_t slot)
 {
     size_t step = kernel_kv_bytes(type, DIM) / KERNEL_PAGE / 2 * 2;
     return (uint16_t *)(void *)((uint8_t *)numbers + slot * step);
 }
 
-/* Compute tokens [from, end) as passes do: a batch sees what comes before it. */
+/* Compute tokens [from, end) like passes do: a batch sees the tokens before it. */
 static inline int compute(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
                    uint32_t end)
 {
@@ -84,7 +84,7 @@ static inline int compute(kv_sequence *seq, uint64_t tenant, const int32_t *toke
     return 0;
 }
 
-/* How much of what a token at position n sees is not there. */
+/* How much is missing of what a token at position n sees. */
 static inline uint32_t count_lost(const kv_sequence *seq, uint64_t tenant, const int32_t *tokens,
                            uint32_t n)
 {
@@ -109,7 +109,7 @@ static inline void fill(int32_t *tokens, uint32_t n, uint32_t who)
     for (uint32_t i = 0; i < n; i++) tokens[i] = (int32_t)((i * 7919 + who * 104729) % 50021);
 }
 
-/* Hold tokens as far as they are there, and compute the rest.  Returns what was there. */
+/* Take the tokens that are there, and compute the rest.  Returns the number that were there. */
 static inline uint32_t take(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
     uint32_t found = kv_sequence_adopt(seq, tokens, n);

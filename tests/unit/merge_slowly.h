@@ -1,11 +1,12 @@
-/* merge_slowly.h - what merging is, for tests of merger.c: quadratic, and plainly right. */
+/* merge_slowly.h - the definition of merging, for tests of merger.c: quadratic, and plainly
+ * right. */
 #ifndef UNIT_MERGE_SLOWLY_H
 #define UNIT_MERGE_SLOWLY_H
 
 #include "tokenizer/merges.h"
 
-/* The lowest rank, of equal ranks the left one, until none applies.  ids[n], in place; returns how
- * many are left. */
+/* The lowest rank first, of equal ranks the left one, until none applies.  ids[n], in place;
+ * returns the number of remaining ids. */
 static inline size_t merge_slowly(int32_t *ids, size_t n, const merge_map *pairs)
 {
     for (;;) {

@@ -1,5 +1,5 @@
-/* mesh_beside.h - a mesh beside the CPU engine: the same tokens through both, and how far apart
- * their logits are. */
+/* mesh_beside.h - a mesh beside the CPU engine: the same tokens through both, and the difference of
+ * their logits. */
 #ifndef TESTS_UNIT_MESH_BESIDE_H
 #define TESTS_UNIT_MESH_BESIDE_H
 
@@ -21,7 +21,7 @@ typedef struct {
     uint32_t n_prompt, n_vocab;
 } truth;
 
-/* A text, or tokens without sense where there is none. */
+/* A text, or meaningless tokens if there is none. */
 static void prompt_of(truth *t, const cerium_engine *engine, uint32_t n, const char *text)
 {
     cerium_error err;
@@ -101,14 +101,14 @@ static void prefill(mesh *m, const int32_t *tokens, uint32_t n)
             m, tokens + i, n - i < most ? n - i : most, i, i + most >= n);
 }
 
-/* How far the mesh is from the CPU. */
+/* The difference between the mesh and the CPU. */
 typedef struct {
     bool same_bits, same_tokens;
     float worst, widest; /* the largest difference in bounds; the largest finite bound */
-    uint32_t n_bounded, n_decided; /* places with a bound, and with a best token that is certain */
+    uint32_t n_bounded, n_decided; /* places with a bound, and with a certain best token */
 } distance;
 
-/* Whether the bounds leave no other token the chance to be the best. */
+/* Whether the bounds exclude any other token as the best. */
 static bool is_decided(const float *logits, const float *bounds, uint32_t best, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -150,7 +150,7 @@ static inline distance run(const char *path, const mesh_layout *layout, mesh_fau
         d.same_tokens &= mesh_sample(m, row, NULL, NULL, 0, 0) == t->tokens[t->n_prompt + i];
         if (bounded) measure(&d, m, row, t, i);
     }
-    TEST_CHECK(memory_count() == made); /* nothing is taken for a token */
+    TEST_CHECK(memory_count() == made); /* no allocation per token */
     mesh_close(&m);
     gguf_close(&file);
     return d;
@@ -173,7 +173,8 @@ static mesh_layout layout_of(uint32_t width, uint32_t height, mesh_order order, 
     return l;
 }
 
-/* Every allocation of opening a model on a mesh fails in turn: it says so, and nothing is left. */
+/* Every allocation of opening a model on a mesh fails in turn: the error is reported, and nothing
+ * is left. */
 static inline void check_memory_runs_out(const char *name, mesh_layout layout)
 {
     gguf_file *file = NULL;

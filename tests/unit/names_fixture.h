@@ -1,5 +1,5 @@
-/* names_fixture.h - a small environment, made by hand: numpy with a few names, and what a virtual
- * environment says of itself. */
+/* names_fixture.h - a small environment, made by hand: numpy with a few names, and a virtual
+ * environment's description of itself. */
 #ifndef UNIT_NAMES_FIXTURE_H
 #define UNIT_NAMES_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* takes.h - strings that a JSON schema has, and strings that it has not. */
+/* takes.h - strings that a JSON schema accepts, and strings that it rejects. */
 #ifndef UNIT_TAKES_H
 #define UNIT_TAKES_H
 
@@ -9,13 +9,13 @@
 
 #include "unit.h"
 
-/* Whether the grammar has the text as a JSON string. */
+/* Whether the grammar accepts the text as a JSON string. */
 static bool takes(matcher *w, const char *text)
 {
     json_t *string = json_string(text);
     char *quoted = json_dumps(string, JSON_ENCODE_ANY);
     matcher_begin(w, 0);
-    /* jansson writes \u001B where we write \u001b. */
+    /* jansson writes \u001B for our \u001b. */
     for (char *c = quoted; (c = strstr(c, "\\u00")); c += 6)
         for (int i = 4; i < 6; i++)
             if (c[i] >= 'A' && c[i] <= 'F') c[i] = (char)(c[i] + 32);
@@ -25,8 +25,8 @@ static bool takes(matcher *w, const char *text)
     return is;
 }
 
-/* The schema compiles whole, and has all of in[] and none of out[]; both end with NULL, or after
- * n_max. */
+/* The schema compiles whole, and accepts all of in[] and none of out[]; both end with NULL, or
+ * after n_max. */
 static void check_takes(const char *name, const char *schema, const char *const *in,
                         const char *const *out, size_t n_max)
 {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A sanitizer multiplies what computing costs: tests that repeat themselves do it less often. */
+/* A sanitizer multiplies the cost of computing: tests with repetitions run fewer. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNIT_SANITIZED true
 #else
@@ -17,7 +17,7 @@
 #define UNIT_TIMES(alone, sanitized) (UNIT_SANITIZED ? (sanitized) : (alone))
 
 static int unit_passed, unit_failed, unit_test_failed;
-static int unit_checks; /* that ran in this test, and things it says it skips */
+static int unit_checks; /* that ran in this test, and skipped things */
 
 #define TEST_CHECK(cond)                                                                           \
     do {                                                                                           \
@@ -53,7 +53,8 @@ static int unit_checks; /* that ran in this test, and things it says it skips */
         }                                                                                          \
     } while (0)
 
-/* For what this machine or this checkout cannot test: TEST_SKIP("the AVX2 path: no AVX2 here") */
+/* For things that this machine or this checkout cannot test: TEST_SKIP("the AVX2 path: no AVX2
+ * here") */
 #define TEST_SKIP(what_and_why) ((void)unit_checks++, (void)printf("skipped: %s\n", what_and_why))
 
 static inline int unit_report(const char *name)

@@ -1,4 +1,4 @@
-/* vocab_file.h - model files with nothing but a vocabulary, built in memory for tests. */
+/* vocab_file.h - model files with only a vocabulary, built in memory for tests. */
 #ifndef UNIT_VOCAB_FILE_H
 #define UNIT_VOCAB_FILE_H
 
@@ -96,7 +96,7 @@ static inline void vocab_put_alphabet(vocab_file *v, view raw)
     }
 }
 
-/* What the file says as a tokenizer; the file may be closed then. */
+/* The file's tokenizer; the file may be closed then. */
 static inline int vocab_tokenizer(vocab_file *v, tokenizer **t, cerium_error *err)
 {
     gguf_file *file = NULL;
@@ -108,8 +108,8 @@ static inline int vocab_tokenizer(vocab_file *v, tokenizer **t, cerium_error *er
     return status;
 }
 
-/* 256 byte tokens, n words that merges make (given as their two halves in halves[2 * i]), then
- * the control tokens.  Ids in that order. */
+/* 256 byte tokens, n words made by merges (given as their two halves in halves[2 * i]), then the
+ * control tokens.  Ids in that order. */
 static inline void vocab_bytes_model(vocab_file *v, const char *pre, const char *const *halves,
                                      size_t n, const char *const *control, size_t n_control)
 {

@@ -1,8 +1,8 @@
-/* guest.h - the part of the sandbox that runs inside of it: one process serves, each job gets a
- * process that watches and one that runs after walls.
+/* guest.h - the part of the sandbox that runs inside it: one process serves, each job gets a
+ * process that watches it and one that runs it behind walls.
  *
  * It is built twice from the same files: as a program, and as a library that a Python interpreter
- * loads.  It uses the C library alone, and keeps nothing that a variant could reach: each job is
+ * loads.  It uses only the C library, and keeps nothing that a variant could reach: each job is
  * read, forked away and forgotten. */
 #ifndef SANDBOX_GUEST_H
 #define SANDBOX_GUEST_H
@@ -13,7 +13,7 @@
 
 #include "sandbox/wire.h"
 
-/* A job as it was read. */
+/* A job, as read. */
 typedef struct {
     wire_job job;
     const char *program, *tests, *name; /* their lengths are in the job; a NUL ends each */
@@ -24,17 +24,19 @@ typedef struct {
 /* Descriptors of a variant. */
 enum { GUEST_FD_MARK = 3 };
 
-/* Take the next job.  Returns 1 in a process of its own after the walls, which runs it; 0 when
- * there are no more; -1 when the other end speaks nonsense. */
+/* Take the next job.  Returns 1 in a new process behind the walls, which runs it; 0: there are no
+ * more; -1: the input is invalid. */
 int guest_next(guest_job *out);
 
 /* ---- guest_walls.c ---- */
 
-/* Namespaces and file systems of a variant, by who will watch it.  NULL, or what failed. */
+/* Namespaces and file systems of a variant, set up by its watcher.  NULL, or the step that
+ * failed. */
 const char *walls_outer(const wire_job *job);
-/* Everything else, by the variant itself, last of all the filter.  NULL, or what failed. */
+/* All other walls, set up by the variant itself, the filter last.  NULL, or the step that
+ * failed. */
 const char *walls_inner(const wire_job *job, int out, int err, int mark);
-/* Read the filter once, while files can be opened.  False without one. */
+/* Read the filter once, while files can be opened.  False: there is none. */
 bool walls_open(const char *path);
 
 /* ---- guest_watch.c ---- */
@@ -48,22 +50,22 @@ typedef struct {
 
 /* Wait for its end, or end it; write the result to fd. */
 void watch_variant(const watched *v, int fd);
-/* Nothing ran: why. */
+/* Report that nothing ran, and why. */
 void watch_broken(const char *why, int fd);
 
 /* ---- guest_exec.c ---- */
 
-/* Run a job of another language than Python, in place of this process.  Returns the exit status
- * where that cannot be. */
+/* Run a job of another language than Python, in place of this process.  Returns the exit status if
+ * that is impossible. */
 int exec_job(const guest_job *g);
-/* Write the folder into path; false when it does not fit. */
+/* Write the folder into path; false: it does not fit. */
 bool exec_unpack(const char *path);
-/* Where the folder was given to the sandbox; nothing when it was not. */
+/* The place of the folder, if the sandbox was given one. */
 bool exec_open_folder(const char *path);
 /* Its bytes; 0: there is none. */
 size_t exec_n_folder(void);
 
-/* All of the bytes; false when the other end is gone. */
+/* All of the bytes; false: the other end is gone. */
 bool guest_write(int fd, const void *from, size_t n);
 
 #endif

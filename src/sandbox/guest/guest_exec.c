@@ -1,5 +1,4 @@
-/* guest_exec.c - variants that are programs of their own: node, C, a command in a copy of a
- * folder. */
+/* guest_exec.c - variants that are separate programs: node, C, a command in a copy of a folder. */
 #include "sandbox/guest/guest.h"
 
 #include <errno.h>
@@ -79,7 +78,7 @@ bool exec_unpack(const char *path)
 
 static bool exists(const char *path) { return access(path, X_OK) == 0; }
 
-/* Ends this process, or returns that it could not. */
+/* Ends this process, or returns after an error. */
 static int run(const char *const *args)
 {
     execv(args[0], (char *const *)args);
@@ -87,8 +86,8 @@ static int run(const char *const *args)
     return WIRE_STATUS_BROKEN;
 }
 
-/* As a child of this process, which is the first of its namespace: those have no default actions
- * for signals, and reap what is left to them.  Returns its status, over 128 for a signal. */
+/* As a child of this process, which is the first of its namespace: a first process has no default
+ * actions for signals, and reaps orphans.  Returns its status, over 128 for a signal. */
 static int run_below(const char *const *args, bool marks)
 {
     int status = 0;
@@ -120,7 +119,7 @@ static int run_javascript(const guest_job *g)
     if (n_folder && !exec_unpack("/tmp/task")) return WIRE_STATUS_BROKEN;
     if (chdir(n_folder ? "/tmp/task" : "/tmp") || !write_new(path, 0600, parts, sizes, 3))
         return WIRE_STATUS_BROKEN;
-    /* The mark is no argument: a program can read those. */
+    /* The mark is not an argument: a program can read its arguments. */
     int ends[2];
     if (pipe(ends) || !guest_write(ends[1], mark, WIRE_MARK_BYTES)) return WIRE_STATUS_BROKEN;
     close(ends[1]);
@@ -131,8 +130,8 @@ static int run_javascript(const guest_job *g)
     return run(args);
 }
 
-/* Between a program and its tests: what the program may have done to the words of the tests is
- * undone, and the tests' main gets a name that no program can know. */
+/* Between a program and its tests: the program's redefinitions of words in the tests are undone,
+ * and the tests' main gets a name that no program can know. */
 static const char words[] =
     "\n#undef NDEBUG\n#undef assert\n#undef main\n#undef int\n#undef void\n#undef return\n"
     "#undef if\n#undef else\n#undef for\n#undef while\n#undef do\n#undef char\n#undef long\n"
@@ -180,8 +179,8 @@ static int run_c(const guest_job *g)
     return is_tcc && status == 1 ? WIRE_STATUS_PARSE : status;
 }
 
-/* The command's own status is its verdict: the mark is written here, after it, where no process
- * of the command can. */
+/* The command's own status is its verdict: the mark is written here, after it, out of reach of the
+ * command's processes. */
 static int run_command(const guest_job *g)
 {
     const wire_job *j = &g->job;

@@ -1,4 +1,4 @@
-/* guest_main.c - the runner as a program: serves jobs that are programs of their own. */
+/* guest_main.c - the runner as a program: serves jobs that are separate programs. */
 #include "sandbox/guest/guest.h"
 
 #include <unistd.h>

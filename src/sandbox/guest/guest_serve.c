@@ -26,7 +26,7 @@ bool guest_write(int fd, const void *from, size_t n)
     return true;
 }
 
-/* 1, 0 at the end, -1 in the middle. */
+/* 1, 0 at the end, -1 within a job. */
 static int read_all(int fd, void *to, size_t n)
 {
     char *p = to;
@@ -63,8 +63,7 @@ static int read_job(guest_job *g)
     return 1;
 }
 
-/* In a process of its own: raise the walls, start the variant, watch it.  Returns in the
- * variant. */
+/* In a new process: set up the walls, start the variant, watch it.  Returns in the variant. */
 static void oversee(guest_job *g)
 {
     int out[2], err[2], mark[2];
@@ -96,7 +95,7 @@ static void oversee(guest_job *g)
 int guest_next(guest_job *out)
 {
     signal(SIGPIPE, SIG_IGN);
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no variant looks into this process */
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no variant can inspect this process */
     for (;;) {
         int got = read_job(out);
         if (got <= 0) return got;

@@ -1,5 +1,5 @@
-/* guest_walls.c - what is around one variant: namespaces, mounts, limits, descriptors, rights,
- * system calls.  Every call is checked: a wall that cannot be raised ends the job. */
+/* guest_walls.c - the walls around one variant: namespaces, mounts, limits, descriptors, rights,
+ * system calls.  Every call is checked: if a wall fails, the job ends. */
 #include "sandbox/guest/guest.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ bool walls_open(const char *path)
     return true;
 }
 
-/* One write(2), whose error is seen: buffered files hide it. */
+/* One write(2), whose error is visible: buffered files hide it. */
 static bool write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static bool write_file(const char *path, const char *text)
     return close(fd) == 0 && whole;
 }
 
-/* Without maps nothing can be made in a new file system.  The ids stay what they are. */
+/* Without id maps a new file system allows no files.  The ids stay the same. */
 static bool map_ids(uid_t uid, gid_t gid)
 {
     char users[64], groups[64];
@@ -91,7 +91,7 @@ static bool limit(int what, uint64_t most)
     return setrlimit((__rlimit_resource_t)what, &want) == 0;
 }
 
-/* V8 reserves more address space than any limit on it would allow: its data are limited. */
+/* V8 reserves more address space than any limit on it would allow: limit its data instead. */
 static const char *set_limits(const wire_job *job)
 {
     int memory = job->language == WIRE_JAVASCRIPT || job->language == WIRE_COMMAND ? RLIMIT_DATA
@@ -132,12 +132,12 @@ static const char *set_descriptors(int out, int err, int mark)
 
 const char *walls_inner(const wire_job *job, int out, int err, int mark)
 {
-    const char *why = set_descriptors(out, err, mark); /* what fails after this is reported there */
+    const char *why = set_descriptors(out, err, mark); /* later errors are reported there */
     if (why) return why;
-    /* A group of its own: or kill(0, 9) would reach those who watch. */
+    /* A process group of its own: otherwise kill(0, 9) would reach the watchers. */
     if (setsid() < 0) return "setsid";
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) return "parent death signal";
-    (void)!nice(NICE); /* where it is nice already, it stays so */
+    (void)!nice(NICE); /* if it has a niceness already, it keeps that */
     why = set_limits(job);
     if (!why) why = drop_rights();
     if (why) return why;

@@ -1,5 +1,5 @@
-/* guest_watch.c - watches one variant from outside of its walls: keeps a little of what it writes,
- * ends it when it takes too long or too much, and says why it ended. */
+/* guest_watch.c - watches one variant from outside its walls: keeps a part of its output, ends it
+ * if it takes too much time or memory, and reports why it ended. */
 #include "sandbox/guest/guest.h"
 
 #include <ctype.h>
@@ -19,13 +19,13 @@
 
 enum { CHUNK = 65536, TICK_MS = 20, TEXT_BYTES = 2048 };
 
-/* The beginning and the end of a stream; all else is read and thrown away, so that a full pipe
- * does not stop the variant's clock. */
+/* The beginning and the end of a stream; the rest is read and discarded, so that a full pipe does
+ * not stop the variant's clock. */
 typedef struct {
     int fd;
     uint64_t n; /* bytes that came */
     char first[WIRE_SHOWN_BYTES];
-    char last[WIRE_SHOWN_BYTES]; /* a ring of what comes after first */
+    char last[WIRE_SHOWN_BYTES]; /* a ring of the bytes after first */
 } stream;
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     uint64_t begin_ns, wall_ns;
     int pidfd;
     bool ended;
-    wire_verdict forced; /* why it was ended; WIRE_PASS: it was not */
+    wire_verdict forced; /* the reason for ending it; WIRE_PASS: none */
 } watch;
 
 static uint64_t now_ns(void)
@@ -52,7 +52,7 @@ static void keep(stream *s, const char *from, size_t n)
     }
 }
 
-/* What there is now.  The descriptor is closed at its end. */
+/* Read the available bytes.  The descriptor is closed at its end. */
 static void drain(stream *s)
 {
     static char chunk[CHUNK];
@@ -79,13 +79,13 @@ static uint32_t shown(const stream *s, char *to)
     return (uint32_t)n;
 }
 
-/* ---- what it takes ---- */
+/* ---- measuring ---- */
 
 typedef struct {
     uint64_t memory_bytes, cpu_ns;
 } usage;
 
-/* A file of a process, with a NUL after; its length, 0 where there is none. */
+/* A file of a process, with a NUL after; its length, 0: there is none. */
 static size_t read_process(const char *pid, const char *name, char text[TEXT_BYTES])
 {
     char path[64];
@@ -98,7 +98,7 @@ static size_t read_process(const char *pid, const char *name, char text[TEXT_BYT
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Memory that is not a mapped file of others. */
+/* Memory, without mapped files of others. */
 static uint64_t memory_of(const char *pid)
 {
     static const char *const names[] = {"\nRssAnon:", "\nRssShmem:"};
@@ -112,7 +112,7 @@ static uint64_t memory_of(const char *pid)
     return kib << 10;
 }
 
-/* Processor time, with that of its children that are gone: it does not depend on who else wants the
+/* Processor time, with that of its ended children: it does not depend on other users of the
  * processor. */
 static uint64_t cpu_of(const char *pid)
 {
@@ -127,8 +127,8 @@ static uint64_t cpu_of(const char *pid)
     return ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-/* Of all processes but this one, its parent and the first: each has its own limit, and many
- * together may still take too much. */
+/* Of all processes except this one, its parent and the first: each has its own limit, but together
+ * they may still take too much. */
 static usage usage_of_all(void)
 {
     const long others[] = {1, getpid(), getppid()};
@@ -160,7 +160,7 @@ static bool is_over(const watch *w)
            info.si_pid == w->v->pid;
 }
 
-/* One look at everything. */
+/* One check of everything. */
 static void step(watch *w)
 {
     const wire_job *job = w->v->job;
@@ -183,14 +183,14 @@ static void step(watch *w)
     if (job->cpu_ms && now.cpu_ns >= job->cpu_ms * 1000000ull) end_it(w, WIRE_CPU);
 }
 
-/* Does the last line of the private descriptor say that the last test was passed? */
+/* Does the last line of the private descriptor report that the last test passed? */
 static bool has_mark(const watch *w, const char *note, uint32_t n)
 {
     return n >= WIRE_MARK_BYTES &&
            memcmp(note + n - WIRE_MARK_BYTES, w->v->job->mark, WIRE_MARK_BYTES) == 0;
 }
 
-/* Of a process that a signal ended, or of a shell's whose child one did. */
+/* For a process that a signal ended, or a shell whose child one did. */
 static wire_verdict signalled(const watch *w, int signal, const struct rusage *use)
 {
     uint64_t cpu_s = (uint64_t)(use->ru_utime.tv_sec + use->ru_stime.tv_sec);
@@ -259,7 +259,7 @@ void watch_variant(const watched *v, int fd)
     fcntl(v->mark, F_SETFL, O_NONBLOCK);
     while (!w.ended) step(&w);
     while (wait4(v->pid, &status, 0, &use) < 0 && errno == EINTR) continue;
-    /* The kernel has ended all that was in its namespace; what they wrote is in the pipes. */
+    /* The kernel has ended all processes of its namespace; their output is in the pipes. */
     drain(&w.out);
     drain(&w.err);
     drain(&w.mark);
