@@ -7,7 +7,7 @@
 cd "$(dirname "$0")/.." || exit 1
 awk -F ' *[|] *' '
     BEGIN {
-        print "/* type_quality.h - the measured loss of quality of each type: tools/type_quality.sh."
+        print "/* type_quality.h - measured loss of quality of each type: tools/type_quality.sh."
         print " * X(type, nats a token above F16, share of likeliest tokens that are the same) */"
         print "#ifndef PROGRAMS_TYPE_QUALITY_H\n#define PROGRAMS_TYPE_QUALITY_H\n"
         printf "#define TYPE_QUALITY_MAP(X)"

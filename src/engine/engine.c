@@ -372,14 +372,16 @@ static int open_head_parts(cerium_engine *e, const cerium_engine_config *config,
     return open_passes(e, config, err);
 }
 
-int engine_open_head(cerium_engine **out, const cerium_engine_config *config,
-                     const cerium_engine *of, cerium_error *err)
+typedef int open_fn(cerium_engine *e, const cerium_engine_config *config, cerium_error *err);
+
+static int open_engine(cerium_engine **out, open_fn *parts, const cerium_engine_config *config,
+                       const cerium_engine *beside, cerium_error *err)
 {
     cerium_engine *e = memory_zalloc(1, sizeof *e);
     if (!e) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
-    e->beside = of;
-    e->is_head = true;
-    int status = open_head_parts(e, config, err);
+    e->beside = beside;
+    e->is_head = parts == open_head_parts;
+    int status = parts(e, config, err);
     if (status)
         engine_close_alone(&e);
     else
@@ -387,19 +389,17 @@ int engine_open_head(cerium_engine **out, const cerium_engine_config *config,
     return status;
 }
 
-int engine_open_alone(cerium_engine **engine_out, const cerium_engine_config *config,
+int engine_open_head(cerium_engine **out, const cerium_engine_config *config,
+                     const cerium_engine *of, cerium_error *err)
+{
+    return open_engine(out, open_head_parts, config, of, err);
+}
+
+int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,
                       const cerium_engine *beside, cerium_error *err)
 {
     RETURN_IF(check_config(config, err));
-    cerium_engine *e = memory_zalloc(1, sizeof *e);
-    if (!e) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
-    e->beside = beside;
-    int status = open_parts(e, config, err);
-    if (status)
-        engine_close_alone(&e);
-    else
-        *engine_out = e;
-    return status;
+    return open_engine(out, open_parts, config, beside, err);
 }
 
 void engine_close_alone(cerium_engine **engine)

@@ -326,12 +326,10 @@ static bool is_searched(block_type type, bool is_weighted)
 /* Without an importance matrix: types with few levels keep large values better than small ones, as
  * llama.cpp's do.  The error of all weights grows by an eighth, the divergence of the output
  * shrinks by a fifth (decision 0112). */
-static void weigh_values(float *w, block_type type, const float *x, uint32_t n)
+static void weigh_by_size(float *w, const float *x, uint32_t n)
 {
-    const bool by_size = type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W ||
-                         type == BLOCK_Q3_K;
     const float id = inverse(largest(x, (int)n));
-    for (uint32_t i = 0; i < n; i++) w[i] = by_size ? x[i] * id * x[i] * id : 1.0f;
+    for (uint32_t i = 0; i < n; i++) w[i] = x[i] * id * x[i] * id;
 }
 
 void block_quantize(block_type type, void *restrict blocks, const float *restrict in, size_t n,
@@ -345,10 +343,13 @@ void block_quantize(block_type type, void *restrict blocks, const float *restric
     }
     const entry_table t =
         entry_table_of(type == BLOCK_Q4_W ? block_q4_w_values : block_iq4_values);
+    const bool by_size = type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS || type == BLOCK_Q4_W ||
+                         type == BLOCK_Q3_K;
     float own[256];
+    for (uint32_t i = 0; i < ARRAY_LEN(own); i++) own[i] = 1.0f;
     uint8_t *to = blocks;
     for (size_t at = 0; at < n; at += values, to += block_bytes(type)) {
-        if (!weights) weigh_values(own, type, in + at, values);
+        if (!weights && by_size) weigh_by_size(own, in + at, values);
         search_block(type, &t, to, in + at, weights ? weights + at : own);
     }
 }

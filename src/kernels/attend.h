@@ -11,13 +11,27 @@
  *   kv_value                         what keys and values are stored as: uint16_t (F16) or float
  *   vf_values                        of them at any address, as floats
  *   vf_fma(a, b, c), vf_mul          a b + c, a b
+ *   kv_float                         one of them as a float
  *   TILE_MAP(X)                      X(R, T) for the tiles that there shall be: for each R up to
- *                                    TILE_ROWS_MAX all T from 1 to tile_vectors_max[R]
- *   accumulate_tail, weigh_row       see their use */
+ *                                    TILE_ROWS_MAX all T from 1 to tile_vectors_max[R]; without it
+ *                                    those for 32 registers
+ *   weigh_row                        see its use
+ *   ACCUMULATE_TAIL                  if it has accumulate_tail of its own */
 #ifndef KERNELS_ATTEND_H
 #define KERNELS_ATTEND_H
 
 #include "kernels/vector.h"
+
+#ifndef TILE_MAP
+/* Two fma units of four cycles need 8 sums in flight; of 32 registers, sums take at most 25. */
+enum { TILE_ROWS_MAX = 6 };
+#define TILE_MAP(X)                                                                                \
+    X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)                                \
+    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8)                                \
+    X(3, 1) X(3, 2) X(3, 3) X(3, 4) X(3, 5) X(3, 6) X(4, 1) X(4, 2) X(4, 3) X(4, 4) X(4, 5)        \
+    X(5, 1) X(5, 2) X(5, 3) X(5, 4) X(5, 5) X(6, 1) X(6, 2) X(6, 3) X(6, 4)
+static const uint8_t tile_vectors_max[TILE_ROWS_MAX + 1] = {0, 8, 8, 6, 5, 5, 4};
+#endif
 
 /* Arrays of registers stay registers only when the loops over them disappear. */
 #ifdef __clang__
@@ -100,6 +114,19 @@ static void accumulate(float *restrict acc, size_t acc_stride, const float *rest
         vectors -= take;
     }
 }
+
+#ifndef ACCUMULATE_TAIL
+/* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
+static void accumulate_tail(float *restrict acc, const float *restrict coef,
+                            const kv_value *restrict m, size_t m_stride, uint32_t n, uint32_t lanes)
+{
+    for (uint32_t t = 0; t < lanes; t++) {
+        float sum = acc[t];
+        for (uint32_t i = 0; i < n; i++) sum = fmaf(coef[i], kv_float(m[i * m_stride + t]), sum);
+        acc[t] = sum;
+    }
+}
+#endif
 
 /* out[n] = out * c; nothing for 1, which is the usual case once the maximum was seen. */
 static void scale_row(float *out, float c, uint32_t n)

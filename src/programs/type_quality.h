@@ -1,4 +1,4 @@
-/* type_quality.h - the measured loss of quality of each type: tools/type_quality.sh.
+/* type_quality.h - measured loss of quality of each type: tools/type_quality.sh.
  * X(type, nats a token above F16, share of likeliest tokens that are the same) */
 #ifndef PROGRAMS_TYPE_QUALITY_H
 #define PROGRAMS_TYPE_QUALITY_H

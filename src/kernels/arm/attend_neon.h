@@ -1,6 +1,4 @@
-/* attend_neon.h - what attend.h asks for, with vectors of four.
- *
- * Two fma units of four cycles need 8 sums in flight; of 32 registers, sums take at most 25. */
+/* attend_neon.h - what attend.h asks for, with vectors of four. */
 #ifndef KERNELS_ARM_ATTEND_NEON_H
 #define KERNELS_ARM_ATTEND_NEON_H
 
@@ -8,20 +6,13 @@
 
 #include "kernels/vector.h"
 
-enum { VF_LANES = 4, TILE_ROWS_MAX = 6 };
+enum { VF_LANES = 4 };
 typedef float32x4_t vf;
 #define vf_load         vld1q_f32
 #define vf_store        vst1q_f32
 #define vf_set1         vdupq_n_f32
 #define vf_mul          vmulq_f32
 #define vf_fma(a, b, c) vfmaq_f32(c, a, b)
-
-#define TILE_MAP(X)                                                                                \
-    X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)                                \
-    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8)                                \
-    X(3, 1) X(3, 2) X(3, 3) X(3, 4) X(3, 5) X(3, 6) X(4, 1) X(4, 2) X(4, 3) X(4, 4) X(4, 5)        \
-    X(5, 1) X(5, 2) X(5, 3) X(5, 4) X(5, 5) X(6, 1) X(6, 2) X(6, 3) X(6, 4)
-static const uint8_t tile_vectors_max[TILE_ROWS_MAX + 1] = {0, 8, 8, 6, 5, 5, 4};
 
 /* The 4 slots from j on that lie in [first, end). */
 static inline uint32x4_t slots_in_range(uint32_t j, uint32_t first, uint32_t end)

@@ -2,18 +2,8 @@
 #include "kernels/arm/attend_neon.h"
 
 typedef float kv_value;
+#define kv_float(x) (x)
 #define vf_values vld1q_f32
-
-/* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
-static void accumulate_tail(float *restrict acc, const float *restrict coef,
-                            const float *restrict m, size_t m_stride, uint32_t n, uint32_t lanes)
-{
-    for (uint32_t t = 0; t < lanes; t++) {
-        float sum = acc[t];
-        for (uint32_t i = 0; i < n; i++) sum = fmaf(coef[i], m[i * m_stride + t], sum);
-        acc[t] = sum;
-    }
-}
 
 #include "kernels/attend.h"
 

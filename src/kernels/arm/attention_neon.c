@@ -2,21 +2,10 @@
 #include "kernels/arm/attend_neon.h"
 
 typedef uint16_t kv_value;
+#define kv_float f16_to_f32
 static inline vf vf_values(const uint16_t *x)
 {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(x)));
-}
-
-/* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
-static void accumulate_tail(float *restrict acc, const float *restrict coef,
-                            const uint16_t *restrict m, size_t m_stride, uint32_t n, uint32_t lanes)
-{
-    for (uint32_t t = 0; t < lanes; t++) {
-        float sum = acc[t];
-        for (uint32_t i = 0; i < n; i++)
-            sum = fmaf(coef[i], f16_to_f32(m[i * m_stride + t]), sum);
-        acc[t] = sum;
-    }
 }
 
 #include "kernels/attend.h"

@@ -8,14 +8,9 @@
 #include "kernels/x86/exp_avx2.h"
 
 #include "kernels/vector.h"
+#include "kernels/x86/vf_avx2.h"
 
-enum { VF_LANES = 8, TILE_ROWS_MAX = 6 };
-typedef __m256 vf;
-#define vf_load  _mm256_loadu_ps
-#define vf_store _mm256_storeu_ps
-#define vf_set1  _mm256_set1_ps
-#define vf_mul   _mm256_mul_ps
-#define vf_fma   _mm256_fmadd_ps
+enum { TILE_ROWS_MAX = 6 };
 
 #define TILE_MAP(X)                                                                                \
     X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)                                \

@@ -1,27 +1,26 @@
-/* attend_avx512.h - what attend.h asks for, with vectors of sixteen.
- *
- * Two fma units of four cycles need 8 sums in flight; of 32 registers, sums take at most 25. */
+/* attend_avx512.h - what attend.h asks for, with vectors of sixteen.  A file defines kv_value and
+ * kv_lanes(mask, x), of them at any address those of a mask as floats, before. */
 #ifndef KERNELS_X86_ATTEND_AVX512_H
 #define KERNELS_X86_ATTEND_AVX512_H
 
 #include "kernels/x86/exp_avx512.h"
 
 #include "kernels/vector.h"
+#include "kernels/x86/vf_avx512.h"
 
-enum { VF_LANES = 16, TILE_ROWS_MAX = 6 };
-typedef __m512 vf;
-#define vf_load  _mm512_loadu_ps
-#define vf_store _mm512_storeu_ps
-#define vf_set1  _mm512_set1_ps
-#define vf_mul   _mm512_mul_ps
-#define vf_fma   _mm512_fmadd_ps
-
-#define TILE_MAP(X)                                                                                \
-    X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8)                                \
-    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(2, 5) X(2, 6) X(2, 7) X(2, 8)                                \
-    X(3, 1) X(3, 2) X(3, 3) X(3, 4) X(3, 5) X(3, 6) X(4, 1) X(4, 2) X(4, 3) X(4, 4) X(4, 5)        \
-    X(5, 1) X(5, 2) X(5, 3) X(5, 4) X(5, 5) X(6, 1) X(6, 2) X(6, 3) X(6, 4)
-static const uint8_t tile_vectors_max[TILE_ROWS_MAX + 1] = {0, 8, 8, 6, 5, 5, 4};
+#define ACCUMULATE_TAIL
+/* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
+static void accumulate_tail(float *restrict acc, const float *restrict coef,
+                            const kv_value *restrict m, size_t m_stride, uint32_t n, uint32_t lanes)
+{
+    const __mmask16 k = lanes_below(lanes);
+    __m512 sum = _mm512_maskz_loadu_ps(k, acc);
+    for (uint32_t i = 0; i < n; i++, m += m_stride) {
+        __m512 lane = kv_lanes(k, m);
+        sum = _mm512_fmadd_ps(_mm512_set1_ps(coef[i]), lane, sum);
+    }
+    _mm512_mask_storeu_ps(acc, k, sum);
+}
 
 /* The 16 slots from j on that lie in [first, end). */
 static inline __mmask16 slots_in_range(uint32_t j, uint32_t first, uint32_t end)

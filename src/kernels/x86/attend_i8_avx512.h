@@ -7,14 +7,8 @@
 
 #include "kernels/kv_i8.h"
 #include "kernels/vector.h"
+#include "kernels/x86/vf_avx512.h"
 
-enum { VF_LANES = 16 };
-typedef __m512 vf;
-#define vf_load  _mm512_loadu_ps
-#define vf_store _mm512_storeu_ps
-#define vf_set1  _mm512_set1_ps
-#define vf_mul   _mm512_mul_ps
-#define vf_fma   _mm512_fmadd_ps
 static inline __m512i load_ints(const void *from) { return _mm512_loadu_si512(from); }
 static inline vf vf_ints(const int32_t *x) { return _mm512_cvtepi32_ps(load_ints(x)); }
 

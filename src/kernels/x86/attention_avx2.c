@@ -2,20 +2,10 @@
 #include "kernels/x86/attend_avx2.h"
 
 typedef uint16_t kv_value;
+#define kv_float _cvtsh_ss
 static inline vf vf_values(const uint16_t *x)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)x));
-}
-
-/* acc[lanes] += coef[n] . m[n][lanes] for fewer lanes than a vector and one row. */
-static void accumulate_tail(float *restrict acc, const float *restrict coef,
-                            const uint16_t *restrict m, size_t m_stride, uint32_t n, uint32_t lanes)
-{
-    for (uint32_t t = 0; t < lanes; t++) {
-        float sum = acc[t];
-        for (uint32_t i = 0; i < n; i++) sum = fmaf(coef[i], _cvtsh_ss(m[i * m_stride + t]), sum);
-        acc[t] = sum;
-    }
 }
 
 #include "kernels/attend.h"

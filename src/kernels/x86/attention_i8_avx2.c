@@ -7,15 +7,10 @@
 
 #include "kernels/kv_i8.h"
 #include "kernels/vector.h"
+#include "kernels/x86/vf_avx2.h"
 
 /* Of 16 registers: 8 sums, 2 vectors of bytes, ones, an operand of a row, what is on its way. */
-enum { VF_LANES = 8, TILE_ROWS_MAX = 4 };
-typedef __m256 vf;
-#define vf_load  _mm256_loadu_ps
-#define vf_store _mm256_storeu_ps
-#define vf_set1  _mm256_set1_ps
-#define vf_mul   _mm256_mul_ps
-#define vf_fma   _mm256_fmadd_ps
+enum { TILE_ROWS_MAX = 4 };
 
 static inline __m256i load_ints(const void *from)
 {
