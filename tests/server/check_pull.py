@@ -1,7 +1,6 @@
 """check_pull.py - models that the page offers: who may have them fetched, how far a fetch is, that
 it can be ended, and that what came is served."""
 
-import concurrent.futures
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ import harness  # noqa: E402
 from check_models import TALK, make  # noqa: E402
 from harness import Report, Server, wait_for  # noqa: E402
 from mirror import Mirror, program_with_list  # noqa: E402
+from wire import Wire, request  # noqa: E402
 
 
 def place(folder, mirror, files):
@@ -138,19 +138,16 @@ def check_delete(report, server, mirror, folder):
         assert "not found" in delete(server, {"model": "nobody"}, 404)
         assert delete(server, {}, 400) and delete(server, {"model": 7}, 400)
     with report.check("one whose answers run", server):
-        body = {"model": "slow", "messages": TALK, "max_tokens": 1500, "ignore_eos": True}
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            tasks = [pool.submit(server.json, "POST", "/v1/chat/completions", body)
-                     for _ in range(4)]
-            said = []
-            while not all(task.done() for task in tasks):
-                if server.metric("vllm:num_requests_running"):
-                    status, _, data = server.request("DELETE", "/api/delete", {"model": "slow"})
-                    assert status in (200, 409), data
-                    said.append(status)
-                    break
-            done = [task.result() for task in tasks]
-        assert 200 not in said and len(done) == 4, said
+        # Its reader takes nothing, so it cannot end before it is asked for.
+        body = {"model": "slow", "messages": TALK, "max_tokens": 1500, "ignore_eos": True,
+                "stream": True, "logprobs": True, "top_logprobs": 20}
+        reader = Wire(server.port, receive=4096)
+        reader.send(request("POST", "/v1/chat/completions", body))
+        reader.until(b"data: ")
+        assert "answers of it run" in delete(server, {"model": "slow"}, 409)
+        assert server.metric("vllm:num_requests_running") == 1
+        reader.until(b"data: [DONE]")
+        reader.socket.close()
         assert "slow.gguf" in here()
     with report.check("a file elsewhere, and a link in the folder"):
         elsewhere = os.path.join(folder, "b.gguf")
