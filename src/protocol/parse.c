@@ -42,6 +42,7 @@ static int sampling_parse(parser *p)
     const json_t *wide = json_object_get(p->root, "seed");
     RETURN_IF(temperature_parse(p));
     RETURN_IF(bias_parse(p));
+    RETURN_IF(field_bool(p, p->sampling_at, p->root, "ignore_eos", &p->r->sampling.ignore_end));
     RETURN_IF(field_bound(p, p->sampling_at, p->root, "top_k", -1, INT32_MAX, &top_k));
     /* A seed beyond int64_t is accepted like any other. */
     if (json_is_real(wide) && fabs(json_real_value(wide)) > 9e18)

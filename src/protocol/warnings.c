@@ -32,7 +32,7 @@ void protocol_warn(protocol_request *r, const char *param, const char *format, .
 static const char *const common[] = {
     "model", "stream", "stream_options", "stream_id", "type", "cerium_guard", "cerium_guard_end",
     "temperature", "top_p", "min_p", "top_k", "seed", "presence_penalty", "frequency_penalty",
-    "stop", "n", "logit_bias", "repetition_penalty", "repeat_penalty",
+    "stop", "n", "logit_bias", "ignore_eos", "repetition_penalty", "repeat_penalty",
     "service_tier", "prompt_cache_key", "prompt_cache_retention", "user", "metadata",
     "safety_identifier", "client_metadata", "return_progress", "cache_prompt", "timings_per_token",
 };
