@@ -354,7 +354,7 @@ typedef struct {
     const cerium_tool *tools;       /* [n_tools] */
     size_t n_tools;
     bool continues;                 /* the messages follow a timeline; see after */
-    const int32_t *after;           /* goes_on: [n_after] that timeline (its end is looked at) */
+    const int32_t *after;           /* continues: [n_after] that timeline (its end is looked at) */
     size_t n_after;
     bool open;                      /* do not end where the assistant speaks: more will follow */
     size_t *n_head;                 /* or NULL: gets the number of tokens of the tools and the first
@@ -371,9 +371,9 @@ typedef struct {
  * begins.  Special tokens in the content are text, never control.  A model without a chat form gets
  * a plain one.
  *
- * With goes_on, only what is to be appended to the timeline: its unfinished turn is closed first,
+ * With continues, only what is to be appended to the timeline: its unfinished turn is closed first,
  * tools are not repeated, and no default system message is added. Rendering a conversation in
- * parts, with open and goes_on, gives the same tokens as rendering it in one piece.
+ * parts, with open and continues, gives the same tokens as rendering it in one piece.
  *
  * @param tokens    [tokens_cap] output; may be NULL when tokens_cap is 0
  * @param n_tokens  tokens written, or needed when the result is CERIUM_ERR_CAPACITY

@@ -193,7 +193,7 @@ uint32_t embedding_skips(const cerium_session *s, uint32_t most);
 
 /* ---- engine.c ---- */
 
-/* A pass: the turn of this engine, then of its threads.  goes_on: see shared_team_give(). */
+/* A pass: the turn of this engine, then of its threads.  continues: see shared_team_give(). */
 void engine_begin_pass(cerium_engine *e, uint32_t class_);
 void engine_end_pass(cerium_engine *e, bool continues);
 /* The kept turn of its threads is not wanted. */

@@ -148,10 +148,10 @@ typedef struct {
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL: none */
     const float *post_norm;       /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
                                      x.  LAYER_INPUTS: [n_layer_input] */
-    bool waits;                   /* FFN_DOWN: norm_behind's output is added to that of the next
+    bool waits;                   /* FFN_DOWN: post_norm's output is added to that of the next
                                      EXPERTS_DOWN, not to x, and then */
     const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */
-    float output_scale;           /* FFN_DOWN, EXPERTS_DOWN with norm_behind: x *= this; 0: no */
+    float output_scale;           /* FFN_DOWN, EXPERTS_DOWN with post_norm: x *= this; 0: no */
     const float *head_norm[3];    /* QKV: RMS norm of each q, k and v head, [head_dim], or of all
                                      heads of a row, [heads][head_dim]; or NULL.  CONV: factors of q
                                      and k [key_dim], which turn RMS norms into norms to length 1;

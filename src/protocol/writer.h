@@ -112,7 +112,7 @@ void event_send(protocol_writer *w, const char *name);
 static inline bool writer_live(const protocol_writer *w) { return w->answer.emit && !w->status; }
 
 /* verdict.c: notes what a finding means for the reader; verdict_words() makes the answer's last
- * words after its open piece; verdict_is_told(): does this answer get them? */
+ * words after its open piece; verdict_is_sent(): does this answer get them? */
 CERIUM_CHECKED int verdict_note(writer_choice *c, const protocol_finding *f);
 bool verdict_is_sent(const protocol_writer *w, const writer_choice *c, protocol_end end);
 CERIUM_CHECKED int verdict_words(const writer_choice *c, bytes *out);

@@ -203,7 +203,7 @@ static int say_end_of_thought(choice *ch)
     return CERIUM_OK;
 }
 
-/* Continue after the text so far; *goes_on false: no more will follow, the end is *end. */
+/* Continue after the text so far; *continues false: no more will follow, the end is *end. */
 static int go_on(choice *ch, protocol_end *end, bool *continues)
 {
     cerium_sampling sampling;
