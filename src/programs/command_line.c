@@ -61,10 +61,22 @@ const char *option_types(void)
     return names;
 }
 
+const char *option_near_type(const char *value)
+{
+    block_type type;
+    view name = view_of(value);
+    while (name.len && name.ptr[name.len - 1] != '_') name.len--;
+    if (!name.len) return NULL;
+    name.len--;
+    return block_type_of_name(name, &type) && block_is_written(type) ? block_name(type) : NULL;
+}
+
 bool option_type(const char *value, block_type *out)
 {
+    const char *near = option_near_type(value);
     if (!block_type_of_name(view_of(value), out))
-        return option_wants("one of %s", option_types());
+        return near ? option_wants("one type, such as %s, not a mixture", near)
+                    : option_wants("one of %s", option_types());
     return block_is_written(*out) ||
            option_wants("one of %s; %s is read, not written", option_types(), block_name(*out));
 }

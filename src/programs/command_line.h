@@ -141,6 +141,8 @@ bool option_f64(const char *value, double low, double high, double *out);
 bool option_type(const char *value, block_type *out);
 /* The names of all types, for people.  Not thread-safe. */
 const char *option_types(void);
+/* The main type of a mixture's name as llama.cpp has them (Q4_K_M: Q4_K), or NULL. */
+const char *option_near_type(const char *value);
 /* Any text but an empty one. */
 bool option_text(const char *value, const char **out);
 

@@ -423,9 +423,12 @@ int program_quantize(int argc, char **argv)
     static char in[OPTIONS_PATH_MAX];
     q.in = options_find_model(argv[optind], in);
     q.out = argv[optind + 1];
+    const char *near = option_near_type(argv[optind + 2]);
     if (!block_type_of_name(view_of(argv[optind + 2]), &q.type))
-        return usage_error("quantize", "'%s' is not a type of tensors: there are %s",
-                           argv[optind + 2], option_types());
+        return near ? usage_error("quantize", "'%s' is a mixture of types: name one, such as %s",
+                                  argv[optind + 2], near)
+                    : usage_error("quantize", "'%s' is not a type of tensors: there are %s",
+                                  argv[optind + 2], option_types());
     if (!block_is_written(q.type))
         return usage_error("quantize", "%s is read, not written: there are %s", block_name(q.type),
                            option_types());
