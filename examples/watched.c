@@ -19,7 +19,7 @@ static void show(const cerium_watch_result *out)
 
 static int stream(cerium_session *session, cerium_watch *watch, cerium_error *err)
 {
-    for (size_t n_tokens = 0;;) {
+    for (size_t n_tokens = 0;; (void)cerium_watch_tokens(watch, &n_tokens)) {
         const cerium_sampling most = {.step_tokens_max = (uint32_t)(NEW_TOKENS_MAX - n_tokens)};
         cerium_step step;
         cerium_watch_result out;
@@ -40,7 +40,6 @@ static int stream(cerium_session *session, cerium_watch *watch, cerium_error *er
         if ((status = cerium_watch_retry(watch, &q, &runs, err)) || !runs) return status;
         status = cerium_session_resume(session, q.tokens, q.n_tokens, q.resume, NULL, err);
         if (status) return status;
-        (void)cerium_watch_tokens(watch, &n_tokens);
     }
 }
 
