@@ -37,6 +37,7 @@ typedef enum {
     CONVERT_GEMMA4 = 18,
     CONVERT_LAGUNA = 19,
     CONVERT_DEEPSEEK2 = 20,
+    CONVERT_GRANITEHYBRID = 21,
 } convert_arch;
 
 typedef enum {
@@ -70,6 +71,7 @@ typedef struct {
     bool is_recurrent[CONVERT_LAYERS_MAX];   /* layers with a state; and of those: */
     uint32_t n_taps, key_dim, value_dim, n_key_heads, n_value_heads;
     uint32_t sections[3];                    /* of the rotation; 0: none are named */
+    bool is_still;                           /* Granite's queries and keys do not turn */
     uint32_t n_ff_shared, n_shared;          /* experts used by every row: width of all */
     uint32_t n_dense;                        /* first layers without experts */
     uint32_t n_groups, n_groups_used;        /* of experts */

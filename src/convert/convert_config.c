@@ -18,6 +18,7 @@ static const struct {
     {"Qwen3NextForCausalLM", "qwen3next"},
     {"Gemma4ForCausalLM", "gemma4"},     {"LagunaForCausalLM", "laguna"},
     {"DeepseekV3ForCausalLM", "deepseek2"},
+    {"GraniteMoeHybridForCausalLM", "granitehybrid"},
 };
 
 /* Other names of the same architecture. */
@@ -60,9 +61,9 @@ static void read_arch(config_reader *r, convert_config *c)
         r->status = error_set(r->err, CERIUM_ERR_FORMAT,
                               "config.json: architecture %.60s is not supported; there are Llama, "
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
-                              "SmolLM3, SeedOss, Granite, GraniteMoe, Gemma3, Mellum, Glm4Moe, "
-                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, Gemma4, Laguna, "
-                              "DeepseekV2, DeepseekV3 and Glm4MoeLite",
+                              "SmolLM3, SeedOss, Granite, GraniteMoe, GraniteMoeHybrid, Gemma3, "
+                              "Mellum, Glm4Moe, MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, "
+                              "Gemma4, Laguna, DeepseekV2, DeepseekV3 and Glm4MoeLite",
                               name);
 }
 
@@ -232,7 +233,7 @@ static void read_window(config_reader *r, convert_config *c)
         const bool is_known = is_window || (type && !strcmp(type, "full_attention"));
         if (!fits)
             config_refuse(r, "windows of these layers are not supported", "layer_types");
-        else if (!is_known && !convert_has_states(c)) /* convert_states.c */
+        else if (!is_known && !convert_has_states(c) && !convert_has_scans(c))
             config_refuse(r, "a kind of layer that is not supported", "layer_types");
     }
     if (uses && !has && config_get(r->root, "sliding_window"))
@@ -353,7 +354,8 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     if (!c->n_experts) return;
     config_put_u32(&k, "expert_count", c->n_experts);
     config_put_u32(&k, "expert_used_count", c->n_experts_used);
-    if (c->arch != CONVERT_GRANITEMOE) /* its feed_forward_length is that of its experts */
+    /* Granite's feed_forward_length is that of its experts. */
+    if (c->arch != CONVERT_GRANITEMOE && c->arch != CONVERT_GRANITEHYBRID)
         config_put_u32(&k, "expert_feed_forward_length", c->n_ff_expert);
 }
 

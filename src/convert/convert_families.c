@@ -140,7 +140,8 @@ static void read_family_experts(config_reader *r, convert_config *c)
 
 static void read_scales(config_reader *r, convert_config *c)
 {
-    if (c->arch == CONVERT_GRANITE || c->arch == CONVERT_GRANITEMOE) {
+    if (c->arch == CONVERT_GRANITE || c->arch == CONVERT_GRANITEMOE ||
+        c->arch == CONVERT_GRANITEHYBRID) {
         c->embedding_scale = config_number(r, r->root, "embedding_multiplier", 1);
         c->residual_scale = config_number(r, r->root, "residual_multiplier", 1);
         c->logit_scale = config_number(r, r->root, "logits_scaling", 1);
@@ -187,6 +188,7 @@ void convert_families_read(config_reader *r, convert_config *c)
     read_mistral3(r, c);
     convert_states_read(r, c);
     convert_layered_read(r, c);
+    convert_scans_read(r, c);
     if (c->arch == CONVERT_MISTRAL3 && config_get(r->root, "sliding_window"))
         config_refuse(r, "windows are not supported for that architecture", "sliding_window");
 }
@@ -202,7 +204,7 @@ static void put_family_experts(const config_writer *k, const convert_config *c)
 {
     enum { SIGMOID = 2 };
     char key[96];
-    if (c->arch == CONVERT_GRANITEMOE && c->n_ff_shared)
+    if ((c->arch == CONVERT_GRANITEMOE || c->arch == CONVERT_GRANITEHYBRID) && c->n_ff_shared)
         config_put_u32(k, "expert_shared_feed_forward_length", c->n_ff_shared);
     if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2) return;
     config_put_u32(k, "expert_gating_func", SIGMOID);
@@ -235,4 +237,5 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     put_some(k, "rope.scaling.yarn_log_multiplier", c->yarn_log_multiplier);
     put_family_experts(k, c);
     convert_states_write(k, c);
+    convert_scans_write(k, c);
 }

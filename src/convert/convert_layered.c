@@ -160,7 +160,10 @@ void convert_layered_write(const config_writer *k, const convert_config *c)
         put_by_layer(k, "attention.head_count", c->layer_heads, c->n_layers);
     else
         config_put_u32(k, "attention.head_count", c->n_heads);
-    config_put_u32(k, "attention.head_count_kv", c->n_kv_heads);
+    if (c->arch == CONVERT_GRANITEHYBRID)
+        put_by_layer(k, "attention.head_count_kv", c->layer_kv_heads, c->n_layers);
+    else
+        config_put_u32(k, "attention.head_count_kv", c->n_kv_heads);
     if (c->names_head_dim) {
         config_put_u32(k, "attention.key_length", c->head_dim);
         config_put_u32(k, "attention.value_length", c->head_dim);

@@ -30,10 +30,10 @@ static block_type own_type(const safetensor *t)
 static block_type type_of(const planner *p, const convert_tensor *t)
 {
     size_t len = strlen(t->name);
-    bool is_bias = len > 5 && !strcmp(t->name + len - 5, ".bias");
+    const bool is_weight = len > 7 && !strcmp(t->name + len - 7, ".weight");
     if (t->rows == ROWS_MXFP4) return BLOCK_MXFP4;
-    if (t->n_dims < 2 || is_bias || strstr(t->name, "ffn_gate_inp") ||
-        strstr(t->name, "ssm_conv1d"))
+    if (t->n_dims < 2 || !is_weight || strstr(t->name, "ffn_gate_inp") ||
+        strstr(t->name, "ssm_conv1d") || strstr(t->name, "ssm_norm"))
         return BLOCK_F32;
     /* Errors of the tensors that control a state grow from token to token. */
     if (strstr(t->name, "ssm_alpha") || strstr(t->name, "ssm_beta") || strstr(t->name, "ssm_ba"))
@@ -152,7 +152,7 @@ static void plan_attention(planner *p, uint32_t i)
     const bool is_own = !c->n_shared_kv || i < c->n_layers - c->n_shared_kv;
     const bool pairs = c->arch == CONVERT_LLAMA || c->arch == CONVERT_MISTRAL3 ||
                        c->arch == CONVERT_SMOLLM3 || c->arch == CONVERT_GRANITE ||
-                       c->arch == CONVERT_GRANITEMOE;
+                       c->arch == CONVERT_GRANITEMOE || c->arch == CONVERT_GRANITEHYBRID;
     const bool whole = c->arch == CONVERT_MINIMAX_M2; /* norms of all heads of a row */
     const uint64_t q_rows = convert_has_states(c) ? 2 * q : q; /* and a gate for each head */
     convert_tensor *t =
@@ -388,6 +388,16 @@ static void plan_granite(planner *p, uint32_t i)
     plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
 }
 
+/* The same without experts. */
+static void plan_granite_dense(planner *p, uint32_t i)
+{
+    static const char both[] = "shared_mlp.input_linear.weight";
+    const uint32_t e = p->c->n_embd, ff = p->c->n_ff;
+    part_of(p, i, both, "ffn_gate.weight", 1, ff, e, 2 * ff, 0);
+    part_of(p, i, both, "ffn_up.weight", 1, ff, e, 2 * ff, ff);
+    plain(p, i, "shared_mlp.output_linear.weight", "ffn_down.weight", e, ff, false);
+}
+
 /* Qwen: experts one by one or in two tensors, and one used by every row, with a gate. */
 static void plan_qwen_experts(planner *p, uint32_t i, const char *const names[3])
 {
@@ -439,6 +449,18 @@ static void heads_apart(planner *p, uint32_t i, const char *to, uint64_t rows, c
     add(p, &t);
 }
 
+static void plan_conv(planner *p, uint32_t i, const char *from, row_source rows)
+{
+    const uint32_t all = convert_state_channels(p->c);
+    convert_tensor t = {.rows = rows, .step = HEADS_BEHIND_KEYS, .from = find(p, i, from),
+                        .n_dims = 2, .dims = {p->c->n_taps, all, 1, 1}};
+    if (!t.from) missing(p, i, from);
+    if (!t.from) return;
+    set_name(&t, i, "ssm_conv1d.weight");
+    check_shape(p, t.from, all, 1, p->c->n_taps);
+    add(p, &t);
+}
+
 static void plan_recurrent(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
@@ -458,14 +480,7 @@ static void plan_recurrent(planner *p, uint32_t i)
         heads(p, i, "linear_attn.in_proj_b.weight", "ssm_beta.weight", n, e, HEADS_ONE_ROW);
         heads(p, i, "linear_attn.in_proj_a.weight", "ssm_alpha.weight", n, e, HEADS_ONE_ROW);
     }
-    convert_tensor conv = {.rows = is_next ? ROWS_PLAIN : ROWS_HEADS, .step = HEADS_BEHIND_KEYS,
-                           .from = find(p, i, "linear_attn.conv1d.weight"), .n_dims = 2,
-                           .dims = {c->n_taps, all, 1, 1}};
-    if (!conv.from) missing(p, i, "linear_attn.conv1d.weight");
-    if (!conv.from) return;
-    set_name(&conv, i, "ssm_conv1d.weight");
-    check_shape(p, conv.from, all, 1, c->n_taps);
-    add(p, &conv);
+    plan_conv(p, i, "linear_attn.conv1d.weight", is_next ? ROWS_PLAIN : ROWS_HEADS);
     t = heads(p, i, "linear_attn.A_log", "ssm_a", n, 0, HEADS_ONE_ROW);
     if (t) t->is_decay = true;
     if (t && is_next) t->rows = ROWS_PLAIN;
@@ -474,6 +489,35 @@ static void plan_recurrent(planner *p, uint32_t i)
     plain(p, i, "linear_attn.norm.weight", "ssm_norm.weight", c->value_dim, 0, false);
     t = plain(p, i, "linear_attn.out_proj.weight", "ssm_out.weight", e, values, false);
     if (t && !is_next) t->rows = ROWS_HEADS_COLUMNS;
+}
+
+/* Of one source [rows][columns] in other dimensions, the fastest first. */
+static void reshaped(planner *p, uint32_t i, const char *from, const char *to, uint64_t d0,
+                     uint64_t d1, bool is_decay)
+{
+    convert_tensor t = {.from = find(p, i, from), .n_dims = 2, .dims = {d0, d1, 1, 1},
+                        .is_decay = is_decay};
+    if (!t.from) missing(p, i, from);
+    if (!t.from) return;
+    set_name(&t, i, to);
+    check_shape(p, t.from, d0 * d1, 0, 0);
+    add(p, &t);
+}
+
+static void plan_mamba(planner *p, uint32_t i)
+{
+    const convert_config *c = p->c;
+    const uint32_t e = c->n_embd, n = c->n_value_heads, all = convert_state_channels(c);
+    const uint32_t inner = n * c->value_dim;
+    plain(p, i, "mamba.in_proj.weight", "ssm_in.weight", inner + all + n, e, false);
+    plan_conv(p, i, "mamba.conv1d.weight", ROWS_PLAIN);
+    plain(p, i, "mamba.conv1d.bias", "ssm_conv1d.bias", all, 0, false);
+    plain(p, i, "mamba.dt_bias", "ssm_dt.bias", n, 0, false);
+    reshaped(p, i, "mamba.A_log", "ssm_a", 1, n, true);
+    reshaped(p, i, "mamba.D", "ssm_d", 1, n, false);
+    reshaped(p, i, "mamba.norm.weight", "ssm_norm.weight", inner / c->n_key_heads, c->n_key_heads,
+             false);
+    plain(p, i, "mamba.out_proj.weight", "ssm_out.weight", e, inner, false);
 }
 
 static void plan_feed_forward(planner *p, uint32_t i)
@@ -495,6 +539,14 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_DEEPSEEK2:
     case CONVERT_GLM4MOE: plan_dense_first(p, i, projections, experts); break;
     case CONVERT_GRANITEMOE: plan_granite(p, i); break;
+    case CONVERT_GRANITEHYBRID:
+        if (p->c->n_experts) plan_granite(p, i);
+        else plan_granite_dense(p, i);
+        break;
+    case CONVERT_GRANITE:
+        if (find(p, i, "shared_mlp.input_linear.weight")) plan_granite_dense(p, i);
+        else plan_ffn(p, i);
+        break;
     case CONVERT_MINIMAX_M2:
         plan_experts(p, i, "block_sparse_moe", numbers);
         plain(p, i, "block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias",
@@ -510,7 +562,6 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_MISTRAL3:
     case CONVERT_SMOLLM3:
     case CONVERT_SEED_OSS:
-    case CONVERT_GRANITE:
     case CONVERT_GEMMA3: plan_ffn(p, i); break;
     }
 }
@@ -533,7 +584,9 @@ static void plan_layer(planner *p, uint32_t i)
         norm(p, i, "pre_feedforward_layernorm.weight", "ffn_norm.weight", c->n_embd, false);
         norm(p, i, "post_feedforward_layernorm.weight", "post_ffw_norm.weight", c->n_embd, false);
     }
-    if (c->is_recurrent[i])
+    if (c->is_recurrent[i] && convert_has_scans(c))
+        plan_mamba(p, i);
+    else if (c->is_recurrent[i])
         plan_recurrent(p, i);
     else if (c->n_latent)
         plan_latents(p, i);

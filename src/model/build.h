@@ -97,9 +97,12 @@ step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
 step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of);
 /* QKV, ATTEND and OUT, whose q has a gate after each head. */
 step_op *build_attention_gated(builder *b, uint32_t layer);
-/* delta_net.c: the keys of layers with a state; then LINEAR_IN, CONV, DELTA and OUT. */
+/* recurrence.c: the keys of layers with a state; CONV, with what its rates are made of. */
 void build_recurrence(builder *b);
+step_op *build_conv(builder *b, uint32_t layer);
+/* delta_net.c, mamba2.c: LINEAR_IN, CONV, DELTA and OUT. */
 void build_recurrent(builder *b, uint32_t layer);
+void build_mamba2(builder *b, uint32_t layer);
 
 /* mla.c: the keys of attention by latents; then LATENT, LATENT_Q, LATENT_QUERY, ATTEND,
  * LATENT_VALUE and OUT. */

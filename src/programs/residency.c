@@ -94,7 +94,7 @@ residency_model residency_of(const gguf_file *file)
     }
     /* Layers with a recurrent state store nothing for a token: as if they saw none. */
     for (size_t i = 0; i < gguf_n_tensors(file); i++)
-        m.n_windowed += has(gguf_tensor_at(file, i)->name, ".ssm_conv1d.");
+        m.n_windowed += has(gguf_tensor_at(file, i)->name, ".ssm_conv1d.weight");
     return m;
 }
 

@@ -9,6 +9,7 @@ import families
 import hybrids
 import latents
 import layered
+import scans
 
 # ---- vocabulary: 256 bytes, a few merges, a few control tokens ----
 
@@ -81,6 +82,8 @@ def add_keys(w, arch, c, fixture):
         layered.head_keys(w, c, arch)
     elif arch in latents.ARCHS:
         latents.head_keys(w, c, fixture.get("old"))
+    elif arch in scans.ARCHS:
+        scans.head_keys(w, c)
     else:
         w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
         w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
