@@ -52,13 +52,15 @@ static void read_experts(config_reader *r, convert_config *c)
 }
 
 /* Steps are not limited in any published model. */
-static void check_limit(config_reader *r)
+void convert_scans_check(config_reader *r)
 {
     const json_t *limit = config_get(r->root, "time_step_limit");
     const json_t *high = json_array_get(limit, 1);
     if (json_number_value(json_array_get(limit, 0)) > 0 ||
         (json_is_number(high) && json_number_value(high) < 1e30))
         config_refuse(r, "limits of steps are not supported", "time_step_limit");
+    if (json_is_true(config_get(r->root, "mamba_proj_bias")))
+        config_refuse(r, "biases of projections are not supported", "mamba_proj_bias");
 }
 
 static void read_sizes(config_reader *r, convert_config *c)
@@ -76,9 +78,7 @@ static void read_sizes(config_reader *r, convert_config *c)
         config_refuse(r, "does not agree with mamba_expand", "mamba_n_heads");
     else if (c->n_value_heads % c->n_key_heads)
         config_refuse(r, "does not divide the heads", "mamba_n_groups");
-    if (json_is_true(config_get(r->root, "mamba_proj_bias")))
-        config_refuse(r, "biases of projections are not supported", "mamba_proj_bias");
-    check_limit(r);
+    convert_scans_check(r);
 }
 
 void convert_scans_read(config_reader *r, convert_config *c)
@@ -95,7 +95,5 @@ void convert_scans_read(config_reader *r, convert_config *c)
 
 void convert_scans_write(const config_writer *k, const convert_config *c)
 {
-    char key[96];
-    if (c->is_still) gguf_write_bool(k->w, config_key(k, "rope.scaling.finetuned", key), false);
     if (convert_has_scans(c)) convert_state_sizes_write(k, c);
 }

@@ -233,7 +233,8 @@ static void plan_ffn(planner *p, uint32_t i)
     }
 }
 
-/* A tensor for each expert; where: the block's name, names: those of gate, up and down. */
+/* A tensor for each expert; where: the block's name, names: those of gate, which may be missing, up
+ * and down. */
 static void plan_experts(planner *p, uint32_t i, const char *where, const char *const names[3])
 {
     static const char *const short_names[3] = {"gate", "up", "down"};
@@ -245,6 +246,7 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
         const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
         const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
         char first[64], to[32], of_layer[64];
+        if (!names[k]) continue;
         convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
                             .dims = {columns, rows, c->n_experts, 1}};
         snprintf(first, sizeof first, "%s.experts.0.%s.weight", where, names[k]);
@@ -504,20 +506,23 @@ static void reshaped(planner *p, uint32_t i, const char *from, const char *to, u
     add(p, &t);
 }
 
-static void plan_mamba(planner *p, uint32_t i)
+/* where: the name of the layer's part. */
+static void plan_mamba(planner *p, uint32_t i, const char *where)
 {
     const convert_config *c = p->c;
     const uint32_t e = c->n_embd, n = c->n_value_heads, all = convert_state_channels(c);
-    const uint32_t inner = n * c->value_dim;
-    plain(p, i, "mamba.in_proj.weight", "ssm_in.weight", inner + all + n, e, false);
-    plan_conv(p, i, "mamba.conv1d.weight", ROWS_PLAIN);
-    plain(p, i, "mamba.conv1d.bias", "ssm_conv1d.bias", all, 0, false);
-    plain(p, i, "mamba.dt_bias", "ssm_dt.bias", n, 0, false);
-    reshaped(p, i, "mamba.A_log", "ssm_a", 1, n, true);
-    reshaped(p, i, "mamba.D", "ssm_d", 1, n, false);
-    reshaped(p, i, "mamba.norm.weight", "ssm_norm.weight", inner / c->n_key_heads, c->n_key_heads,
-             false);
-    plain(p, i, "mamba.out_proj.weight", "ssm_out.weight", e, inner, false);
+    const uint32_t inner = n * c->value_dim, of_group = inner / c->n_key_heads;
+    char from[64];
+#define OF_PART(name) (snprintf(from, sizeof from, "%s." name, where), from)
+    plain(p, i, OF_PART("in_proj.weight"), "ssm_in.weight", inner + all + n, e, false);
+    plan_conv(p, i, OF_PART("conv1d.weight"), ROWS_PLAIN);
+    plain(p, i, OF_PART("conv1d.bias"), "ssm_conv1d.bias", all, 0, false);
+    plain(p, i, OF_PART("dt_bias"), "ssm_dt.bias", n, 0, false);
+    reshaped(p, i, OF_PART("A_log"), "ssm_a", 1, n, true);
+    reshaped(p, i, OF_PART("D"), "ssm_d", 1, n, false);
+    reshaped(p, i, OF_PART("norm.weight"), "ssm_norm.weight", of_group, c->n_key_heads, false);
+    plain(p, i, OF_PART("out_proj.weight"), "ssm_out.weight", e, inner, false);
+#undef OF_PART
 }
 
 static void plan_feed_forward(planner *p, uint32_t i)
@@ -562,13 +567,46 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_MISTRAL3:
     case CONVERT_SMOLLM3:
     case CONVERT_SEED_OSS:
+    case CONVERT_NEMOTRON_H: /* plan_nemotron_layer() */
+    case CONVERT_NEMOTRON_H_MOE:
     case CONVERT_GEMMA3: plan_ffn(p, i); break;
+    }
+}
+
+static void plan_nemotron_layer(planner *p, uint32_t i)
+{
+    static const char *const experts[3] = {NULL, "up_proj", "down_proj"};
+    const convert_config *c = p->c;
+    const uint32_t e = c->n_embd, ff = c->layer_ff[i], shared = c->n_ff_shared;
+    const uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
+    plain(p, i, "norm.weight", "attn_norm.weight", e, 0, false);
+    if (c->is_recurrent[i]) {
+        plan_mamba(p, i, "mixer");
+    } else if (c->layer_kv_heads[i]) {
+        plain(p, i, "mixer.q_proj.weight", "attn_q.weight", q, e, false);
+        plain(p, i, "mixer.k_proj.weight", "attn_k.weight", kv, e, false);
+        plain(p, i, "mixer.v_proj.weight", "attn_v.weight", kv, e, false);
+        plain(p, i, "mixer.o_proj.weight", "attn_output.weight", e, q, false);
+    } else if (c->has_experts[i]) {
+        plan_experts(p, i, "mixer", experts);
+        plain(p, i, "mixer.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0,
+              false);
+        plain(p, i, "mixer.shared_experts.up_proj.weight", "ffn_up_shexp.weight", shared, e, false);
+        plain(p, i, "mixer.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e, shared,
+              false);
+    } else {
+        plain(p, i, "mixer.up_proj.weight", "ffn_up.weight", ff, e, false);
+        plain(p, i, "mixer.down_proj.weight", "ffn_down.weight", e, ff, false);
     }
 }
 
 static void plan_layer(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
+    if (convert_is_nemotron(c)) {
+        plan_nemotron_layer(p, i);
+        return;
+    }
     const bool is_gemma = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4;
     const bool is_post = is_gemma || c->arch == CONVERT_GPT_OSS || c->arch == CONVERT_SEED_OSS ||
                          c->arch == CONVERT_GLM4MOE || convert_has_states(c);
@@ -585,7 +623,7 @@ static void plan_layer(planner *p, uint32_t i)
         norm(p, i, "post_feedforward_layernorm.weight", "post_ffw_norm.weight", c->n_embd, false);
     }
     if (c->is_recurrent[i] && convert_has_scans(c))
-        plan_mamba(p, i);
+        plan_mamba(p, i, "mamba");
     else if (c->is_recurrent[i])
         plan_recurrent(p, i);
     else if (c->n_latent)
@@ -667,6 +705,10 @@ static void find_prefix(planner *p)
 {
     static const char *const known[] = {"language_model.model.", "model.language_model.", "model."};
     char name[64];
+    if (convert_is_nemotron(p->c)) {
+        p->prefix = "backbone.";
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         p->prefix = known[i];
         snprintf(name, sizeof name, "%sembed_tokens.weight", p->prefix);
@@ -704,7 +746,9 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     const uint32_t none = UINT32_MAX;
     char name[64];
     find_prefix(&p);
-    snprintf(name, sizeof name, "%sembed_tokens.weight", p.prefix);
+    const bool is_nemotron = convert_is_nemotron(c);
+    snprintf(name, sizeof name, "%s%s.weight", p.prefix,
+             is_nemotron ? "embeddings" : "embed_tokens");
     plain(&p, none, name, "token_embd.weight", c->n_vocab, c->n_embd, false);
     plan_layer_inputs(&p);
     if (c->rope == ROPE_LLAMA3 || c->rope == ROPE_PROPORTIONAL) {
@@ -715,7 +759,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     }
     for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);
     plan_mtp(&p);
-    snprintf(name, sizeof name, "%snorm.weight", p.prefix);
+    snprintf(name, sizeof name, "%s%s.weight", p.prefix, is_nemotron ? "norm_f" : "norm");
     norm(&p, none, name, "output_norm.weight", c->n_embd, false);
     snprintf(name, sizeof name, "%snorm.bias", p.prefix);
     plain(&p, none, name, "output_norm.bias", c->n_embd, 0, true);

@@ -77,7 +77,8 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             break;
         case STEP_EXPERTS_UP:
             n.experts_q |= acts;
-            n.experts_f |= !kernel_takes_acts(op->w[0]->type) || !kernel_takes_acts(op->w[1]->type);
+            for (int k = 0; k < 2; k++)
+                n.experts_f |= op->w[k] && !kernel_takes_acts(op->w[k]->type);
             n.normed_q |= acts;
             break;
         case STEP_OUT:

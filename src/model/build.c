@@ -112,10 +112,11 @@ float build_f32_of_layer(builder *b, const char *name, uint32_t layer, float oth
     snprintf(key, sizeof key, "%s.%s", b->arch, name);
     const gguf_value *value = gguf_find(b->file, key);
     if (b->status || !value || value->type != GGUF_ARRAY) return build_f32_or(b, name, otherwise);
-    if (value->n_items != b->program.shape.n_layers || value->item_type == GGUF_STRING ||
+    const uint64_t n_blocks = (uint64_t)b->program.shape.n_layers + b->n_mtp;
+    if (value->n_items != n_blocks || value->item_type == GGUF_STRING ||
         value->item_type == GGUF_ARRAY) {
-        build_fail(b, "key %s must have a number for each of %u layers", key,
-                   b->program.shape.n_layers);
+        build_fail(b, "key %s must have a number for each of %llu layers", key,
+                   (unsigned long long)n_blocks);
         return 0;
     }
     double x = gguf_item_f64(value, layer);

@@ -162,5 +162,6 @@ void build_glm4moe(builder *b);
 void build_minimax_m2(builder *b);
 void build_qwen35(builder *b);
 void build_deepseek2(builder *b);
+void build_nemotron_h(builder *b);
 
 #endif

@@ -29,7 +29,8 @@ static const struct {
     {"maple", build_maple},       {"laguna", build_laguna},   {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
-    {"deepseek2", build_deepseek2},
+    {"deepseek2", build_deepseek2}, {"nemotron_h", build_nemotron_h},
+    {"nemotron_h_moe", build_nemotron_h},
 };
 
 enum {

@@ -96,7 +96,14 @@ typedef enum {
     STEP_SWIGLU_CLAMPED = 2, /* gpt-oss */
     STEP_GELU_GATED = 3,     /* tanh form, times up */
     STEP_SILU_CLAMPED = 4,   /* SiLU of min(gate, L), times up within [-L, L]: L of the op */
+    STEP_RELU_SQUARED = 5,   /* max(x, 0)^2; one matrix */
 } step_activation;
+
+/* Whether w[0] is a gate of w[1], or the only one. */
+static inline bool step_is_gated(step_activation activation)
+{
+    return activation != STEP_GELU && activation != STEP_RELU_SQUARED;
+}
 
 typedef enum {
     STEP_ROUTE_SOFTMAX_TOP = 0, /* softmax over all experts, the k best */

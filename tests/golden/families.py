@@ -94,6 +94,8 @@ def experts(make, block, prefix):
 
 def n_chosen(config):
     """Experts of a token, or None."""
+    if config.model_type == "nemotron_h" and "moe" not in config.layers_block_type:
+        return None
     if getattr(config, "first_k_dense_replace", 0) >= config.num_hidden_layers:
         return None
     return getattr(config, "num_experts_per_tok", None) or getattr(config, "top_k_experts", None)

@@ -140,6 +140,8 @@ def ffn_tensors(block, arch, prefix):
 def tensors_of(model, arch, is_old=False):
     """Every tensor of the GGUF file, as views into the model; is_old: as older files have them."""
     config = model.config
+    if arch in scans.NEMOTRON:
+        return scans.nemotron_tensors(Tensor, model)
     out = [Tensor("token_embd.weight", model.model.embed_tokens.weight.data)]
     out += layered.model_tensors(Tensor, model)
     for i, block in enumerate(model.model.layers):

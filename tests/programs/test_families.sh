@@ -102,6 +102,13 @@ PYTHON
 }
 check "a state that would grow" grows
 
+check "a layer of two parts" names "layer 2 attends and has a feed-forward" \
+    nemotron_h nemotron_h.feed_forward_length item 64
+check "no layer of it that attends" names "nemotron_h.attention.head_count_kv is 0" \
+    nemotron_h nemotron_h.attention.head_count_kv item 0
+check "blocks that are taken for layers" names "layer 4 attends and has a feed-forward" \
+    nemotron_h_moe nemotron_h_moe.nextn_predict_layers I 0
+
 # ---- beside a model of pictures, and blocks for tokens further on ----
 
 # rename FOLDER FROM TO: tensors of other names, whose bytes stay.
@@ -222,6 +229,22 @@ check "biases of a state" odd_hybrid mamba_proj_bias 'j["mamba_proj_bias"] = Tru
 check "limits of steps" odd_hybrid time_step_limit 'j["time_step_limit"] = [0.001, 0.1]'
 check "a wider state" odd_hybrid "mamba.in_proj.weight: its shape" 'j["mamba_d_state"] = 32'
 check "no experts where there are some" odd_hybrid "would be left out" 'j["num_local_experts"] = 0'
+fresh nemotron_h_moe && config 'del j["layers_block_type"]; j["hybrid_override_pattern"] = "ME*E"'
+check "Nemotron's layers by letters" same_logits nemotron_h_moe
+odd_nemotron() { # WHAT PYTHON
+    fresh nemotron_h_moe && config "$2" &&
+        refused 1 "$1" ./cerium convert "$work/model" "$work/z.gguf"
+}
+check "a letter that is none" odd_nemotron hybrid_override_pattern \
+    'del j["layers_block_type"]; j["hybrid_override_pattern"] = "MEXE"'
+check "no layers" odd_nemotron layers_block_type 'j["layers_block_type"] = []'
+check "another kind" odd_nemotron layers_block_type 'j["layers_block_type"][1] = "conv"'
+check "nothing that attends" odd_nemotron "layers that attend" 'j["layers_block_type"][2] = "moe"'
+check "experts of a latent" odd_nemotron moe_latent_size 'j["moe_latent_size"] = 16'
+check "biases of a feed-forward" odd_nemotron mlp_bias 'j["mlp_bias"] = True'
+check "another activation" odd_nemotron mlp_hidden_act 'j["mlp_hidden_act"] = "silu"'
+check "a part that is missing" odd_nemotron "mixer.up_proj.weight is missing" \
+    'j["layers_block_type"][3] = "mlp"'
 fresh smollm3 && config 'j["no_rope_layers"] = [1, 0, 1, 0]'
 check "other layers without RoPE" refused 1 no_rope_layers \
     ./cerium convert "$work/model" "$work/z.gguf"
@@ -274,7 +297,7 @@ check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are ke
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
 for model in mistral3 smollm3 granite granitemoe granitehybrid gemma3 mellum maple glm4moe \
-    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax; do
+    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
         ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
 done
