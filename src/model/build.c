@@ -16,6 +16,17 @@ int build_fail(builder *b, const char *format, ...)
     return b->status;
 }
 
+/* The file lacks a tensor that must be there. */
+static void missing(builder *b, const char *name)
+{
+    if (!b->in_mtp) {
+        build_fail(b, "tensor %s is missing", name);
+    } else if (!b->status) { /* build_mtp_end() takes it back */
+        snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "%s", name);
+        b->status = CERIUM_ERR_FORMAT;
+    }
+}
+
 /* A number, or an array of one for each layer that are all the same; if they may differ, the
  * greatest. */
 static bool find_u64(builder *b, const char *name, uint64_t *value)
@@ -210,7 +221,7 @@ const model_matrix *build_experts(builder *b, const char *format, uint32_t layer
     if (b->status) return NULL;
     const gguf_tensor *t = find_tensor(b, format, layer, name, sizeof name);
     if (!t) {
-        build_fail(b, "tensor %s is missing", name);
+        missing(b, name);
         return NULL;
     }
     if (check_dims(b, t, name, cols, source_rows, n_matrices)) return NULL;
@@ -274,7 +285,7 @@ const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t
     if (!build_has(b, name, layer)) {
         char full[128];
         tensor_name(full, sizeof full, name, layer);
-        build_fail(b, "tensor %s is missing", full);
+        missing(b, full);
         return NULL;
     }
     return build_vector_optional(b, name, layer, n);

@@ -30,6 +30,9 @@ typedef struct {
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_mtp;         /* blocks after the last layer, for tokens further on */
+    bool in_mtp;            /* b->program is the MTP head's, without which the model runs, too */
+    uint32_t n_before_mtp;  /* matrices */
+    char mtp_lacks[128];    /* the first of its tensors that is missing; "": none */
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
@@ -115,7 +118,8 @@ void build_without_mtp(builder *b);
  * the step for its input; its block follows like any layer, with the number s->n_layers.  False:
  * there is none. */
 bool build_mtp_begin(builder *b);
-/* Its head; afterwards b->program is the model's again, and b->mtp this one. */
+/* Its head; afterwards b->program is the model's again, and b->mtp this one: without steps if the
+ * file lacks one of its tensors (b->mtp_lacks). */
 void build_mtp_end(builder *b);
 
 /* FFN_UP and FFN_DOWN; returns the first. */

@@ -329,6 +329,11 @@ void model_close(model **m)
 
 const step_program *model_program(const model *m) { return &m->b.program; }
 const step_program *model_mtp(const model *m) { return m->b.mtp.n_ops ? &m->b.mtp : NULL; }
+const char *model_mtp_lacks(const model *m)
+{
+    return m->b.mtp_lacks[0] ? m->b.mtp_lacks : NULL;
+}
+
 const char *model_architecture(const model *m) { return m->arch; }
 uint64_t model_n_parameters(const model *m) { return m->n_parameters; }
 uint64_t model_weights_bytes(const model *m) { return m->panels_bytes + m->b.vectors.used; }

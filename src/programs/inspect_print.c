@@ -225,6 +225,7 @@ static void print_mtp(const facts *f)
         [MTP_LEFT_OUT] = "not in this file; others of the model have one, often with MTP in their "
                          "names",
         [MTP_NOT_RUN] = "there, but not run",
+        [MTP_PARTIAL] = "not all of it is there: the model runs without",
         [MTP_DRAFTS] = "there: it guesses further tokens, which saves passes",
     };
     if (f->mtp == MTP_NONE) return;

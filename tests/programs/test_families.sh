@@ -291,6 +291,19 @@ check "which quantized files keep" state_stays
 check "and importance of its input" importance granitehybrid ssm_in
 check "a head for further tokens" inspect mtp-qwen35 "MTP head  *there: it guesses"
 check "one that the file lacks" inspect qwen35-wide "MTP head  *not in this file"
+partial() { # without a tensor of the head the model serves as without the head, and says so once
+    LC_ALL=C sed "s/blk.4.ffn_up.weight/blk.4.ffn_xp.weight/" "$fixtures/mtp-qwen35.gguf" \
+        >"$work/x.gguf" &&
+        ./cerium inspect "$work/x.gguf" | grep -q "MTP head  *not all of it is there" &&
+        ./cerium run -m "$work/x.gguf" -p x -n 8 >"$work/with" 2>"$work/told" &&
+        ./cerium run -m "$fixtures/mtp-qwen35.gguf" --draft-model off -p x -n 8 >"$work/without" \
+            2>"$work/told2" &&
+        cmp "$work/with" "$work/without" &&
+        [ "$(grep -c "does not draft: tensor blk.4.ffn_up.weight is missing" "$work/told")" = 1 ] &&
+        refused 1 "tensor blk.4.ffn_up.weight is missing" \
+            ./cerium run -m "$work/x.gguf" --draft-model mtp -p x -n 8
+}
+check "one of which a part is missing" partial
 check "one that is asked for" refused 1 "has no MTP head" \
     ./cerium run -m "$fixtures/qwen35-wide.gguf" --draft-model mtp -p x -n 1
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
