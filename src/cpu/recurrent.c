@@ -188,14 +188,14 @@ static void find_rates(const cpu_executor *ex, const step_op *op, uint32_t row, 
     for (uint32_t h = first; h < first + n; h++) {
         if (r->is_scan) {
             beta[h] = kernel_softplus_ref(both[h] + op->dt[h]);
-            decay[h] = kernel_exp_ref(op->decay[h] * beta[h]);
+            decay[h] = kernel_decay_ref(op->decay[h] * beta[h]);
             continue;
         }
         const uint32_t group = h / per_key * 2 * per_key + h % per_key;
         const float b = is_split ? both[h] : both[group];
         const float a = is_split ? in[part_at(r, 3) + h] : both[group + per_key];
         beta[h] = kernel_sigmoid_ref(b);
-        decay[h] = kernel_exp_ref(op->decay[h] * kernel_softplus_ref(a + op->dt[h]));
+        decay[h] = kernel_decay_ref(op->decay[h] * kernel_softplus_ref(a + op->dt[h]));
     }
 }
 

@@ -354,5 +354,7 @@ void kernel_sincos_ref(double x, float *sine, float *cosine);
 /* ln(1 + e^x) from that exp, right to 2 ulp; and 1 / (1 + e^-x). */
 float kernel_softplus_ref(float x);
 float kernel_sigmoid_ref(float x);
+/* e^x of a state, 0 below 2^-64: products with less would be no normal numbers, which cost much. */
+float kernel_decay_ref(float x);
 
 #endif

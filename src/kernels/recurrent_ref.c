@@ -20,6 +20,12 @@ float kernel_softplus_ref(float x)
     return (float)((x > 0 ? (double)x : 0.0) + rest);
 }
 
+float kernel_decay_ref(float x)
+{
+    const float e = kernel_exp(x);
+    return e < 0x1p-64f ? 0.0f : e;
+}
+
 float kernel_sigmoid_ref(float x)
 {
     return 1.0f / (1.0f + kernel_exp(-x));

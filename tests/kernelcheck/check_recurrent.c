@@ -168,6 +168,11 @@ static void check_scalars(void)
         if (fabs((double)kernel_sigmoid_ref((float)x) - sigmoid) > 3e-7 * sigmoid + 1.3e-38)
             kc_fail("sigmoid(%g)", x);
     }
+    for (double x = -104; x <= 0; x += 1.0 / 128) { /* it ends at -64 ln 2 = -44.3614 */
+        const double decay = (double)kernel_decay_ref((float)x), want = x < -44.3614 ? 0 : exp(x);
+        if (fabs(decay - want) > 3e-7 * want) kc_fail("decay(%g) = %g", x, decay);
+    }
+    if (kernel_decay_ref(-1e30f) != 0 || kernel_decay_ref(0) != 1) kc_fail("decay at its ends");
     kc_end();
 }
 
