@@ -37,6 +37,9 @@ typedef enum {
     CONVERT_GEMMA4 = 18,
     CONVERT_LAGUNA = 19,
     CONVERT_DEEPSEEK2 = 20,
+    CONVERT_GRANITEHYBRID = 21,
+    CONVERT_NEMOTRON_H = 22,
+    CONVERT_NEMOTRON_H_MOE = 23,
 } convert_arch;
 
 typedef enum {
@@ -69,7 +72,10 @@ typedef struct {
     double rope_base_windowed;               /* of those; 0: as the others */
     bool is_recurrent[CONVERT_LAYERS_MAX];   /* layers with a state; and of those: */
     uint32_t n_taps, key_dim, value_dim, n_key_heads, n_value_heads;
+    uint32_t layer_ff[CONVERT_LAYERS_MAX];   /* of layers with one part: 0, or a feed-forward's */
+    bool has_experts[CONVERT_LAYERS_MAX];    /* width, which may be that of experts */
     uint32_t sections[3];                    /* of the rotation; 0: none are named */
+    bool is_still;                           /* queries and keys do not turn */
     uint32_t n_ff_shared, n_shared;          /* experts used by every row: width of all */
     uint32_t n_dense;                        /* first layers without experts */
     uint32_t n_groups, n_groups_used;        /* of experts */

@@ -18,6 +18,9 @@ static const struct {
     {"Qwen3NextForCausalLM", "qwen3next"},
     {"Gemma4ForCausalLM", "gemma4"},     {"LagunaForCausalLM", "laguna"},
     {"DeepseekV3ForCausalLM", "deepseek2"},
+    {"GraniteMoeHybridForCausalLM", "granitehybrid"},
+    {"NemotronHForCausalLM", "nemotron_h"},
+    {"NemotronHForCausalLM", "nemotron_h_moe"}, /* by its layers: convert_nemotron.c */
 };
 
 /* Other names of the same architecture. */
@@ -60,9 +63,9 @@ static void read_arch(config_reader *r, convert_config *c)
         r->status = error_set(r->err, CERIUM_ERR_FORMAT,
                               "config.json: architecture %.60s is not supported; there are Llama, "
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
-                              "SmolLM3, SeedOss, Granite, GraniteMoe, Gemma3, Mellum, Glm4Moe, "
-                              "MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, Gemma4, Laguna, "
-                              "DeepseekV2, DeepseekV3 and Glm4MoeLite",
+                              "SmolLM3, SeedOss, Granite, GraniteMoe, GraniteMoeHybrid, Gemma3, "
+                              "Mellum, Glm4Moe, MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, "
+                              "Gemma4, Laguna, DeepseekV2, DeepseekV3, Glm4MoeLite and NemotronH",
                               name);
 }
 
@@ -232,7 +235,7 @@ static void read_window(config_reader *r, convert_config *c)
         const bool is_known = is_window || (type && !strcmp(type, "full_attention"));
         if (!fits)
             config_refuse(r, "windows of these layers are not supported", "layer_types");
-        else if (!is_known && !convert_has_states(c)) /* convert_states.c */
+        else if (!is_known && !convert_has_states(c) && !convert_has_scans(c))
             config_refuse(r, "a kind of layer that is not supported", "layer_types");
     }
     if (uses && !has && config_get(r->root, "sliding_window"))
@@ -248,7 +251,8 @@ static void read_shape(config_reader *r, convert_config *c)
 {
     /* The older files of Gemma 3 have only the differences from transformers' defaults. */
     const bool gemma = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4;
-    c->n_layers = config_u32(r, "num_hidden_layers", CONVERT_LAYERS_MAX);
+    c->n_layers = convert_is_nemotron(c) ? convert_nemotron_layers(r)
+                                         : config_u32(r, "num_hidden_layers", CONVERT_LAYERS_MAX);
     c->n_embd = config_u32(r, "hidden_size", CONFIG_WIDTH_MAX);
     c->n_ff = c->arch == CONVERT_QWEN35MOE /* of its experts alone */
                   ? config_u32_or(r, "intermediate_size", CONFIG_WIDTH_MAX, 1)
@@ -260,6 +264,7 @@ static void read_shape(config_reader *r, convert_config *c)
     const bool is_256 = gemma || convert_has_states(c);
     c->names_head_dim = is_256 || config_get(r->root, "head_dim") != NULL;
     uint32_t usual = is_256 ? 256 : c->n_embd / c->n_heads;
+    if (convert_is_nemotron(c)) usual = config_u32_or(r, "attention_head_dim", 65536, 128);
     c->head_dim = config_u32_or(r, "head_dim", 65536, usual ? usual : 1);
     c->n_rot = c->head_dim;
     if (c->head_dim % 2) config_refuse(r, "is odd", "head_dim");
@@ -267,6 +272,8 @@ static void read_shape(config_reader *r, convert_config *c)
         config_refuse(r, "does not divide the heads", "num_key_value_heads");
     bool layer_norm = c->arch == CONVERT_STARCODER2;
     c->norm_eps = config_number(r, r->root, layer_norm ? "norm_epsilon" : "rms_norm_eps", 1e-6);
+    if (convert_is_nemotron(c))
+        c->norm_eps = config_number(r, r->root, "layer_norm_epsilon", 1e-5);
     /* transformers' defaults for missing keys */
     bool tied = gemma || c->arch == CONVERT_STARCODER2 || c->arch == CONVERT_SMOLLM3;
     const json_t *tie = config_get(r->root, "tie_word_embeddings");
@@ -353,7 +360,8 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
     if (!c->n_experts) return;
     config_put_u32(&k, "expert_count", c->n_experts);
     config_put_u32(&k, "expert_used_count", c->n_experts_used);
-    if (c->arch != CONVERT_GRANITEMOE) /* its feed_forward_length is that of its experts */
+    /* Granite's feed_forward_length is that of its experts. */
+    if (c->arch != CONVERT_GRANITEMOE && c->arch != CONVERT_GRANITEHYBRID)
         config_put_u32(&k, "expert_feed_forward_length", c->n_ff_expert);
 }
 

@@ -81,6 +81,7 @@ static void read_part(config_reader *r, convert_config *c)
     part = config_number(r, rope, "partial_rotary_factor", part);
     part = config_number(r, config_get(rope, "full_attention"), "partial_rotary_factor", part);
     c->turning = part;
+    if (convert_is_nemotron(c)) return; /* nothing turns */
     if (c->rope == ROPE_PROPORTIONAL) return; /* in divisors of frequencies */
     c->n_rot = (uint32_t)(c->head_dim * part);
     if (c->arch == CONVERT_MINIMAX_M2)
@@ -140,7 +141,8 @@ static void read_family_experts(config_reader *r, convert_config *c)
 
 static void read_scales(config_reader *r, convert_config *c)
 {
-    if (c->arch == CONVERT_GRANITE || c->arch == CONVERT_GRANITEMOE) {
+    if (c->arch == CONVERT_GRANITE || c->arch == CONVERT_GRANITEMOE ||
+        c->arch == CONVERT_GRANITEHYBRID) {
         c->embedding_scale = config_number(r, r->root, "embedding_multiplier", 1);
         c->residual_scale = config_number(r, r->root, "residual_multiplier", 1);
         c->logit_scale = config_number(r, r->root, "logits_scaling", 1);
@@ -187,6 +189,8 @@ void convert_families_read(config_reader *r, convert_config *c)
     read_mistral3(r, c);
     convert_states_read(r, c);
     convert_layered_read(r, c);
+    convert_scans_read(r, c);
+    convert_nemotron_read(r, c);
     if (c->arch == CONVERT_MISTRAL3 && config_get(r->root, "sliding_window"))
         config_refuse(r, "windows are not supported for that architecture", "sliding_window");
 }
@@ -202,7 +206,7 @@ static void put_family_experts(const config_writer *k, const convert_config *c)
 {
     enum { SIGMOID = 2 };
     char key[96];
-    if (c->arch == CONVERT_GRANITEMOE && c->n_ff_shared)
+    if ((c->arch == CONVERT_GRANITEMOE || c->arch == CONVERT_GRANITEHYBRID) && c->n_ff_shared)
         config_put_u32(k, "expert_shared_feed_forward_length", c->n_ff_shared);
     if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2) return;
     config_put_u32(k, "expert_gating_func", SIGMOID);
@@ -226,6 +230,7 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     const double usual_base = c->arch == CONVERT_GEMMA3 ? 10000 : 0;
     if (c->rope_base_windowed != usual_base)
         config_put_f32(k, "rope.freq_base_swa", c->rope_base_windowed);
+    if (c->is_still) gguf_write_bool(k->w, config_key(k, "rope.scaling.finetuned", key), false);
     put_some(k, "embedding_scale", c->embedding_scale);
     put_some(k, "residual_scale", c->residual_scale);
     put_some(k, "logit_scale", c->logit_scale);
@@ -235,4 +240,5 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     put_some(k, "rope.scaling.yarn_log_multiplier", c->yarn_log_multiplier);
     put_family_experts(k, c);
     convert_states_write(k, c);
+    convert_scans_write(k, c);
 }

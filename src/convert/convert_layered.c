@@ -155,12 +155,19 @@ void convert_layered_write(const config_writer *k, const convert_config *c)
         put_gemma4(k, c);
         return;
     }
+    if (convert_is_nemotron(c)) {
+        convert_nemotron_write(k, c);
+        return;
+    }
     if (c->n_ff > 1) config_put_u32(k, "feed_forward_length", c->n_ff);
     if (c->arch == CONVERT_LAGUNA)
         put_by_layer(k, "attention.head_count", c->layer_heads, c->n_layers);
     else
         config_put_u32(k, "attention.head_count", c->n_heads);
-    config_put_u32(k, "attention.head_count_kv", c->n_kv_heads);
+    if (c->arch == CONVERT_GRANITEHYBRID)
+        put_by_layer(k, "attention.head_count_kv", c->layer_kv_heads, c->n_layers);
+    else
+        config_put_u32(k, "attention.head_count_kv", c->n_kv_heads);
     if (c->names_head_dim) {
         config_put_u32(k, "attention.key_length", c->head_dim);
         config_put_u32(k, "attention.value_length", c->head_dim);

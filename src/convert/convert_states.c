@@ -74,6 +74,15 @@ void convert_states_read(config_reader *r, convert_config *c)
 
 /* ---- writing ---- */
 
+void convert_state_sizes_write(const config_writer *k, const convert_config *c)
+{
+    config_put_u32(k, "ssm.conv_kernel", c->n_taps);
+    config_put_u32(k, "ssm.state_size", c->key_dim);
+    config_put_u32(k, "ssm.group_count", c->n_key_heads);
+    config_put_u32(k, "ssm.time_step_rank", c->n_value_heads);
+    config_put_u32(k, "ssm.inner_size", c->n_value_heads * c->value_dim);
+}
+
 void convert_states_write(const config_writer *k, const convert_config *c)
 {
     const int32_t sections[4] = {(int32_t)c->sections[0], (int32_t)c->sections[1],
@@ -81,11 +90,7 @@ void convert_states_write(const config_writer *k, const convert_config *c)
     bool is_usual = true;
     char key[96];
     if (!convert_has_states(c)) return;
-    config_put_u32(k, "ssm.conv_kernel", c->n_taps);
-    config_put_u32(k, "ssm.state_size", c->key_dim);
-    config_put_u32(k, "ssm.group_count", c->n_key_heads);
-    config_put_u32(k, "ssm.time_step_rank", c->n_value_heads);
-    config_put_u32(k, "ssm.inner_size", c->n_value_heads * c->value_dim);
+    convert_state_sizes_write(k, c);
     for (uint32_t i = 0; i < c->n_layers; i++) is_usual &= c->is_recurrent[i] == ((i + 1) % 4 != 0);
     if (is_usual)
         config_put_u32(k, "full_attention_interval", 4);

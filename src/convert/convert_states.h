@@ -24,7 +24,20 @@ void convert_layered_write(const config_writer *k, const convert_config *c);
 void convert_latents_read(config_reader *r, convert_config *c);
 void convert_latents_write(const config_writer *k, const convert_config *c);
 void convert_states_read(config_reader *r, convert_config *c);
+/* The sizes of states. */
+void convert_state_sizes_write(const config_writer *k, const convert_config *c);
 void convert_states_write(const config_writer *k, const convert_config *c);
+/* convert_scans.c: the same of Mamba-2. */
+bool convert_has_scans(const convert_config *c);
+void convert_scans_read(config_reader *r, convert_config *c);
+void convert_scans_write(const config_writer *k, const convert_config *c);
+/* Refuses what states of Mamba-2 cannot have. */
+void convert_scans_check(config_reader *r);
+/* convert_nemotron.c: models whose layers have one part each. */
+bool convert_is_nemotron(const convert_config *c);
+uint32_t convert_nemotron_layers(config_reader *r);
+void convert_nemotron_read(config_reader *r, convert_config *c);
+void convert_nemotron_write(const config_writer *k, const convert_config *c);
 /* Channels of q, k and v. */
 uint32_t convert_state_channels(const convert_config *c);
 

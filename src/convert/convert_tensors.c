@@ -30,10 +30,10 @@ static block_type own_type(const safetensor *t)
 static block_type type_of(const planner *p, const convert_tensor *t)
 {
     size_t len = strlen(t->name);
-    bool is_bias = len > 5 && !strcmp(t->name + len - 5, ".bias");
+    const bool is_weight = len > 7 && !strcmp(t->name + len - 7, ".weight");
     if (t->rows == ROWS_MXFP4) return BLOCK_MXFP4;
-    if (t->n_dims < 2 || is_bias || strstr(t->name, "ffn_gate_inp") ||
-        strstr(t->name, "ssm_conv1d"))
+    if (t->n_dims < 2 || !is_weight || strstr(t->name, "ffn_gate_inp") ||
+        strstr(t->name, "ssm_conv1d") || strstr(t->name, "ssm_norm"))
         return BLOCK_F32;
     /* Errors of the tensors that control a state grow from token to token. */
     if (strstr(t->name, "ssm_alpha") || strstr(t->name, "ssm_beta") || strstr(t->name, "ssm_ba"))
@@ -152,7 +152,7 @@ static void plan_attention(planner *p, uint32_t i)
     const bool is_own = !c->n_shared_kv || i < c->n_layers - c->n_shared_kv;
     const bool pairs = c->arch == CONVERT_LLAMA || c->arch == CONVERT_MISTRAL3 ||
                        c->arch == CONVERT_SMOLLM3 || c->arch == CONVERT_GRANITE ||
-                       c->arch == CONVERT_GRANITEMOE;
+                       c->arch == CONVERT_GRANITEMOE || c->arch == CONVERT_GRANITEHYBRID;
     const bool whole = c->arch == CONVERT_MINIMAX_M2; /* norms of all heads of a row */
     const uint64_t q_rows = convert_has_states(c) ? 2 * q : q; /* and a gate for each head */
     convert_tensor *t =
@@ -233,7 +233,8 @@ static void plan_ffn(planner *p, uint32_t i)
     }
 }
 
-/* A tensor for each expert; where: the block's name, names: those of gate, up and down. */
+/* A tensor for each expert; where: the block's name, names: those of gate, which may be missing, up
+ * and down. */
 static void plan_experts(planner *p, uint32_t i, const char *where, const char *const names[3])
 {
     static const char *const short_names[3] = {"gate", "up", "down"};
@@ -245,6 +246,7 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
         const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
         const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
         char first[64], to[32], of_layer[64];
+        if (!names[k]) continue;
         convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
                             .dims = {columns, rows, c->n_experts, 1}};
         snprintf(first, sizeof first, "%s.experts.0.%s.weight", where, names[k]);
@@ -388,6 +390,16 @@ static void plan_granite(planner *p, uint32_t i)
     plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
 }
 
+/* The same without experts. */
+static void plan_granite_dense(planner *p, uint32_t i)
+{
+    static const char both[] = "shared_mlp.input_linear.weight";
+    const uint32_t e = p->c->n_embd, ff = p->c->n_ff;
+    part_of(p, i, both, "ffn_gate.weight", 1, ff, e, 2 * ff, 0);
+    part_of(p, i, both, "ffn_up.weight", 1, ff, e, 2 * ff, ff);
+    plain(p, i, "shared_mlp.output_linear.weight", "ffn_down.weight", e, ff, false);
+}
+
 /* Qwen: experts one by one or in two tensors, and one used by every row, with a gate. */
 static void plan_qwen_experts(planner *p, uint32_t i, const char *const names[3])
 {
@@ -439,6 +451,18 @@ static void heads_apart(planner *p, uint32_t i, const char *to, uint64_t rows, c
     add(p, &t);
 }
 
+static void plan_conv(planner *p, uint32_t i, const char *from, row_source rows)
+{
+    const uint32_t all = convert_state_channels(p->c);
+    convert_tensor t = {.rows = rows, .step = HEADS_BEHIND_KEYS, .from = find(p, i, from),
+                        .n_dims = 2, .dims = {p->c->n_taps, all, 1, 1}};
+    if (!t.from) missing(p, i, from);
+    if (!t.from) return;
+    set_name(&t, i, "ssm_conv1d.weight");
+    check_shape(p, t.from, all, 1, p->c->n_taps);
+    add(p, &t);
+}
+
 static void plan_recurrent(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
@@ -458,14 +482,7 @@ static void plan_recurrent(planner *p, uint32_t i)
         heads(p, i, "linear_attn.in_proj_b.weight", "ssm_beta.weight", n, e, HEADS_ONE_ROW);
         heads(p, i, "linear_attn.in_proj_a.weight", "ssm_alpha.weight", n, e, HEADS_ONE_ROW);
     }
-    convert_tensor conv = {.rows = is_next ? ROWS_PLAIN : ROWS_HEADS, .step = HEADS_BEHIND_KEYS,
-                           .from = find(p, i, "linear_attn.conv1d.weight"), .n_dims = 2,
-                           .dims = {c->n_taps, all, 1, 1}};
-    if (!conv.from) missing(p, i, "linear_attn.conv1d.weight");
-    if (!conv.from) return;
-    set_name(&conv, i, "ssm_conv1d.weight");
-    check_shape(p, conv.from, all, 1, c->n_taps);
-    add(p, &conv);
+    plan_conv(p, i, "linear_attn.conv1d.weight", is_next ? ROWS_PLAIN : ROWS_HEADS);
     t = heads(p, i, "linear_attn.A_log", "ssm_a", n, 0, HEADS_ONE_ROW);
     if (t) t->is_decay = true;
     if (t && is_next) t->rows = ROWS_PLAIN;
@@ -474,6 +491,38 @@ static void plan_recurrent(planner *p, uint32_t i)
     plain(p, i, "linear_attn.norm.weight", "ssm_norm.weight", c->value_dim, 0, false);
     t = plain(p, i, "linear_attn.out_proj.weight", "ssm_out.weight", e, values, false);
     if (t && !is_next) t->rows = ROWS_HEADS_COLUMNS;
+}
+
+/* Of one source [rows][columns] in other dimensions, the fastest first. */
+static void reshaped(planner *p, uint32_t i, const char *from, const char *to, uint64_t d0,
+                     uint64_t d1, bool is_decay)
+{
+    convert_tensor t = {.from = find(p, i, from), .n_dims = 2, .dims = {d0, d1, 1, 1},
+                        .is_decay = is_decay};
+    if (!t.from) missing(p, i, from);
+    if (!t.from) return;
+    set_name(&t, i, to);
+    check_shape(p, t.from, d0 * d1, 0, 0);
+    add(p, &t);
+}
+
+/* where: the name of the layer's part. */
+static void plan_mamba(planner *p, uint32_t i, const char *where)
+{
+    const convert_config *c = p->c;
+    const uint32_t e = c->n_embd, n = c->n_value_heads, all = convert_state_channels(c);
+    const uint32_t inner = n * c->value_dim, of_group = inner / c->n_key_heads;
+    char from[64];
+#define OF_PART(name) (snprintf(from, sizeof from, "%s." name, where), from)
+    plain(p, i, OF_PART("in_proj.weight"), "ssm_in.weight", inner + all + n, e, false);
+    plan_conv(p, i, OF_PART("conv1d.weight"), ROWS_PLAIN);
+    plain(p, i, OF_PART("conv1d.bias"), "ssm_conv1d.bias", all, 0, false);
+    plain(p, i, OF_PART("dt_bias"), "ssm_dt.bias", n, 0, false);
+    reshaped(p, i, OF_PART("A_log"), "ssm_a", 1, n, true);
+    reshaped(p, i, OF_PART("D"), "ssm_d", 1, n, false);
+    reshaped(p, i, OF_PART("norm.weight"), "ssm_norm.weight", of_group, c->n_key_heads, false);
+    plain(p, i, OF_PART("out_proj.weight"), "ssm_out.weight", e, inner, false);
+#undef OF_PART
 }
 
 static void plan_feed_forward(planner *p, uint32_t i)
@@ -495,6 +544,14 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_DEEPSEEK2:
     case CONVERT_GLM4MOE: plan_dense_first(p, i, projections, experts); break;
     case CONVERT_GRANITEMOE: plan_granite(p, i); break;
+    case CONVERT_GRANITEHYBRID:
+        if (p->c->n_experts) plan_granite(p, i);
+        else plan_granite_dense(p, i);
+        break;
+    case CONVERT_GRANITE:
+        if (find(p, i, "shared_mlp.input_linear.weight")) plan_granite_dense(p, i);
+        else plan_ffn(p, i);
+        break;
     case CONVERT_MINIMAX_M2:
         plan_experts(p, i, "block_sparse_moe", numbers);
         plain(p, i, "block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias",
@@ -510,14 +567,46 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_MISTRAL3:
     case CONVERT_SMOLLM3:
     case CONVERT_SEED_OSS:
-    case CONVERT_GRANITE:
+    case CONVERT_NEMOTRON_H: /* plan_nemotron_layer() */
+    case CONVERT_NEMOTRON_H_MOE:
     case CONVERT_GEMMA3: plan_ffn(p, i); break;
+    }
+}
+
+static void plan_nemotron_layer(planner *p, uint32_t i)
+{
+    static const char *const experts[3] = {NULL, "up_proj", "down_proj"};
+    const convert_config *c = p->c;
+    const uint32_t e = c->n_embd, ff = c->layer_ff[i], shared = c->n_ff_shared;
+    const uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
+    plain(p, i, "norm.weight", "attn_norm.weight", e, 0, false);
+    if (c->is_recurrent[i]) {
+        plan_mamba(p, i, "mixer");
+    } else if (c->layer_kv_heads[i]) {
+        plain(p, i, "mixer.q_proj.weight", "attn_q.weight", q, e, false);
+        plain(p, i, "mixer.k_proj.weight", "attn_k.weight", kv, e, false);
+        plain(p, i, "mixer.v_proj.weight", "attn_v.weight", kv, e, false);
+        plain(p, i, "mixer.o_proj.weight", "attn_output.weight", e, q, false);
+    } else if (c->has_experts[i]) {
+        plan_experts(p, i, "mixer", experts);
+        plain(p, i, "mixer.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0,
+              false);
+        plain(p, i, "mixer.shared_experts.up_proj.weight", "ffn_up_shexp.weight", shared, e, false);
+        plain(p, i, "mixer.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e, shared,
+              false);
+    } else {
+        plain(p, i, "mixer.up_proj.weight", "ffn_up.weight", ff, e, false);
+        plain(p, i, "mixer.down_proj.weight", "ffn_down.weight", e, ff, false);
     }
 }
 
 static void plan_layer(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
+    if (convert_is_nemotron(c)) {
+        plan_nemotron_layer(p, i);
+        return;
+    }
     const bool is_gemma = c->arch == CONVERT_GEMMA3 || c->arch == CONVERT_GEMMA4;
     const bool is_post = is_gemma || c->arch == CONVERT_GPT_OSS || c->arch == CONVERT_SEED_OSS ||
                          c->arch == CONVERT_GLM4MOE || convert_has_states(c);
@@ -533,7 +622,9 @@ static void plan_layer(planner *p, uint32_t i)
         norm(p, i, "pre_feedforward_layernorm.weight", "ffn_norm.weight", c->n_embd, false);
         norm(p, i, "post_feedforward_layernorm.weight", "post_ffw_norm.weight", c->n_embd, false);
     }
-    if (c->is_recurrent[i])
+    if (c->is_recurrent[i] && convert_has_scans(c))
+        plan_mamba(p, i, "mamba");
+    else if (c->is_recurrent[i])
         plan_recurrent(p, i);
     else if (c->n_latent)
         plan_latents(p, i);
@@ -614,6 +705,10 @@ static void find_prefix(planner *p)
 {
     static const char *const known[] = {"language_model.model.", "model.language_model.", "model."};
     char name[64];
+    if (convert_is_nemotron(p->c)) {
+        p->prefix = "backbone.";
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         p->prefix = known[i];
         snprintf(name, sizeof name, "%sembed_tokens.weight", p->prefix);
@@ -651,7 +746,9 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     const uint32_t none = UINT32_MAX;
     char name[64];
     find_prefix(&p);
-    snprintf(name, sizeof name, "%sembed_tokens.weight", p.prefix);
+    const bool is_nemotron = convert_is_nemotron(c);
+    snprintf(name, sizeof name, "%s%s.weight", p.prefix,
+             is_nemotron ? "embeddings" : "embed_tokens");
     plain(&p, none, name, "token_embd.weight", c->n_vocab, c->n_embd, false);
     plan_layer_inputs(&p);
     if (c->rope == ROPE_LLAMA3 || c->rope == ROPE_PROPORTIONAL) {
@@ -662,7 +759,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     }
     for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);
     plan_mtp(&p);
-    snprintf(name, sizeof name, "%snorm.weight", p.prefix);
+    snprintf(name, sizeof name, "%s%s.weight", p.prefix, is_nemotron ? "norm_f" : "norm");
     norm(&p, none, name, "output_norm.weight", c->n_embd, false);
     snprintf(name, sizeof name, "%snorm.bias", p.prefix);
     plain(&p, none, name, "output_norm.bias", c->n_embd, 0, true);

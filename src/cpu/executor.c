@@ -77,7 +77,8 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             break;
         case STEP_EXPERTS_UP:
             n.experts_q |= acts;
-            n.experts_f |= !kernel_takes_acts(op->w[0]->type) || !kernel_takes_acts(op->w[1]->type);
+            for (int k = 0; k < 2; k++)
+                n.experts_f |= op->w[k] && !kernel_takes_acts(op->w[k]->type);
             n.normed_q |= acts;
             break;
         case STEP_OUT:
@@ -399,7 +400,7 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
     case STEP_LATENT_Q:
     case STEP_LATENT_QUERY:
     case STEP_LATENT_VALUE: plan_latents(ex, n, i); break;
-    case STEP_CONV: add_phase(ex, n, i, STAGE_MAIN, m * s->linear.n_key_heads); break;
+    case STEP_CONV: add_phase(ex, n, i, STAGE_MAIN, m * pass_conv_parts(&s->linear)); break;
     case STEP_DELTA:
         add_phase(ex, n, i, STAGE_MAIN, pass_delta_units(ex));
         add_phase(ex, n, i, STAGE_FINISH, m);
@@ -475,7 +476,6 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
 static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32_t unit,
                      pass_scratch *scratch)
 {
-    const uint32_t n_parts = ex->program->shape.linear.n_key_heads;
     const bool is_linear = op->kind == STEP_QKV || op->kind == STEP_OUT ||
                            op->kind == STEP_FFN_UP || op->kind == STEP_FFN_DOWN ||
                            op->kind == STEP_LINEAR_IN || op->kind == STEP_HEAD ||
@@ -491,7 +491,7 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
     case STEP_LATENT_Q: pass_latent_q(ex, op, &in, unit, scratch); break;
     case STEP_LATENT_QUERY: pass_latent_query(ex, op, unit, scratch); break;
     case STEP_LATENT_VALUE: pass_latent_value(ex, op, unit, scratch); break;
-    case STEP_CONV: pass_conv(ex, op, unit / n_parts, unit % n_parts); break;
+    case STEP_CONV: pass_conv(ex, op, unit); break;
     case STEP_DELTA: pass_delta(ex, op, unit, scratch); break;
     case STEP_OUT:
     case STEP_FFN_DOWN: pass_out(ex, op, &in, unit, scratch); break;

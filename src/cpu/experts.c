@@ -194,7 +194,7 @@ void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_sc
     for (uint32_t e = ex->routes.begin[a]; e < end; e += PASS_TILE) {
         uint32_t n_rows = smaller(end - e, PASS_TILE);
         bool one = ex->n_rows == 1; /* one row feeds all its experts: nothing was gathered */
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 2 && op->w[i]; i++) {
             pass_matmul(ex, y[i], KERNEL_GROUP, op->w[i], expert, panel, n_panels,
                         one ? &ex->normed : &ex->gathered, one ? 0 : e, n_rows);
             const float *bias = op->bias[i];

@@ -363,6 +363,11 @@ static void clamp(float *gate, float *up, uint32_t n, float limit)
     }
 }
 
+static void relu_squared(float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) x[i] = x[i] < 0 ? 0 : x[i] * x[i];
+}
+
 void pass_activate(cpu_executor *ex, const step_op *op, float *gate, float *up, uint32_t n_rows,
                    uint32_t rows, uint32_t block, uint32_t hidden_row)
 {
@@ -380,6 +385,7 @@ void pass_activate(cpu_executor *ex, const step_op *op, float *gate, float *up, 
             clamp(gate, up, rows, op->activation_limit);
             ex->k->silu_gated(gate, up, rows);
             break;
+        case STEP_RELU_SQUARED: relu_squared(gate, rows); break;
         }
         for (int a = 0; a < KERNEL_ACTS_END; a++)
             if (acts >> a & 1)

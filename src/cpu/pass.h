@@ -352,9 +352,10 @@ size_t pass_linear_width(const step_recurrence *r);
 size_t pass_draft_floats(const step_recurrence *r);
 size_t pass_slice_floats(const step_recurrence *r);
 void pass_linear_plan(cpu_executor *ex);
+uint32_t pass_conv_parts(const step_recurrence *r); /* units of a row */
 uint32_t pass_linear_units(const cpu_executor *ex, const step_op *op);
 void pass_linear_in(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit);
-void pass_conv(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part);
+void pass_conv(cpu_executor *ex, const step_op *op, uint32_t unit);
 uint32_t pass_delta_units(const cpu_executor *ex);
 void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row);

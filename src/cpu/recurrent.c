@@ -1,4 +1,5 @@
-/* recurrent.c - layers that keep a state instead of keys and values: LINEAR_IN, CONV, DELTA.
+/* recurrent.c - layers that keep a state instead of keys and values: LINEAR_IN, CONV, DELTA; of the
+ * gated delta rule or of a selective scan (Mamba-2).
  *
  * The state of a sequence is one piece of memory (step_state_floats() for each layer), which a pass
  * reads and never changes: it writes new states to other memory.  Rows go through it one after the
@@ -116,14 +117,51 @@ typedef struct {
     uint32_t first, n;
 } channels;
 
-/* Channels of a key head: its q, its k, and the values of as many heads as there are for one. */
-static void channels_of(const step_recurrence *r, uint32_t part, channels out[3])
+/* Of a key head its q, its k; and the values of heads from one on. */
+static channels queries_of(const step_recurrence *r, uint32_t key)
 {
     const uint32_t keys = r->n_key_heads * r->key_dim;
-    const uint32_t values = r->n_value_heads / r->n_key_heads * r->value_dim;
-    out[0] = (channels){part * r->key_dim, r->key_dim};
-    out[1] = (channels){keys + part * r->key_dim, r->key_dim};
-    out[2] = (channels){2 * keys + part * values, values};
+    const uint32_t first = r->is_scan ? r->n_value_heads * r->value_dim + keys : 0;
+    return (channels){first + key * r->key_dim, r->key_dim};
+}
+
+static channels keys_of(const step_recurrence *r, uint32_t key)
+{
+    const uint32_t first = r->is_scan ? r->n_value_heads * r->value_dim
+                                      : r->n_key_heads * r->key_dim;
+    return (channels){first + key * r->key_dim, r->key_dim};
+}
+
+static channels values_of(const step_recurrence *r, uint32_t head, uint32_t n_heads)
+{
+    const uint32_t first = r->is_scan ? 0 : 2 * r->n_key_heads * r->key_dim;
+    return (channels){first + head * r->value_dim, n_heads * r->value_dim};
+}
+
+static uint32_t values_per_key(const step_recurrence *r)
+{
+    return r->n_value_heads / r->n_key_heads;
+}
+
+/* Few keys of a scan have many heads of values: a unit is one of those, and the first of a key has
+ * its q and k. */
+static uint32_t heads_of_part(const step_recurrence *r)
+{
+    return r->is_scan ? 1 : values_per_key(r);
+}
+
+uint32_t pass_conv_parts(const step_recurrence *r)
+{
+    return r->n_value_heads / heads_of_part(r);
+}
+
+static void channels_of(const step_recurrence *r, uint32_t part, channels out[3])
+{
+    const uint32_t n = heads_of_part(r), key = part * n / values_per_key(r);
+    out[0] = queries_of(r, key);
+    out[1] = keys_of(r, key);
+    out[2] = values_of(r, part * n, n);
+    if (part * n % values_per_key(r)) out[0].n = out[1].n = 0;
 }
 
 /* Store the inputs of the next row's convolution in the state after this row. */
@@ -143,45 +181,54 @@ static void find_rates(const cpu_executor *ex, const step_op *op, uint32_t row, 
                        uint32_t n)
 {
     const step_recurrence *r = &ex->program->shape.linear;
-    const uint32_t per_key = r->n_value_heads / r->n_key_heads;
+    const uint32_t per_key = values_per_key(r);
     const float *in = inputs_of(ex, row), *both = in + part_at(r, 2);
     float *decay = ex->rates + (size_t)row * 2 * r->n_value_heads, *beta = decay + r->n_value_heads;
     const bool is_split = (op - 1)->w[3] != NULL;
     for (uint32_t h = first; h < first + n; h++) {
+        if (r->is_scan) {
+            beta[h] = kernel_softplus_ref(both[h] + op->dt[h]);
+            decay[h] = kernel_decay_ref(op->decay[h] * beta[h]);
+            continue;
+        }
         const uint32_t group = h / per_key * 2 * per_key + h % per_key;
         const float b = is_split ? both[h] : both[group];
         const float a = is_split ? in[part_at(r, 3) + h] : both[group + per_key];
         beta[h] = kernel_sigmoid_ref(b);
-        decay[h] = kernel_exp_ref(op->decay[h] * kernel_softplus_ref(a + op->dt[h]));
+        decay[h] = kernel_decay_ref(op->decay[h] * kernel_softplus_ref(a + op->dt[h]));
     }
 }
 
-void pass_conv(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part)
+/* Unit: (row, part). */
+void pass_conv(cpu_executor *ex, const step_op *op, uint32_t unit)
 {
     enum { TAPS_MAX = 8 };
     const step_recurrence *r = &ex->program->shape.linear;
-    const uint32_t n_channels = step_channels(r), per_key = r->n_value_heads / r->n_key_heads;
+    const uint32_t n_channels = step_channels(r), n_heads = heads_of_part(r);
+    const uint32_t row = unit / pass_conv_parts(r), part = unit % pass_conv_parts(r);
     float *mixed = ex->mixed + (size_t)row * n_channels;
     channels c[3];
     channels_of(r, part, c);
     for (int i = 0; i < 3; i++) {
+        if (!c[i].n) continue;
         const float *rows[TAPS_MAX];
         for (uint32_t j = 0; j < r->n_taps; j++)
             rows[j] = inputs_before(ex, op, row, r->n_taps - 1 - j) + c[i].first;
-        ex->k->conv(mixed + c[i].first, rows, op->conv + c[i].first, n_channels, r->n_taps,
-                    c[i].n);
+        ex->k->conv(mixed + c[i].first, rows, op->conv + c[i].first,
+                    op->bias[0] ? op->bias[0] + c[i].first : NULL, n_channels, r->n_taps, c[i].n);
         keep_inputs(ex, op, row, &c[i]);
     }
-    for (int i = 0; i < 2; i++) /* the mean of squares is the sum over key_dim */
+    for (int i = 0; !r->is_scan && i < 2; i++) /* the mean of squares is the sum over key_dim */
         ex->k->rms_norm(mixed + c[i].first, mixed + c[i].first, op->head_norm[i], r->key_dim,
                         1e-6f / (float)r->key_dim);
-    find_rates(ex, op, row, part * per_key, per_key);
+    find_rates(ex, op, row, part * n_heads, n_heads);
     if (ex->draft_of[row] == CPU_DRAFTS_MAX) return;
     const draft_log log = log_of(ex, ex->draft_of[row], op->layer);
-    memcpy(log.k + part * r->key_dim, mixed + c[1].first, r->key_dim * sizeof *mixed);
-    memcpy(log.decay + part * per_key,
-           ex->rates + (size_t)row * 2 * r->n_value_heads + part * per_key,
-           per_key * sizeof *mixed);
+    memcpy(log.k + (c[1].first - keys_of(r, 0).first), mixed + c[1].first,
+           c[1].n * sizeof *mixed);
+    memcpy(log.decay + part * n_heads,
+           ex->rates + (size_t)row * 2 * r->n_value_heads + part * n_heads,
+           n_heads * sizeof *mixed);
     for (int i = 0; i < 3; i++)
         memcpy(log.inputs + c[i].first, inputs_of(ex, row) + c[i].first, c[i].n * sizeof *mixed);
 }
@@ -190,7 +237,7 @@ void pass_conv(cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part)
 
 static uint32_t key_head(const step_recurrence *r, uint32_t value_head)
 {
-    return r->is_grouped ? value_head / (r->n_value_heads / r->n_key_heads)
+    return r->is_grouped ? value_head / values_per_key(r)
                          : value_head % r->n_key_heads;
 }
 
@@ -217,6 +264,7 @@ void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch
     const size_t at = slice_at(r, op->layer, head, slice);
     const uint32_t value = head * r->value_dim + slice * lanes;
     const float *from = scratch->slice;
+    kernel_delta_fn *step = r->is_scan ? ex->k->scan : ex->k->delta;
     if (ex->rows[span.row].state)
         from = ex->rows[span.row].state + at;
     else
@@ -225,18 +273,19 @@ void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch
         const float *mixed = ex->mixed + (size_t)row * step_channels(r);
         const float *rates = ex->rates + (size_t)row * 2 * r->n_value_heads;
         const kernel_delta_row in = {
-            .q = mixed + of_key * r->key_dim,
-            .k = mixed + (r->n_key_heads + of_key) * r->key_dim,
-            .v = mixed + 2 * r->n_key_heads * r->key_dim + value,
+            .q = mixed + queries_of(r, of_key).first,
+            .k = mixed + keys_of(r, of_key).first,
+            .v = mixed + values_of(r, head, 1).first + slice * lanes,
             .decay = rates[head],
             .beta = rates[r->n_value_heads + head],
+            .skip = op->skip ? op->skip[head] : 0,
             .n_keys = r->key_dim,
             .n_lanes = lanes,
         };
         float *next = ex->rows[row].next_state, *to = next ? next + at : scratch->slice;
         float change[LANES], *out = ex->attended.f +
                                     (size_t)row * r->n_value_heads * r->value_dim + value;
-        ex->k->delta(out, change, to, from, &in);
+        step(out, change, to, from, &in);
         if (ex->draft_of[row] < CPU_DRAFTS_MAX)
             memcpy(log_of(ex, ex->draft_of[row], op->layer).change + value, change,
                    lanes * sizeof *change);
@@ -244,7 +293,7 @@ void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch
     }
 }
 
-/* norm(out) silu(z), head by head. */
+/* norm(out) silu(z), head by head; or, of a scan, norm(out silu(z)), key by key. */
 void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
@@ -252,6 +301,13 @@ void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row)
     const uint32_t n = r->n_value_heads * r->value_dim;
     float *out = ex->attended.f + (size_t)row * n;
     float *z = ex->linear + row * pass_linear_width(r) + part_at(r, 1);
+    const uint32_t of_key = n / r->n_key_heads;
+    if (r->is_scan) {
+        ex->k->silu_gated(z, out, n);
+        for (uint32_t at = 0; at < n; at += of_key)
+            ex->k->rms_norm(out + at, z + at, op->head_norm[0] + at, of_key, s->norm_eps);
+        return;
+    }
     for (uint32_t h = 0; h < r->n_value_heads; h++) {
         float *head = out + h * r->value_dim;
         ex->k->rms_norm(head, head, op->head_norm[0], r->value_dim, s->norm_eps);

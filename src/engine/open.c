@@ -30,16 +30,30 @@ static int open_answer_cache(cerium_engine *e, cerium_error *err)
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
 }
 
+/* A model without all of its head serves without drafts by it. */
+static void say_lacks(const cerium_engine *e, const cerium_engine_config *config)
+{
+    cerium_error line;
+    if (!model_mtp_lacks(e->model) || !config->notice) return;
+    error_set(&line, CERIUM_OK, "%s: its MTP head does not draft: tensor %s is missing",
+              gguf_path(e->file), model_mtp_lacks(e->model));
+    config->notice(config->notice_user, line.message);
+}
+
 /* A file that somebody names, else the model's own head, where it has one. */
 static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
-    const char *name = engine_draft_name(config);
+    const char *name = engine_draft_name(config), *lacks = model_mtp_lacks(e->model);
     if (!e->speculates || !strcmp(name, ENGINE_DRAFT_OFF)) return CERIUM_OK;
-    if (model_mtp(e->model)) name = NULL;
-    else if (!*name) return CERIUM_OK;
-    else if (!strcmp(name, ENGINE_DRAFT_HEAD))
+    if (!strcmp(name, ENGINE_DRAFT_HEAD) && !model_mtp(e->model))
         return error_set(err, CERIUM_ERR_FORMAT, "draft model: %s: it has no MTP head of its own "
-                         "that can draft", gguf_path(e->file));
+                         "that can draft%s%s%s", gguf_path(e->file), lacks ? ": tensor " : "",
+                         lacks ? lacks : "", lacks ? " is missing" : "");
+    if (!model_mtp(e->model) && !*name) {
+        say_lacks(e, config);
+        return CERIUM_OK;
+    }
+    if (model_mtp(e->model)) name = NULL;
     return draft_model_open(&e->draft, e, config, name, err);
 }
 

@@ -164,6 +164,7 @@ void kernel_table_init(kernel_table *table, kernel_cpu cpu)
 #elif defined(__aarch64__)
     if (cpu < KERNEL_CPU_NEON) return;
     kernel_vector_init_neon(table);
+    kernel_recurrent_init_neon(table);
     kernel_attention_init_neon(table);
     kernel_attention_f32_init_neon(table);
 #endif

@@ -157,28 +157,35 @@ typedef void kernel_softmax_fn(float *x, uint32_t n);
 
 /* ---- recurrent layers (recurrent_ref.c) ---- */
 
-/* out[i] = silu(sum over j in order of weight[j][i] * rows[j][i]), by fma from 0; i < n.
- *   rows: [n_taps], each [n]; weight: [n_taps][stride] */
+/* out[i] = silu(sum over j in order of weight[j][i] * rows[j][i]), by fma from bias[i]; i < n.
+ *   rows: [n_taps], each [n]; weight: [n_taps][stride]; bias: [n], or NULL: 0 */
 typedef void kernel_conv_fn(float *restrict out, const float *const *rows,
-                            const float *restrict weight, size_t stride, uint32_t n_taps,
-                            uint32_t n);
+                            const float *restrict weight, const float *restrict bias,
+                            size_t stride, uint32_t n_taps, uint32_t n);
 
-/* A token's step of the gated delta rule, for lanes that are channels of its value. */
+/* A token's step of a state, for lanes that are channels of its value. */
 typedef struct {
     const float *q, *k;       /* [n_keys] */
     const float *v;           /* [n_lanes] */
     float decay, beta;
+    float skip;               /* scan: what v adds to out without the state */
     uint32_t n_keys, n_lanes; /* n_lanes is a multiple of 16 */
 } kernel_delta_row;
 
-/* s[c] = sum over i in order of from[i][c] * k[i], by fma from 0;
+/* The gated delta rule:
+ * s[c] = sum over i in order of from[i][c] * k[i], by fma from 0;
  * change[c] = fma(-decay, s[c], v[c]) * beta;
  * to[i][c] = fma(k[i], change[c], decay * from[i][c]);
  * out[c] = sum over i in order of to[i][c] * q[i], by fma from 0.
  * to and from: [n_keys][n_lanes]; to may be from. */
 typedef void kernel_delta_fn(float *restrict out, float *restrict change, float *to,
                              const float *from, const kernel_delta_row *in);
-/* to once more, from the change that was: of `in`, k, decay and the sizes are read. */
+/* scan, of the same type, the selective scan of Mamba-2:
+ * change[c] = beta * v[c];
+ * to[i][c] = fma(k[i], change[c], decay * from[i][c]);
+ * out[c] = fma(skip, v[c], sum over i in order of to[i][c] * q[i], by fma from 0). */
+
+/* to of either once more, from the change that was: of `in`, k, decay and the sizes are read. */
 typedef void kernel_delta_again_fn(float *to, const float *from, const float *restrict change,
                                    const kernel_delta_row *in);
 
@@ -297,6 +304,7 @@ typedef struct {
     kernel_activation_fn *sigmoid_gated;
     kernel_conv_fn *conv;
     kernel_delta_fn *delta;
+    kernel_delta_fn *scan;
     kernel_delta_again_fn *delta_again;
     kernel_kv_write_fn *kv_write[KERNEL_KV_TYPE_END]; /* by kernel_kv_type */
     kernel_kv_values_fn *kv_values[KERNEL_KV_TYPE_END];
@@ -346,5 +354,7 @@ void kernel_sincos_ref(double x, float *sine, float *cosine);
 /* ln(1 + e^x) from that exp, right to 2 ulp; and 1 / (1 + e^-x). */
 float kernel_softplus_ref(float x);
 float kernel_sigmoid_ref(float x);
+/* e^x of a state, 0 below 2^-64: products with less would be no normal numbers, which cost much. */
+float kernel_decay_ref(float x);
 
 #endif

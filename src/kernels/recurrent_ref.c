@@ -20,6 +20,12 @@ float kernel_softplus_ref(float x)
     return (float)((x > 0 ? (double)x : 0.0) + rest);
 }
 
+float kernel_decay_ref(float x)
+{
+    const float e = kernel_exp(x);
+    return e < 0x1p-64f ? 0.0f : e;
+}
+
 float kernel_sigmoid_ref(float x)
 {
     return 1.0f / (1.0f + kernel_exp(-x));
@@ -31,10 +37,10 @@ static void sigmoid_gated(float *restrict gate, const float *restrict up, uint32
 }
 
 static void conv(float *restrict out, const float *const *rows, const float *restrict weight,
-                 size_t stride, uint32_t n_taps, uint32_t n)
+                 const float *restrict bias, size_t stride, uint32_t n_taps, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        float sum = 0;
+        float sum = bias ? bias[i] : 0;
         for (uint32_t j = 0; j < n_taps; j++) sum = fmaf(weight[j * stride + i], rows[j][i], sum);
         out[i] = kernel_silu(sum);
     }
@@ -56,6 +62,21 @@ static void delta(float *restrict out, float *restrict change, float *to, const 
     }
 }
 
+static void scan(float *restrict out, float *restrict change, float *to, const float *from,
+                 const kernel_delta_row *in)
+{
+    const uint32_t n = in->n_lanes;
+    for (uint32_t c = 0; c < n; c++) {
+        float read = 0;
+        change[c] = in->beta * in->v[c];
+        for (uint32_t i = 0; i < in->n_keys; i++) {
+            to[i * n + c] = fmaf(in->k[i], change[c], in->decay * from[i * n + c]);
+            read = fmaf(to[i * n + c], in->q[i], read);
+        }
+        out[c] = fmaf(in->skip, in->v[c], read);
+    }
+}
+
 static void delta_again(float *to, const float *from, const float *restrict change,
                         const kernel_delta_row *in)
 {
@@ -70,5 +91,6 @@ void kernel_recurrent_init_ref(kernel_table *table)
     table->sigmoid_gated = sigmoid_gated;
     table->conv = conv;
     table->delta = delta;
+    table->scan = scan;
     table->delta_again = delta_again;
 }

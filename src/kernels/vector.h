@@ -16,6 +16,7 @@ void kernel_vector_init_neon(kernel_table *table);
 void kernel_recurrent_init_ref(kernel_table *table);
 void kernel_recurrent_init_avx2(kernel_table *table);
 void kernel_recurrent_init_avx512vnni(kernel_table *table);
+void kernel_recurrent_init_neon(kernel_table *table);
 void kernel_attention_init_ref(kernel_table *table);
 void kernel_attention_i8_init_ref(kernel_table *table);
 void kernel_attention_init_avx2(kernel_table *table);

@@ -16,6 +16,17 @@ int build_fail(builder *b, const char *format, ...)
     return b->status;
 }
 
+/* The file lacks a tensor that must be there. */
+static void missing(builder *b, const char *name)
+{
+    if (!b->in_mtp) {
+        build_fail(b, "tensor %s is missing", name);
+    } else if (!b->status) { /* build_mtp_end() takes it back */
+        snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "%s", name);
+        b->status = CERIUM_ERR_FORMAT;
+    }
+}
+
 /* A number, or an array of one for each layer that are all the same; if they may differ, the
  * greatest. */
 static bool find_u64(builder *b, const char *name, uint64_t *value)
@@ -112,10 +123,11 @@ float build_f32_of_layer(builder *b, const char *name, uint32_t layer, float oth
     snprintf(key, sizeof key, "%s.%s", b->arch, name);
     const gguf_value *value = gguf_find(b->file, key);
     if (b->status || !value || value->type != GGUF_ARRAY) return build_f32_or(b, name, otherwise);
-    if (value->n_items != b->program.shape.n_layers || value->item_type == GGUF_STRING ||
+    const uint64_t n_blocks = (uint64_t)b->program.shape.n_layers + b->n_mtp;
+    if (value->n_items != n_blocks || value->item_type == GGUF_STRING ||
         value->item_type == GGUF_ARRAY) {
-        build_fail(b, "key %s must have a number for each of %u layers", key,
-                   b->program.shape.n_layers);
+        build_fail(b, "key %s must have a number for each of %llu layers", key,
+                   (unsigned long long)n_blocks);
         return 0;
     }
     double x = gguf_item_f64(value, layer);
@@ -209,7 +221,7 @@ const model_matrix *build_experts(builder *b, const char *format, uint32_t layer
     if (b->status) return NULL;
     const gguf_tensor *t = find_tensor(b, format, layer, name, sizeof name);
     if (!t) {
-        build_fail(b, "tensor %s is missing", name);
+        missing(b, name);
         return NULL;
     }
     if (check_dims(b, t, name, cols, source_rows, n_matrices)) return NULL;
@@ -273,7 +285,7 @@ const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t
     if (!build_has(b, name, layer)) {
         char full[128];
         tensor_name(full, sizeof full, name, layer);
-        build_fail(b, "tensor %s is missing", full);
+        missing(b, full);
         return NULL;
     }
     return build_vector_optional(b, name, layer, n);

@@ -30,6 +30,9 @@ typedef struct {
     bool is_row_norm;       /* norms of Q and K are over all heads of a row */
     const float *l2[2];     /* of CONV: head_norm; NULL before the first */
     uint32_t n_mtp;         /* blocks after the last layer, for tokens further on */
+    bool in_mtp;            /* b->program is the MTP head's, without which the model runs, too */
+    uint32_t n_before_mtp;  /* matrices */
+    char mtp_lacks[128];    /* the first of its tensors that is missing; "": none */
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
@@ -97,9 +100,12 @@ step_op *build_attention(builder *b, uint32_t layer, uint32_t window);
 step_op *build_attention_sharing(builder *b, uint32_t layer, uint32_t window, uint32_t of);
 /* QKV, ATTEND and OUT, whose q has a gate after each head. */
 step_op *build_attention_gated(builder *b, uint32_t layer);
-/* delta_net.c: the keys of layers with a state; then LINEAR_IN, CONV, DELTA and OUT. */
+/* recurrence.c: the keys of layers with a state; CONV, with what its rates are made of. */
 void build_recurrence(builder *b);
+step_op *build_conv(builder *b, uint32_t layer);
+/* delta_net.c, mamba2.c: LINEAR_IN, CONV, DELTA and OUT. */
 void build_recurrent(builder *b, uint32_t layer);
+void build_mamba2(builder *b, uint32_t layer);
 
 /* mla.c: the keys of attention by latents; then LATENT, LATENT_Q, LATENT_QUERY, ATTEND,
  * LATENT_VALUE and OUT. */
@@ -112,7 +118,8 @@ void build_without_mtp(builder *b);
  * the step for its input; its block follows like any layer, with the number s->n_layers.  False:
  * there is none. */
 bool build_mtp_begin(builder *b);
-/* Its head; afterwards b->program is the model's again, and b->mtp this one. */
+/* Its head; afterwards b->program is the model's again, and b->mtp this one: without steps if the
+ * file lacks one of its tensors (b->mtp_lacks). */
 void build_mtp_end(builder *b);
 
 /* FFN_UP and FFN_DOWN; returns the first. */
@@ -159,5 +166,6 @@ void build_glm4moe(builder *b);
 void build_minimax_m2(builder *b);
 void build_qwen35(builder *b);
 void build_deepseek2(builder *b);
+void build_nemotron_h(builder *b);
 
 #endif

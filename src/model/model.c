@@ -24,11 +24,13 @@ static const struct {
     {"qwen3moe", build_qwen3moe}, {"gpt-oss", build_gpt_oss}, {"starcoder2", build_starcoder2},
     {"mistral3", build_mistral3}, {"smollm3", build_smollm3}, {"seed_oss", build_seed_oss},
     {"granite", build_granite},   {"granitemoe", build_granite},
+    {"granitehybrid", build_granite},
     {"gemma3", build_gemma3},     {"gemma4", build_gemma4},   {"mellum", build_mellum},
     {"maple", build_maple},       {"laguna", build_laguna},   {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
-    {"deepseek2", build_deepseek2},
+    {"deepseek2", build_deepseek2}, {"nemotron_h", build_nemotron_h},
+    {"nemotron_h_moe", build_nemotron_h},
 };
 
 enum {
@@ -42,11 +44,14 @@ static bool ends_with(view name, view end)
            memcmp(name.ptr + name.len - end.len, end.ptr, end.len) == 0;
 }
 
-/* How often a tensor's values are kept as floats: those of convolutions are transposed, too. */
+/* How often a tensor's values are kept as floats: those of convolutions are transposed, too.
+ * Vectors of Mamba-2 have two dimensions. */
 static size_t times_as_vector(const gguf_tensor *t)
 {
     if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
-    return t->n_dims == 1 || ends_with(t->name, VIEW(".bias"));
+    return t->n_dims == 1 || ends_with(t->name, VIEW(".bias")) ||
+           ends_with(t->name, VIEW(".ssm_a")) || ends_with(t->name, VIEW(".ssm_d")) ||
+           ends_with(t->name, VIEW(".ssm_norm.weight"));
 }
 
 static size_t vectors_bytes(const gguf_file *file)
@@ -201,7 +206,7 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
             *which = i;
             return CERIUM_OK;
         }
-    char known[256];
+    char known[400];
     size_t len = 0;
     for (size_t i = 0; i < ARRAY_LEN(architectures); i++)
         len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", i ? ", " : "",
@@ -324,6 +329,11 @@ void model_close(model **m)
 
 const step_program *model_program(const model *m) { return &m->b.program; }
 const step_program *model_mtp(const model *m) { return m->b.mtp.n_ops ? &m->b.mtp : NULL; }
+const char *model_mtp_lacks(const model *m)
+{
+    return m->b.mtp_lacks[0] ? m->b.mtp_lacks : NULL;
+}
+
 const char *model_architecture(const model *m) { return m->arch; }
 uint64_t model_n_parameters(const model *m) { return m->n_parameters; }
 uint64_t model_weights_bytes(const model *m) { return m->panels_bytes + m->b.vectors.used; }

@@ -43,6 +43,8 @@ const step_program *model_program(const model *m);
  * before it, after the last norm, it computes the logits of the next.  NULL: the file has none that
  * can run, or it was not wanted. */
 const step_program *model_mtp(const model *m);
+/* Why there is none, if the file has a part of it: the name of a tensor that it lacks.  Or NULL. */
+const char *model_mtp_lacks(const model *m);
 const char *model_architecture(const model *m);
 uint64_t model_n_parameters(const model *m);
 uint64_t model_weights_bytes(const model *m); /* panels and vectors */

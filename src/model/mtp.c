@@ -18,15 +18,36 @@ void build_without_mtp(builder *b)
 
 static const char eh_proj[] = "blk.%u.nextn.eh_proj.weight";
 
+/* The model goes on without it. */
+static void leave_out(builder *b, const step_program *whole)
+{
+    b->program = *whole;
+    b->mtp = (step_program){0};
+    b->n_matrices = b->n_before_mtp;
+    b->in_mtp = false;
+    b->status = CERIUM_OK;
+}
+
+/* A file may declare the block and lack all of it: that is no loss to speak of. */
+static bool has_input(builder *b, uint32_t layer)
+{
+    const char *const norms[] = {"blk.%u.nextn.enorm.weight", "blk.%u.nextn.hnorm.weight"};
+    if (build_has(b, eh_proj, layer)) return true;
+    for (size_t i = 0; i < ARRAY_LEN(norms); i++)
+        if (build_has(b, norms[i], layer))
+            snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "blk.%u.nextn.eh_proj.weight", layer);
+    return false;
+}
+
 bool build_mtp_begin(builder *b)
 {
     const step_program whole = b->program;
     const uint32_t layer = whole.shape.n_layers, n = whole.shape.n_embd;
     const char *embed = "blk.%u.nextn.embed_tokens.weight";
-    /* Files often declare the block but lack it. */
-    if (b->status || !b->options->mtp || b->n_mtp != 1 || !build_has(b, eh_proj, layer))
-        return false;
+    if (b->status || !b->options->mtp || b->n_mtp != 1 || !has_input(b, layer)) return false;
     b->mtp = whole;
+    b->in_mtp = true;
+    b->n_before_mtp = b->n_matrices;
     step_op *op = build_op(b, STEP_EMBED);
     op->w[0] = build_matrix(b, build_has(b, embed, layer) ? embed : "token_embd.weight", layer,
                             whole.shape.n_vocab, n);
@@ -34,7 +55,7 @@ bool build_mtp_begin(builder *b)
     op->head_norm[0] = build_vector(b, "blk.%u.nextn.hnorm.weight", layer, n);
     op = build_op(b, STEP_OUT);
     op->w[0] = build_matrix(b, eh_proj, layer, n, 2 * n);
-    return !b->status;
+    return true;
 }
 
 void build_mtp_end(builder *b)
@@ -43,6 +64,11 @@ void build_mtp_end(builder *b)
     const uint32_t layer = whole.shape.n_layers, n = whole.shape.n_embd;
     const char *head = "blk.%u.nextn.shared_head_head.weight";
     step_op *op = build_op(b, STEP_HEAD);
+    if (b->mtp_lacks[0]) {
+        leave_out(b, &whole);
+        return;
+    }
+    b->in_mtp = false;
     if (b->status) return;
     *op = b->ops[whole.n_ops - 1];
     const float *norm = build_vector_optional(b, "blk.%u.nextn.shared_head_norm.weight", layer, n);

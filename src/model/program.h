@@ -61,11 +61,16 @@ typedef enum {
     STEP_EXPERTS_DOWN = 8, /* x += weight_e (w[0]_e h_e + bias[0]_e), experts in ascending order */
     STEP_HEAD = 9,         /* logits = cap(logit_scale (w[0] norm(x) + bias[0])) */
     STEP_LINEAR_IN = 10,   /* n = norm(x); q k v = w[0] n, z = w[1] n, beta = w[2] n, alpha = w[3] n
-                              or, without w[3], both w[2] n: step_recurrence.is_grouped */
-    STEP_CONV = 11,        /* q k v = silu(convolution with the last tokens); q and k to length 1;
-                              decay = e^(decay softplus(alpha + dt)), beta = sigmoid(beta) */
-    STEP_DELTA = 12,       /* S *= decay; S += k (beta (v - k S)); a = head_norm(q S) silu(z).
-                              Each head has a state S; OUT follows */
+                              or, without w[3], both w[2] n: step_recurrence.is_grouped; a scan has
+                              no alpha */
+    STEP_CONV = 11,        /* q k v = silu(convolution with the last tokens + bias[0]).
+                              Delta: q and k to length 1; decay = e^(decay softplus(alpha + dt)),
+                              beta = sigmoid(beta).  Scan: beta = softplus(beta + dt), decay =
+                              e^(decay beta) */
+    STEP_DELTA = 12,       /* Each head has a state S; OUT follows.  Delta: S *= decay;
+                              S += k (beta (v - k S)); a = head_norm(q S) silu(z).  Scan:
+                              S *= decay; S += k (beta v); a = head_norm((q S + skip v) silu(z)),
+                              a norm of all values that share a key */
     STEP_LAYER_INPUTS = 13, /* of every layer: p = (norm(w[0] x / sqrt(n_embd)) +
                               sqrt(n_layer_input) table[token]) / sqrt(2) */
     STEP_LAYER_GATE = 14,  /* h = activation(w[0] x, p of the layer); FFN_DOWN follows */
@@ -91,7 +96,14 @@ typedef enum {
     STEP_SWIGLU_CLAMPED = 2, /* gpt-oss */
     STEP_GELU_GATED = 3,     /* tanh form, times up */
     STEP_SILU_CLAMPED = 4,   /* SiLU of min(gate, L), times up within [-L, L]: L of the op */
+    STEP_RELU_SQUARED = 5,   /* max(x, 0)^2; one matrix */
 } step_activation;
+
+/* Whether w[0] is a gate of w[1], or the only one. */
+static inline bool step_is_gated(step_activation activation)
+{
+    return activation != STEP_GELU && activation != STEP_RELU_SQUARED;
+}
 
 typedef enum {
     STEP_ROUTE_SOFTMAX_TOP = 0, /* softmax over all experts, the k best */
@@ -118,9 +130,11 @@ typedef struct {
     uint32_t n_layers;                /* number of them; 0: none */
     uint32_t n_key_heads, n_value_heads, key_dim, value_dim;
     uint32_t n_taps;                  /* tokens that a convolution sees, the own one included */
-    bool is_grouped;                  /* value heads of a key head follow each other, and with them
-                                         beta and alpha in w[2]; else head h has key head h modulo
-                                         n_key_heads */
+    bool is_scan;                     /* Mamba-2: keys are B, queries C, values x, which come first
+                                         among channels; else the gated delta rule: q, k, v */
+    bool is_grouped;                  /* value heads of a key head follow each other, as in a scan,
+                                         and with them beta and alpha in w[2]; else head h has key
+                                         head h modulo n_key_heads */
 } step_recurrence;
 
 enum { STEP_MATRICES_MAX = 4 };
@@ -155,11 +169,13 @@ typedef struct {
     const float *head_norm[3];    /* QKV: RMS norm of each q, k and v head, [head_dim], or of all
                                      heads of a row, [heads][head_dim]; or NULL.  CONV: factors of q
                                      and k [key_dim], which turn RMS norms into norms to length 1;
-                                     DELTA: [value_dim]; EMBED: [n_embd] */
+                                     DELTA: [value_dim], of a scan [n_value_heads value_dim];
+                                     EMBED: [n_embd] */
     const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
     const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
     const float *decay, *dt;      /* CONV: [n_value_heads] */
+    const float *skip;            /* DELTA, of a scan: [n_value_heads] */
     const float *sinks;           /* ATTEND: [n_heads] or NULL */
     const float *choice_bias;     /* ROUTE: [n_experts] added to the scores that choose experts, not
                                      to their weights; or NULL */

@@ -277,7 +277,7 @@ step_op *build_attention_gated(builder *b, uint32_t layer)
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name)
 {
     step_shape *s = &b->program.shape;
-    bool gated = s->activation != STEP_GELU;
+    const bool gated = step_is_gated(s->activation);
     if (!b->status && b->n_ff == 0) build_fail(b, "key %s.feed_forward_length is missing", b->arch);
     step_op *op = build_op(b, STEP_FFN_UP), *const up = op;
     op->norm = build_vector(b, norm_name, layer, s->n_embd);
@@ -300,9 +300,10 @@ static void build_shared_expert(builder *b, uint32_t layer)
 {
     step_shape *s = &b->program.shape;
     const uint32_t n_ff = b->n_ff_shared;
+    const bool gated = step_is_gated(s->activation);
     step_op *op = build_op(b, STEP_FFN_UP);
-    op->w[0] = build_matrix(b, "blk.%u.ffn_gate_shexp.weight", layer, n_ff, s->n_embd);
-    op->w[1] = build_matrix(b, "blk.%u.ffn_up_shexp.weight", layer, n_ff, s->n_embd);
+    if (gated) op->w[0] = build_matrix(b, "blk.%u.ffn_gate_shexp.weight", layer, n_ff, s->n_embd);
+    op->w[gated] = build_matrix(b, "blk.%u.ffn_up_shexp.weight", layer, n_ff, s->n_embd);
     op = build_op(b, STEP_FFN_DOWN);
     op->is_gated = b->is_shared_gated;
     op->w[0] = build_matrix(b, "blk.%u.ffn_down_shexp.weight", layer, s->n_embd, n_ff);
@@ -349,20 +350,24 @@ step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
 
     op = build_op(b, STEP_EXPERTS_UP);
     step_op *const up = op;
-    bool fused = build_has(b, "blk.%u.ffn_gate_up_exps.weight", layer);
+    const bool gated = step_is_gated(s->activation);
+    bool fused = gated && build_has(b, "blk.%u.ffn_gate_up_exps.weight", layer);
     if (fused) {
         const char *name = "blk.%u.ffn_gate_up_exps.weight";
         op->w[0] = build_experts(b, name, layer, n, n_ff, n_embd, 0, 2 * n_ff);
         op->w[1] = build_experts(b, name, layer, n, n_ff, n_embd, n_ff, 2 * n_ff);
     } else {
-        op->w[0] = build_experts(b, "blk.%u.ffn_gate_exps.weight", layer, n, n_ff, n_embd, 0, n_ff);
-        op->w[1] = build_experts(b, "blk.%u.ffn_up_exps.weight", layer, n, n_ff, n_embd, 0, n_ff);
+        const char *gate = "blk.%u.ffn_gate_exps.weight", *ups = "blk.%u.ffn_up_exps.weight";
+        if (gated) op->w[0] = build_experts(b, gate, layer, n, n_ff, n_embd, 0, n_ff);
+        op->w[gated] = build_experts(b, ups, layer, n, n_ff, n_embd, 0, n_ff);
     }
     if (fused && build_has(b, "blk.%u.ffn_gate_up_exps.bias", layer))
         build_fail(b, "a bias on fused gate and up experts is not supported");
-    op->bias[0] =
-        build_vector_optional(b, "blk.%u.ffn_gate_exps.bias", layer, (uint64_t)n * n_ff);
-    op->bias[1] = build_vector_optional(b, "blk.%u.ffn_up_exps.bias", layer, (uint64_t)n * n_ff);
+    if (gated)
+        op->bias[0] =
+            build_vector_optional(b, "blk.%u.ffn_gate_exps.bias", layer, (uint64_t)n * n_ff);
+    op->bias[gated] =
+        build_vector_optional(b, "blk.%u.ffn_up_exps.bias", layer, (uint64_t)n * n_ff);
 
     op = build_op(b, STEP_EXPERTS_DOWN);
     op->w[0] =

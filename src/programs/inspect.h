@@ -21,7 +21,8 @@ typedef enum {
     MTP_NONE = 0,    /* none, as usual for the architecture */
     MTP_LEFT_OUT = 1, /* the model has one, but the file lacks it */
     MTP_NOT_RUN = 2, /* several, or of an architecture whose heads are not run */
-    MTP_DRAFTS = 3,
+    MTP_PARTIAL = 3, /* tensors of it are missing */
+    MTP_DRAFTS = 4,
 } mtp_head;
 
 typedef struct {

@@ -85,6 +85,39 @@ static void count_tensors(facts *f)
     }
 }
 
+static bool has_of_block(const facts *f, uint64_t block, const char *what, size_t len)
+{
+    char name[GGUF_NAME_BYTES_MAX + 1];
+    snprintf(name, sizeof name, "blk.%llu.%.*s", (unsigned long long)block, (int)len, what);
+    return gguf_find_tensor(f->file, name) != NULL;
+}
+
+/* The part of a tensor's name after its block's, if that is the block. */
+static view part_of_block(view name, uint64_t block)
+{
+    char begin[32];
+    const size_t len = (size_t)snprintf(begin, sizeof begin, "blk.%llu.",
+                                        (unsigned long long)block);
+    if (!view_starts(name, (view){begin, len})) return (view){0};
+    return (view){name.ptr + len, name.len - len};
+}
+
+/* Has the head its two norms and all weights of the last layer that attends? */
+static bool is_whole(const facts *f)
+{
+    static const char *const own[] = {"nextn.enorm.weight", "nextn.hnorm.weight"};
+    uint64_t like = f->n_layers;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (!has_of_block(f, f->n_layers, own[i], strlen(own[i]))) return false;
+    while (like > 0 && !has_of_block(f, like - 1, "attn_q.weight", 13)) like--;
+    for (size_t i = 0; like > 0 && i < gguf_n_tensors(f->file); i++) {
+        const view part = part_of_block(gguf_tensor_at(f->file, i)->name, like - 1);
+        const bool is_weight = part.len > 7 && !memcmp(part.ptr + part.len - 7, ".weight", 7);
+        if (is_weight && !has_of_block(f, f->n_layers, part.ptr, part.len)) return false;
+    }
+    return true;
+}
+
 /* Is there a head for the token after the next, and is it run? */
 static void find_mtp(facts *f)
 {
@@ -98,8 +131,10 @@ static void find_mtp(facts *f)
     snprintf(name, sizeof name, "blk.%llu.nextn.eh_proj.weight", (unsigned long long)f->n_layers);
     if (!f->n_mtp || !gguf_find_tensor(f->file, name))
         f->mtp = f->n_mtp || is_run ? MTP_LEFT_OUT : MTP_NONE;
+    else if (!is_run || f->n_mtp != 1)
+        f->mtp = MTP_NOT_RUN;
     else
-        f->mtp = is_run && f->n_mtp == 1 ? MTP_DRAFTS : MTP_NOT_RUN;
+        f->mtp = is_whole(f) ? MTP_DRAFTS : MTP_PARTIAL;
 }
 
 static bool is_token(view text, const char *const *names)

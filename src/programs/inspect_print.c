@@ -207,7 +207,7 @@ static void print_states(const facts *f)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < gguf_n_tensors(f->file); i++)
-        n += facts_name_has(gguf_tensor_at(f->file, i)->name, ".ssm_conv1d.");
+        n += facts_name_has(gguf_tensor_at(f->file, i)->name, ".ssm_conv1d.weight");
     const uint64_t keys = facts_number(f, "ssm.state_size");
     const uint64_t all = facts_number(f, "ssm.inner_size");
     const uint64_t n_keys = facts_number(f, "ssm.group_count") * keys;
@@ -225,6 +225,7 @@ static void print_mtp(const facts *f)
         [MTP_LEFT_OUT] = "not in this file; others of the model have one, often with MTP in their "
                          "names",
         [MTP_NOT_RUN] = "there, but not run",
+        [MTP_PARTIAL] = "not all of it is there: the model runs without",
         [MTP_DRAFTS] = "there: it guesses further tokens, which saves passes",
     };
     if (f->mtp == MTP_NONE) return;

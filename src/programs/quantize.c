@@ -154,7 +154,8 @@ static block_type with_smaller_blocks(block_type type)
 static bool is_matrix(const gguf_tensor *t)
 {
     static const char *const kept[] = {"ffn_gate_inp.weight", "ssm_conv1d.weight",
-                                       "ssm_alpha.weight", "ssm_beta.weight", "ssm_ba.weight"};
+                                       "ssm_alpha.weight", "ssm_beta.weight", "ssm_ba.weight",
+                                       "ssm_norm.weight"};
     for (size_t i = 0; i < ARRAY_LEN(kept); i++)
         if (ends_with(t->name, view_of(kept[i]))) return false;
     return t->n_dims >= 2 && ends_with(t->name, VIEW(".weight"));

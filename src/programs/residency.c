@@ -94,7 +94,13 @@ residency_model residency_of(const gguf_file *file)
     }
     /* Layers with a recurrent state store nothing for a token: as if they saw none. */
     for (size_t i = 0; i < gguf_n_tensors(file); i++)
-        m.n_windowed += has(gguf_tensor_at(file, i)->name, ".ssm_conv1d.");
+        m.n_windowed += has(gguf_tensor_at(file, i)->name, ".ssm_conv1d.weight");
+    /* So do layers that are but a feed-forward. */
+    if (view_starts(arch, VIEW("nemotron_h"))) {
+        m.n_windowed = m.n_layers;
+        for (size_t i = 0; i < gguf_n_tensors(file); i++)
+            m.n_windowed -= has(gguf_tensor_at(file, i)->name, ".attn_k.weight");
+    }
     return m;
 }
 

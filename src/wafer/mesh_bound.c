@@ -210,7 +210,8 @@ static void mesh_bound_slopes(const step_shape *s, float gate, float up, float *
         *by_up = fabsf(up) <= KERNEL_SWIGLU_MAX ? g * open : 0.0f;
         break;
     case STEP_GELU_GATED: /* wafer_check_modelled() */
-    case STEP_SILU_CLAMPED: CHECK(false); break;
+    case STEP_SILU_CLAMPED:
+    case STEP_RELU_SQUARED: CHECK(false); break;
     }
 }
 

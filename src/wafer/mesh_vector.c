@@ -117,7 +117,8 @@ void mesh_activate(const mesh *m, float *gate, const float *up, uint32_t n)
         case STEP_GELU: gate[i] = mesh_vector_gelu(m, gate[i]); break;
         case STEP_SWIGLU_CLAMPED: gate[i] = mesh_vector_swiglu(m, gate[i], up[i]); break;
         case STEP_GELU_GATED: /* wafer_check_modelled() */
-        case STEP_SILU_CLAMPED: CHECK(false); break;
+        case STEP_SILU_CLAMPED:
+        case STEP_RELU_SQUARED: CHECK(false); break;
         }
     }
 }

@@ -29,7 +29,8 @@ int wafer_check_modelled(const step_program *p, const char *name, cerium_error *
 {
     const step_shape *s = &p->shape;
     const char *what = NULL;
-    if (s->activation == STEP_GELU_GATED || s->activation == STEP_SILU_CLAMPED)
+    if (s->activation == STEP_GELU_GATED || s->activation == STEP_SILU_CLAMPED ||
+        s->activation == STEP_RELU_SQUARED)
         what = "the activation";
     if (s->routing == STEP_ROUTE_SIGMOID_TOP || s->n_expert_groups) what = "the choice of experts";
     if (s->n_experts && (!s->weights_sum_to_one ||

@@ -399,6 +399,7 @@ int main(void)
     test_model("tests/golden/fixtures/llama.gguf");
     test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf"); /* windows, experts */
     test_model("tests/golden/fixtures/qwen35moe.gguf");     /* states */
+    test_model("tests/golden/fixtures/granitehybrid.gguf"); /* of Mamba-2 */
     test_model("tests/golden/fixtures/deepseek2.gguf");     /* latents, experts */
     return unit_report("drafts");
 }

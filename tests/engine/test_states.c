@@ -14,8 +14,9 @@ enum {
     KEPT_MAX = 64 + TURNS * (ASKED + SAID + 2),
 };
 
-static const char *const models[] = {"tests/golden/fixtures/qwen35moe.gguf",
-                                     "tests/golden/fixtures/qwen3next.gguf"};
+#define FIXTURES "tests/golden/fixtures/"
+
+static const char *tested;
 static cerium_engine *judge; /* its sessions share nothing */
 static cerium_engine_info info;
 static uint64_t fresh_tenant = 1000;
@@ -82,7 +83,7 @@ static void say(int32_t *tokens, uint32_t *n, uint32_t n_more, uint32_t seed)
 static void test_conversation(void)
 {
     static int32_t tokens[KEPT_MAX];
-    cerium_engine *e = open_with(models[0], 4, 0, "off");
+    cerium_engine *e = open_with(tested, 4, 0, "off");
     for (int drops = 0; drops < 2; drops++) {
         const uint64_t tenant = 70 + (uint64_t)drops;
         uint32_t n = 0, before = 0;
@@ -118,6 +119,10 @@ static void test_conversation(void)
 /* Lengths around pages, in one piece, token by token and in odd pieces, back and forth. */
 static void test_places(void)
 {
+    static const char *const models[] = {FIXTURES "qwen35moe.gguf", FIXTURES "qwen3next.gguf",
+                                         FIXTURES "granitehybrid.gguf",
+                                         FIXTURES "granitehybrid-dense.gguf",
+                                         FIXTURES "nemotron_h.gguf"};
     static const uint32_t places[] = {1, 2, 3, 4, 5, 62, 63, 64, 65, 66, 127, 128, 129, 130};
     static int32_t tokens[160];
     for (size_t m = 0; m < ARRAY_LEN(models); m++) {
@@ -137,7 +142,6 @@ static void test_places(void)
         cerium_engine_close(&e);
     }
     cerium_engine_close(&judge);
-    judge = open_with(models[0], 2, 0, "off");
 }
 
 /* More sessions than there are states for: each goes on when the others have given theirs up. */
@@ -146,7 +150,7 @@ static void test_few_states(void)
     enum { SESSIONS = 12, ROUNDS = 60 };
     static int32_t tokens[SESSIONS][400];
     uint32_t n[SESSIONS] = {0};
-    cerium_engine *e = open_with(models[0], SESSIONS, 1, "off");
+    cerium_engine *e = open_with(tested, SESSIONS, 1, "off");
     cerium_session *s[SESSIONS];
     kv_use use;
     kv_pool_measure(e->pool, &use);
@@ -174,7 +178,7 @@ static void test_few_states(void)
 static void test_forks(void)
 {
     static int32_t tokens[600];
-    cerium_engine *e = open_with(models[0], 8, 0, "always");
+    cerium_engine *e = open_with(tested, 8, 0, "always");
     cerium_session *trunk = session_for(e, 3), *fork[3];
     uint32_t n = 0;
     const cerium_sampling greedy = {.ignore_end = true};
@@ -209,7 +213,7 @@ static void test_saved(void)
     uint32_t n = 0;
     size_t len;
     cerium_sync_result result;
-    cerium_engine *e = open_with(models[0], 2, 0, "off");
+    cerium_engine *e = open_with(tested, 2, 0, "off");
     cerium_session *s = session_for(e, 1), *loaded = session_for(judge, 99);
     say(tokens, &n, 199, 6);
     TEST_CHECK(cerium_session_sync(s, tokens, n, NULL, NULL) == 0);
@@ -232,26 +236,33 @@ static void test_no_draft_model(void)
     cerium_error err = {0};
     cerium_engine_config config;
     cerium_engine_config_defaults(&config);
-    config.model_path = models[1];
-    config.draft_model = models[0];
+    config.model_path = FIXTURES "qwen3next.gguf";
+    config.draft_model = tested;
     TEST_CHECK(cerium_engine_open(&e, &config, &err) == CERIUM_ERR_FORMAT);
     TEST_CHECK_THAT(strstr(err.message, "recurrent layers cannot draft") != NULL, "%s",
                     err.message);
 }
 
-int main(void)
+static void test_model(const char *path)
 {
-    judge = open_with(models[0], 2, 0, "off");
+    tested = path;
+    judge = open_with(tested, 2, 0, "off");
     cerium_engine_describe(judge, &info);
     for (begins = 0; !tokenizer_is_control(judge->tokens, begins) ||
                      tokenizer_is_end(judge->tokens, begins);)
         begins++;
     TEST_RUN(test_conversation);
-    TEST_RUN(test_places);
     TEST_RUN(test_few_states);
     TEST_RUN(test_forks);
     TEST_RUN(test_saved);
     TEST_RUN(test_no_draft_model);
     cerium_engine_close(&judge);
+}
+
+int main(void)
+{
+    test_model(FIXTURES "qwen35moe.gguf");
+    test_model(FIXTURES "granitehybrid.gguf");
+    TEST_RUN(test_places);
     return unit_report("states");
 }

@@ -97,6 +97,7 @@ int main(void)
     long n_failed = check_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf");
     n_failed += check_model("tests/golden/fixtures/deepseek2-yarn.gguf"); /* panels turned over */
     n_failed += check_model("tests/golden/fixtures/mtp-qwen35.gguf");     /* a head that drafts */
+    n_failed += check_model("tests/golden/fixtures/granitehybrid.gguf");  /* states */
     printf("faults: %ld allocations failed in turn\n", n_failed);
     printf("allocation: %d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -14,6 +14,7 @@ from transformers import (
 import hybrids
 import latents
 import layered
+import scans
 
 
 class MapleForCausalLM(MellumForCausalLM):
@@ -46,7 +47,8 @@ class MapleForCausalLM(MellumForCausalLM):
         return forward
 
 
-PAIRS = ("llama", "mistral3", "smollm3", "granite", "granitemoe")  # NORM rope: rows are permuted
+PAIRS = ("llama", "mistral3", "smollm3", "granite", "granitemoe",
+         *scans.ARCHS)  # NORM rope: rows are permuted
 ONE_MORE = ("gemma3", *hybrids.ARCHS)  # norms multiply by 1 + weight, and files hold the sum
 SHORTS = (1, 2, 3, 5, 63, 64, 65)  # tokens of sequences beside the long one
 BEHIND = {"post_attention_norm": "post_attention_layernorm"}
@@ -92,6 +94,8 @@ def experts(make, block, prefix):
 
 def n_chosen(config):
     """Experts of a token, or None."""
+    if config.model_type == "nemotron_h" and "moe" not in config.layers_block_type:
+        return None
     if getattr(config, "first_k_dense_replace", 0) >= config.num_hidden_layers:
         return None
     return getattr(config, "num_experts_per_tok", None) or getattr(config, "top_k_experts", None)
@@ -134,7 +138,9 @@ def add_keys(w, arch, c):
     if arch == "mistral3":
         w.add_rope_scaling_yarn_log_mul(full["mscale_all_dim"])
         w.add_attn_temperature_scale(full["llama_4_scaling_beta"])
-    if arch in ("granite", "granitemoe"):
+    if arch in scans.ARCHS:
+        scans.add_keys(w, c)
+    if arch in ("granite", "granitemoe", "granitehybrid"):
         w.add_embedding_scale(c.embedding_multiplier)
         w.add_residual_scale(c.residual_multiplier)
         w.add_attention_scale(c.attention_multiplier)
@@ -151,7 +157,7 @@ def add_experts(w, arch, c):
         return
     w.add_expert_count(n)
     w.add_expert_used_count(c.num_experts_per_tok)
-    if arch != "granitemoe":
+    if arch not in ("granitemoe", "granitehybrid"):
         w.add_expert_feed_forward_length(getattr(c, "moe_intermediate_size", c.intermediate_size))
     elif c.shared_intermediate_size:
         w.add_expert_shared_feed_forward_length(c.shared_intermediate_size)
@@ -249,6 +255,7 @@ def fixtures(entry, longest):
         *hybrids.fixtures(family),
         *layered.fixtures(family),
         *latents.fixtures(family),
+        *scans.fixtures(family, SCALES),
     ]
 
 

@@ -9,6 +9,7 @@ import families
 import hybrids
 import latents
 import layered
+import scans
 
 # ---- vocabulary: 256 bytes, a few merges, a few control tokens ----
 
@@ -74,6 +75,9 @@ def add_keys(w, arch, c, fixture):
         hybrids.add_keys(w, arch, c, fixture.get("listed"))
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
+    if arch in scans.NEMOTRON:
+        scans.nemotron_keys(w, arch, c, fixture.get("ahead", 0))
+        return
     if hasattr(c, "intermediate_size"):
         w.add_feed_forward_length(layered.widths(c))
     by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # some converters do so
@@ -81,6 +85,8 @@ def add_keys(w, arch, c, fixture):
         layered.head_keys(w, c, arch)
     elif arch in latents.ARCHS:
         latents.head_keys(w, c, fixture.get("old"))
+    elif arch in scans.ARCHS:
+        scans.head_keys(w, c)
     else:
         w.add_head_count(np.multiply(by_layer, c.num_attention_heads).tolist())
         w.add_head_count_kv(np.multiply(by_layer, c.num_key_value_heads).tolist())
@@ -123,7 +129,7 @@ def write_gguf(path, arch, config, fixture, data):
     writer = gguf.GGUFWriter(path, arch)
     add_keys(writer, arch, config, fixture)
     add_vocabulary(writer, config.vocab_size)
-    if config.rope_parameters.get("rope_type") == "llama3":
+    if arch not in scans.NEMOTRON and config.rope_parameters.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", rope_factors(config))
     if arch == "gemma4":
         writer.add_tensor("rope_freqs.weight", layered.rope_divisors(config))

@@ -9,6 +9,7 @@ import families
 import hybrids
 import latents
 import layered
+import scans
 
 
 def randomise(model, rng):
@@ -127,6 +128,8 @@ def ffn_tensors(block, arch, prefix):
         out.append(Tensor(f"{prefix}ffn_down_exps.bias", ex.down_proj_bias.data))
     elif (mixture := families.experts(Tensor, block, prefix)) is not None:
         out += mixture
+    elif (dense := scans.dense(Tensor, block, prefix)) is not None:
+        out += dense
     else:
         add("ffn_gate", mlp.gate_proj)
         add("ffn_up", mlp.up_proj)
@@ -137,6 +140,8 @@ def ffn_tensors(block, arch, prefix):
 def tensors_of(model, arch, is_old=False):
     """Every tensor of the GGUF file, as views into the model; is_old: as older files have them."""
     config = model.config
+    if arch in scans.NEMOTRON:
+        return scans.nemotron_tensors(Tensor, model)
     out = [Tensor("token_embd.weight", model.model.embed_tokens.weight.data)]
     out += layered.model_tensors(Tensor, model)
     for i, block in enumerate(model.model.layers):
@@ -152,7 +157,9 @@ def tensors_of(model, arch, is_old=False):
             out.append(norm_tensor(f"{prefix}{short}.weight", mod, arch))
             if getattr(mod, "bias", None) is not None:
                 out.append(Tensor(f"{prefix}{short}.bias", mod.bias.data))
-        if hybrids.is_recurrent(block):
+        if scans.mixer(block) is not None:
+            out += scans.tensors(Tensor, scans.mixer(block), prefix)
+        elif hybrids.is_recurrent(block):
             out += hybrids.tensors(Tensor, block, arch, config, prefix)
         elif arch in latents.ARCHS:
             out += latents.attention_tensors(Tensor, block, config, prefix, is_old)

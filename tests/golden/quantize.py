@@ -67,7 +67,8 @@ def encode(array, qtype, rng):
 
 def type_of(name, shape, fixture):
     """As llama.cpp chooses: vectors, biases and the router stay F32."""
-    if len(shape) == 1 or name.endswith((".bias", "conv1d.weight")) or "ffn_gate_inp" in name:
+    kept = (".bias", "conv1d.weight", "norm.weight", "ssm_a", "ssm_d")
+    if len(shape) == 1 or name.endswith(kept) or "ffn_gate_inp" in name:
         return Q.F32
     if "_exps." in name:
         return fixture.get("experts", fixture["type"])

@@ -64,6 +64,51 @@ check "products that are scaled by nothing" names YaRN \
 check "older heads" names attn_kv_b.weight \
     deepseek2-yarn deepseek2.attention.value_length I 14
 
+check "keys that heads cannot share" names "4 state heads cannot share 3 keys" \
+    granitehybrid granitehybrid.ssm.group_count I 3
+check "no state" names granitehybrid.ssm.state_size granitehybrid granitehybrid.ssm.state_size I 0
+check "a convolution of one token" names granitehybrid.ssm.conv_kernel \
+    granitehybrid granitehybrid.ssm.conv_kernel I 1
+check "another state" names blk.0.ssm_in.weight granitehybrid granitehybrid.ssm.state_size I 32
+check "heads of an odd width" names "8 state heads of 64 values together" \
+    granitehybrid granitehybrid.ssm.time_step_rank I 8
+check "no layer that attends" names granitehybrid.attention.head_count_kv \
+    granitehybrid granitehybrid.attention.head_count_kv item 0
+check "three KV heads" names "4 query heads cannot share 3 KV heads" \
+    granitehybrid granitehybrid.attention.head_count_kv item 3
+lacks() { # TENSOR OTHER: without the tensor, which has another name of the same length
+    LC_ALL=C sed "s/$1\(\x01\|\x02\)/$2\1/" "$fixtures/granitehybrid.gguf" >"$work/x.gguf" &&
+        refused 1 "tensor $1 is missing" ./cerium run -m "$work/x.gguf" -p x -n 1
+}
+for part in in.weight conv1d.weight conv1d.bias dt.bias a d norm.weight out.weight; do
+    check "a state without its $part" lacks "blk.1.ssm_$part" "blk.1.sso_$part"
+done
+grows() { # a decay above 0
+    python3 - "$fixtures/granitehybrid-dense.gguf" "$work/x.gguf" <<'PYTHON'
+import re
+import struct
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+infos = [(m.end(), m.group()) for m in re.finditer(rb"blk\.1\.ssm_a(?=\x02\0\0\0\x01)", data)]
+at = infos[0][0] + 4 + 16 + 4                                   # dimensions, type, offset
+offset = struct.unpack_from("<Q", data, at)[0]
+last = max(m.end() for m in re.finditer(rb"output_norm\.weight", data)) + 4 + 8 + 4 + 8
+start = (last + 31) // 32 * 32
+assert struct.unpack_from("<f", data, start + offset)[0] < 0
+struct.pack_into("<f", data, start + offset, 0.5)
+open(sys.argv[2], "wb").write(data)
+PYTHON
+    refused 1 "blk.1.ssm_a has a value above 0" ./cerium run -m "$work/x.gguf" -p x -n 1
+}
+check "a state that would grow" grows
+
+check "a layer of two parts" names "layer 2 attends and has a feed-forward" \
+    nemotron_h nemotron_h.feed_forward_length item 64
+check "no layer of it that attends" names "nemotron_h.attention.head_count_kv is 0" \
+    nemotron_h nemotron_h.attention.head_count_kv item 0
+check "blocks that are taken for layers" names "layer 4 attends and has a feed-forward" \
+    nemotron_h_moe nemotron_h_moe.nextn_predict_layers I 0
+
 # ---- beside a model of pictures, and blocks for tokens further on ----
 
 # rename FOLDER FROM TO: tensors of other names, whose bytes stay.
@@ -167,6 +212,39 @@ check "a head that lacks a tensor" refused 1 "tensor mtp.pre_fc_norm_hidden.weig
 fresh qwen35 && add_head qwen && rename "$work/model" mtp.layers.0.mlp.up mtp.layers.0.mlp.odd
 check "or one of its layer's" refused 1 "tensor mtp.layers.0.mlp.up_proj.weight is missing" \
     ./cerium convert "$work/model" "$work/z.gguf"
+fresh granitehybrid && config 'kinds = {"linear_attention": "mamba", "full_attention": "attention"}
+j["layer_types"] = [kinds[t] for t in j["layer_types"]]
+j["position_embedding_type"] = "nope"; j["mamba_d_head"] = "auto"'
+check "Granite's hybrids, in the words of older files" same_logits granitehybrid
+odd_hybrid() { # WHAT PYTHON
+    fresh granitehybrid && config "$2" &&
+        refused 1 "$1" ./cerium convert "$work/model" "$work/z.gguf"
+}
+check "too few kinds of layers" odd_hybrid layer_types 'del j["layer_types"][0]'
+check "a kind that is none" odd_hybrid layer_types 'j["layer_types"][0] = "sliding_attention"'
+check "states alone" odd_hybrid "no layer attends" 'j["layer_types"][2] = "mamba"'
+check "heads that do not agree" odd_hybrid mamba_n_heads 'j["mamba_d_head"] = 8'
+check "groups that heads cannot share" odd_hybrid mamba_n_groups 'j["mamba_n_groups"] = 3'
+check "biases of a state" odd_hybrid mamba_proj_bias 'j["mamba_proj_bias"] = True'
+check "limits of steps" odd_hybrid time_step_limit 'j["time_step_limit"] = [0.001, 0.1]'
+check "a wider state" odd_hybrid "mamba.in_proj.weight: its shape" 'j["mamba_d_state"] = 32'
+check "no experts where there are some" odd_hybrid "would be left out" 'j["num_local_experts"] = 0'
+fresh nemotron_h_moe && config 'del j["layers_block_type"]; j["hybrid_override_pattern"] = "ME*E"'
+check "Nemotron's layers by letters" same_logits nemotron_h_moe
+odd_nemotron() { # WHAT PYTHON
+    fresh nemotron_h_moe && config "$2" &&
+        refused 1 "$1" ./cerium convert "$work/model" "$work/z.gguf"
+}
+check "a letter that is none" odd_nemotron hybrid_override_pattern \
+    'del j["layers_block_type"]; j["hybrid_override_pattern"] = "MEXE"'
+check "no layers" odd_nemotron layers_block_type 'j["layers_block_type"] = []'
+check "another kind" odd_nemotron layers_block_type 'j["layers_block_type"][1] = "conv"'
+check "nothing that attends" odd_nemotron "layers that attend" 'j["layers_block_type"][2] = "moe"'
+check "experts of a latent" odd_nemotron moe_latent_size 'j["moe_latent_size"] = 16'
+check "biases of a feed-forward" odd_nemotron mlp_bias 'j["mlp_bias"] = True'
+check "another activation" odd_nemotron mlp_hidden_act 'j["mlp_hidden_act"] = "silu"'
+check "a part that is missing" odd_nemotron "mixer.up_proj.weight is missing" \
+    'j["layers_block_type"][3] = "mlp"'
 fresh smollm3 && config 'j["no_rope_layers"] = [1, 0, 1, 0]'
 check "other layers without RoPE" refused 1 no_rope_layers \
     ./cerium convert "$work/model" "$work/z.gguf"
@@ -201,15 +279,38 @@ importance() { # MODEL TENSOR: what it has of that one, and of no other matrix o
 }
 check "importance of heads' matrices" importance deepseek2 attn_k_b
 check "and of older ones" importance deepseek2-yarn attn_kv_b
+check "states of Mamba-2" inspect granitehybrid "3 of the layers keep one in place of"
+state_stays() { # what a state is made with keeps its type, what is large does not
+    ./cerium quantize "$fixtures/granitehybrid-wide.gguf" "$work/q.gguf" Q8_0 2>"$work/told" &&
+        ./cerium inspect --tensors "$work/q.gguf" >"$work/list" &&
+        grep -q "blk.0.ssm_in.weight  *Q8_0" "$work/list" &&
+        [ "$(grep -c "ssm_[acdn].*F32 " "$work/list")" = 6 ] &&
+        ./cerium run -m "$work/q.gguf" -p x -n 4 >"$work/told"
+}
+check "which quantized files keep" state_stays
+check "and importance of its input" importance granitehybrid ssm_in
 check "a head for further tokens" inspect mtp-qwen35 "MTP head  *there: it guesses"
 check "one that the file lacks" inspect qwen35-wide "MTP head  *not in this file"
+partial() { # without a tensor of the head the model serves as without the head, and says so once
+    LC_ALL=C sed "s/blk.4.ffn_up.weight/blk.4.ffn_xp.weight/" "$fixtures/mtp-qwen35.gguf" \
+        >"$work/x.gguf" &&
+        ./cerium inspect "$work/x.gguf" | grep -q "MTP head  *not all of it is there" &&
+        ./cerium run -m "$work/x.gguf" -p x -n 8 >"$work/with" 2>"$work/told" &&
+        ./cerium run -m "$fixtures/mtp-qwen35.gguf" --draft-model off -p x -n 8 >"$work/without" \
+            2>"$work/told2" &&
+        cmp "$work/with" "$work/without" &&
+        [ "$(grep -c "does not draft: tensor blk.4.ffn_up.weight is missing" "$work/told")" = 1 ] &&
+        refused 1 "tensor blk.4.ffn_up.weight is missing" \
+            ./cerium run -m "$work/x.gguf" --draft-model mtp -p x -n 8
+}
+check "one of which a part is missing" partial
 check "one that is asked for" refused 1 "has no MTP head" \
     ./cerium run -m "$fixtures/qwen35-wide.gguf" --draft-model mtp -p x -n 1
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
-for model in mistral3 smollm3 granite granitemoe gemma3 mellum maple glm4moe minimax-m2 deepseek2 \
-    deepseek2-yarn deepseek2-softmax; do
+for model in mistral3 smollm3 granite granitemoe granitehybrid gemma3 mellum maple glm4moe \
+    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
         ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
 done
