@@ -139,18 +139,21 @@ static json_t *status_of(const lsp_server *s)
         (json_int_t)c->superseded, "canceled", (json_int_t)c->canceled, "accepted",
         (json_int_t)c->accepted, "accepted_characters", (json_int_t)c->accepted_characters,
         "generated", (json_int_t)c->generated, "next_edits", (json_int_t)c->next_edits);
-    return json_pack("{s:b, s:s, s:s, s:s, s:I, s:I, s:o}", "busy",
+    return json_pack("{s:b, s:s, s:s, s:s, s:f, s:I, s:I, s:o}", "busy",
                      s->model.state == LSP_MODEL_LOADING, "message", s->model_why, "kind",
-                     kinds[s->model.state], "model", s->model_name, "findings",
+                     kinds[s->model.state], "model", s->model_name, "tokens_per_second",
+                     s->host.speed ? s->host.speed(s->host.user) : 0.0, "findings",
                      (json_int_t)findings, "files", (json_int_t)s->files.n, "counts", counts);
 }
 
+/* A server that was there and is gone comes back by itself: an editor that shows the state needs no
+ * message. */
 static void tell_model(lsp_server *s)
 {
     char line[640];
     bool failed = s->model.state == LSP_MODEL_FAILED;
     if (!s->is_greeted) return; /* reported at that time */
-    if (failed && !s->told_failure) {
+    if (failed && !s->told_failure && !(s->model_name[0] && s->settings.status)) {
         snprintf(line, sizeof line, "cerium: %s", s->model_why);
         lsp_show(s, 1, line);
     }

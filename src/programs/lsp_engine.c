@@ -49,6 +49,7 @@ struct lsp_engine {
     lsp_predictor *predictor; /* NULL: the model has no form for edits */
     slot slots[SLOTS];
     uint64_t n_used;
+    lsp_pace pace;
 };
 
 /* ---- loading ---- */
@@ -326,9 +327,20 @@ static bool starts_again(lsp_engine *e, slot *l)
     return !watch_drive_retry(&l->drive, &q, &runs) && runs && !start_session(e, l, &q, &err);
 }
 
+/* Adds the answer's tokens after its first one, which waits for the prompt. */
+static void count_pace(lsp_engine *e, const slot *l)
+{
+    cerium_usage u;
+    cerium_session_usage(l->session, &u);
+    if (u.new_tokens < 2) return;
+    e->pace.n += u.new_tokens - 1;
+    e->pace.ns += u.duration_ns - u.first_token_ns;
+}
+
 static void take_done(lsp_engine *e, lsp_server *s, slot *l, const cerium_event *event)
 {
     watch_result out;
+    count_pace(e, l);
     lsp_end how = event->stop == CERIUM_STOP_NONE ? LSP_ENDED_LENGTH : LSP_ENDED_STOP;
     l->runs = false;
     bool failed = event->status && event->status != CERIUM_ERR_CANCELED;
@@ -409,6 +421,8 @@ void lsp_engine_look(lsp_engine *e, lsp_server *s)
     for (uint32_t i = 0; i < SLOTS; i++) look_at(e, s, &e->slots[i]);
     if (e->predictor) lsp_predictor_look(e->predictor, s);
 }
+
+double lsp_engine_speed(const lsp_engine *e) { return lsp_pace_speed(&e->pace); }
 
 void lsp_engine_close(lsp_engine **engine)
 {

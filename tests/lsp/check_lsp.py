@@ -953,8 +953,21 @@ def test_server():
                                         if n["method"] == "window/showMessage"])
     server = serve()
     check("and is found again", until("Normal"))
+    shows = begin(options={"minConfidence": 0, "status": True},
+                  args=("--server", f"http://127.0.0.1:{port}"))
+    shows.open(uri, CODE + "    def sub(self, ")
+    while shows.wait_note("didChangeStatus")["params"]["kind"] != "Normal":
+        pass
+    check("it completes", shows.inline(uri, len(shows.texts[uri]), 1))
+    check("tokens a second are told",
+          shows.ask("cerium/status", None)["tokens_per_second"] > 0)
     server.kill()
     server.wait()
+    shows.inline(uri, len(CODE), 1)
+    check("an editor that shows the state is told it",
+          shows.wait_note("didChangeStatus")["params"]["kind"] == "Error")
+    check("and nothing else", not [n for n in shows.notes if n["method"] == "window/showMessage"])
+    end("server, with a status", shows)
     end("server", c)
 
 
