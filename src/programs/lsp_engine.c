@@ -3,6 +3,7 @@
 #include "programs/lsp_host.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "base/thread.h"
 
@@ -15,6 +16,7 @@ enum {
     SNIPPET_SHARE = 4,      /* one in so many tokens of a prompt goes to lines of other files */
 };
 #define SMALL_PARAMETERS UINT64_C(100000000)
+#define SMALL_BYTES (64 << 20) /* of the file of a model that is small in any case */
 
 typedef struct {
     uint64_t document, serial, used; /* serial 0: no answer is wanted */
@@ -59,6 +61,7 @@ static bool is_stopped(void *user) { return atomic_load(&((lsp_engine *)user)->s
 static int load(lsp_engine *e)
 {
     cerium_engine_config config;
+    struct stat at;
     const char *path = options_model(e->o);
     if (!path)
         return error_set(&e->error, CERIUM_ERR_ARGUMENT,
@@ -66,6 +69,8 @@ static int load(lsp_engine *e)
     RETURN_IF(options_model_check(path, &e->error));
     RETURN_IF(options_engine_config(e->o, SLOTS + 2, &config, &e->error));
     config.model_path = path;
+    /* One whole context holds the windows of all slots. */
+    if (!e->o->context && !stat(path, &at) && at.st_size < SMALL_BYTES) config.kv_bytes_max = 1;
     config.canceled = is_stopped;
     config.canceled_user = e;
     RETURN_IF(cerium_engine_open(&e->engine, &config, &e->error));

@@ -377,6 +377,22 @@ def test_idle():
     end("idle", c)
 
 
+def test_memory():
+    with open(CERIUM, "rb") as f:
+        if b"__asan_init" in f.read():
+            print("skipped: memory: the sanitizer has its own")
+            return
+    c = begin()
+    c.ready()
+    c.open("file:///m/a.py", CODE)
+    c.inline("file:///m/a.py", len(CODE), 1)
+    with open(f"/proc/{c.pid}/status") as f:
+        kb = next(int(line.split()[1]) for line in f if line.startswith("RssAnon"))
+    # 40 MB, 7 of weights that are packed anew, and some for huge pages.
+    check("memory that is no file's", kb < 56000, kb)
+    end("memory", c)
+
+
 def test_weak_lines():
     """What is shown has been judged: no item holds what `cerium scan` would block."""
     c = begin(options={"minConfidence": 0})
