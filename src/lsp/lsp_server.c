@@ -23,6 +23,7 @@ void lsp_server_close(lsp_server **server)
     lsp_settings_close(&s->settings);
     json_decref(s->edit.id);
     bytes_free(&s->edit.before);
+    lsp_next_edit_close(s);
     if (s->has_parser) tree_memory_close(&s->parser);
     memory_free(s);
     *server = NULL;
@@ -301,7 +302,9 @@ uint64_t lsp_server_due(const lsp_server *s)
     for (uint32_t i = 0; i < s->n_documents; i++) {
         uint64_t a = lsp_completion_due(s->documents[i]);
         uint64_t b = lsp_diagnostics_due(s->documents[i]);
+        uint64_t c = s->documents[i]->look_at_ns;
         if (b < a) a = b;
+        if (c && c < a) a = c;
         if (a < due) due = a;
     }
     return due;
@@ -312,6 +315,7 @@ void lsp_server_tick(lsp_server *s, uint64_t now)
     for (uint32_t i = 0; i < s->n_documents; i++) {
         lsp_completion_tick(s, s->documents[i], now);
         lsp_diagnostics_tick(s, s->documents[i], now);
+        lsp_next_edit_tick(s, s->documents[i], now);
     }
 }
 
