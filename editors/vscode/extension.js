@@ -5,33 +5,48 @@
 const fs = require("fs");
 const path = require("path");
 const vscode = require("vscode");
-const { LanguageClient } = require("vscode-languageclient/node");
+const { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State } =
+  require("vscode-languageclient/node");
 const { NextEdits } = require("./next_edit.js");
-const { programOf, settingsOf, statusText } = require("./words.js");
+const { Previews } = require("./preview.js");
+const { localPort, programOf, settingsOf, statusText } = require("./words.js");
+
+const SNOOZE_MINUTES = 5;
+const ASK_MS = 1000; // between two questions for the state
 
 let client = null;
 let bar = null;
 let nextEdits = null;
+let previews = null;
 let state = { kind: "Normal", busy: true, message: "", model: "" };
+let asking = null; // the timer of the next question
+let snoozed = { until: 0, timer: null };
 
 const settings = () => vscode.workspace.getConfiguration("cerium");
 
-function showState() {
+function showState(now = state) {
+  state = now;
   const editor = vscode.window.activeTextEditor;
   const language = editor ? editor.document.languageId : "";
-  const words = statusText(state, settingsOf(settings()), language);
+  const quiet = snoozed.until > Date.now() &&
+    new Date(snoozed.until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const words = statusText(state, settingsOf(settings()), language, quiet);
+  const starts = words.bad && localPort(settings().get("server"));
   bar.text = words.text;
-  bar.tooltip = words.tooltip;
+  bar.tooltip = starts ? `${words.tooltip}\nClick to start the server here.` : words.tooltip;
+  bar.command = starts ? "cerium.startServer" : "cerium.menu";
   bar.backgroundColor = words.bad
     ? new vscode.ThemeColor("statusBarItem.warningBackground")
     : undefined;
 }
 
-function serverOptions() {
+const stopped = (message) => showState({ kind: "Error", busy: false, model: "", message });
+
+function programHere() {
   const folders = vscode.workspace.isTrusted
     ? (vscode.workspace.workspaceFolders || []).map((f) => f.uri.fsPath)
     : [];
-  const found = programOf(settings().get("path"), process.env.PATH || "", folders, (file) => {
+  return programOf(settings().get("path"), process.env.PATH || "", folders, (file) => {
     try {
       fs.accessSync(file, fs.constants.X_OK);
       return fs.statSync(file).isFile();
@@ -39,10 +54,15 @@ function serverOptions() {
       return false;
     }
   }, path);
-  const args = ["lsp"];
-  if (settings().get("model")) args.push("-m", settings().get("model"));
+}
+
+const modelArgs = () => (settings().get("model") ? ["-m", settings().get("model")] : []);
+
+function serverOptions() {
+  const command = programHere();
+  const args = ["lsp", ...modelArgs()];
   if (settings().get("server")) args.push("--server", settings().get("server"));
-  return found && { command: found, args };
+  return command && { command, args };
 }
 
 // Nothing while something is selected, or several carets stand.
@@ -52,14 +72,33 @@ async function inlineItems(document, position, context, token, next) {
     editor &&
     editor.document === document &&
     (editor.selections.length > 1 || !editor.selection.isEmpty);
-  return quiet ? [] : next(document, position, context, token);
+  const items = quiet ? [] : await next(document, position, context, token);
+  askSoon();
+  return items;
+}
+
+// The language client starts the program again, but not for ever; the status bar says so, and no
+// message.
+function errorHandler() {
+  let ends = null;
+  return {
+    error: () => ({ action: ErrorAction.Continue, handled: true }),
+    closed: async () => {
+      ends = ends || client.createDefaultErrorHandler();
+      const next = await ends.closed();
+      snoozed.until = 0;
+      stopped(next.action === CloseAction.Restart
+        ? "cerium lsp ended, and is started again"
+        : "cerium lsp ended again and again: its log may say why");
+      return { ...next, handled: true };
+    },
+  };
 }
 
 async function start() {
   const server = serverOptions();
   if (!server) {
-    state = { kind: "Error", busy: false, model: "", message: "there is no program `cerium`" };
-    showState();
+    stopped("there is no program `cerium`");
     const open = "Settings";
     const chosen = await vscode.window.showErrorMessage(
       "cerium: the program is not in PATH: install it, or name it in cerium.path.", open);
@@ -71,19 +110,17 @@ async function start() {
     documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
     initializationOptions: { ...settingsOf(settings()), status: true },
     synchronize: { configurationSection: "cerium" },
-    middleware: { provideInlineCompletionItems: inlineItems },
+    middleware: {
+      provideInlineCompletionItems: inlineItems,
+      workspace: { handleApplyEdit: (params, next) =>
+        previews.apply(params, client.protocol2CodeConverter, next) },
+    },
+    errorHandler: errorHandler(),
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
   });
-  client.onNotification("didChangeStatus", (now) => {
-    state = now;
-    showState();
-  });
-  try {
-    await client.start();
-    await askState();
-  } catch (e) {
-    state = { kind: "Error", busy: false, model: "", message: `${server.command}: ${e.message}` };
-    showState();
-  }
+  client.onNotification("didChangeStatus", (now) => showState(now));
+  client.onDidChangeState((e) => e.newState === State.Running && askState());
+  await client.start().catch((e) => stopped(`${server.command}: ${e.message}`));
 }
 
 async function stop() {
@@ -94,9 +131,17 @@ async function stop() {
 
 async function askState() {
   if (!client || !client.isRunning()) return;
-  state = await client.sendRequest("cerium/status", {}).catch((e) => ({
-    kind: "Error", busy: false, model: "", message: String(e.message) }));
-  showState();
+  const now = await client.sendRequest("cerium/status", {}).catch(() => null);
+  if (now) showState(now);
+}
+
+// Behind what may have changed it; without a key, no question.
+function askSoon() {
+  if (asking) return;
+  asking = setTimeout(() => {
+    asking = null;
+    askState();
+  }, ASK_MS);
 }
 
 // ---- commands ----
@@ -136,12 +181,39 @@ async function editByInstruction() {
   });
 }
 
+async function snooze() {
+  const wakes = snoozed.until > Date.now();
+  const minutes = wakes ? 0 : SNOOZE_MINUTES;
+  if (!client || !client.isRunning()) return;
+  await run("cerium.server.snooze", minutes);
+  clearTimeout(snoozed.timer);
+  snoozed = { until: minutes ? Date.now() + minutes * 60000 : 0, timer: null };
+  if (minutes) snoozed.timer = setTimeout(() => showState(), minutes * 60000 + 1);
+  await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+  nextEdits.dismiss();
+  showState();
+}
+
+function startServer() {
+  const port = localPort(settings().get("server"));
+  const command = programHere();
+  if (!port || !command) return;
+  vscode.window.createTerminal({
+    name: "cerium serve",
+    shellPath: command,
+    shellArgs: ["serve", "--port", String(port), ...modelArgs()],
+    isTransient: true,
+  });
+}
+
 async function menu() {
+  const wakes = snoozed.until > Date.now();
   const commands = [
     ["Turn on or off", "cerium.toggle"],
     ["Turn on or off for this language", "cerium.toggleLanguage"],
-    ["Snooze for five minutes", "cerium.snooze"],
+    [wakes ? "End the snooze" : "Snooze for five minutes", "cerium.snooze"],
     ["Edit by instruction", "cerium.edit"],
+    ...(localPort(settings().get("server")) ? [["Start the server", "cerium.startServer"]] : []),
     ["Restart", "cerium.restart"],
     ["Show the log", "cerium.showLog"],
   ].map(([label, command]) => ({ label, command }));
@@ -155,11 +227,13 @@ async function activate(context) {
   bar.show();
   nextEdits = new NextEdits(vscode, () => (client && client.isRunning() ? client : null),
     () => settings().get("enable") && settings().get("nextEdit"));
+  previews = new Previews(vscode, () => settings().get("previewEdits"));
   const commands = {
     "cerium.menu": menu,
     "cerium.toggle": toggle,
     "cerium.toggleLanguage": toggleLanguage,
-    "cerium.snooze": () => run("cerium.server.snooze", 5),
+    "cerium.snooze": snooze,
+    "cerium.startServer": startServer,
     "cerium.edit": editByInstruction,
     "cerium.nextEdit": () => nextEdits.take(),
     "cerium.dismissNextEdit": () => nextEdits.dismiss(),
@@ -169,8 +243,10 @@ async function activate(context) {
   for (const [name, work] of Object.entries(commands))
     context.subscriptions.push(vscode.commands.registerCommand(name, work));
   context.subscriptions.push(
-    bar, nextEdits,
-    vscode.window.onDidChangeActiveTextEditor(showState),
+    bar, nextEdits, previews,
+    { dispose: () => [asking, snoozed.timer].forEach((t) => clearTimeout(t)) },
+    vscode.window.onDidChangeActiveTextEditor(() => showState()),
+    vscode.languages.onDidChangeDiagnostics(askSoon),
     vscode.workspace.onDidChangeConfiguration((e) => {
       if (["path", "model", "server"].some((k) => e.affectsConfiguration(`cerium.${k}`)))
         stop().then(start);

@@ -2,6 +2,8 @@
 // behind it; Tab goes there and makes it, Escape or a click dismisses it.
 "use strict";
 
+const { difference } = require("./words.js");
+
 const REST_MS = 600; // behind a key before it is asked for
 const NEAR_LINES = 20; // farther away, Tab goes there first
 
@@ -53,13 +55,19 @@ class NextEdits {
     this.show(editor, client.protocol2CodeConverter.asRange(edit.range), edit.text);
   }
 
-  show(editor, range, text) {
-    this.shown = { editor, range, text, version: editor.document.version };
+  // A model's edit is of whole lines: what is the same in both is no part of it.
+  show(editor, whole, wholeText) {
+    const { document } = editor;
+    const at = document.offsetAt(whole.start);
+    const { from, to, text } = difference(document.getText(whole), wholeText);
+    const range = new this.vscode.Range(
+      document.positionAt(at + from), document.positionAt(at + to));
+    this.shown = { editor, range, text, version: document.version };
     editor.setDecorations(this.gone, [{
       range,
       renderOptions: {
         after: {
-          contentText: text,
+          contentText: text.replace(/\r?\n/g, " \u23ce "),
           margin: "0 0 0 0.3em",
           backgroundColor: new this.vscode.ThemeColor("diffEditor.insertedTextBackground"),
         },
@@ -89,7 +97,8 @@ class NextEdits {
     this.dismiss();
     const done = await shown.editor.edit((e) => e.replace(shown.range, shown.text));
     if (!done) return undefined;
-    const end = shown.range.start.translate(0, shown.text.length);
+    const { document } = shown.editor;
+    const end = document.positionAt(document.offsetAt(shown.range.start) + shown.text.length);
     shown.editor.selection = new vscode.Selection(end, end);
     shown.editor.revealRange(new vscode.Range(end, end));
     return undefined;

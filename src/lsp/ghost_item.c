@@ -100,10 +100,10 @@ static bool is_said(view after, view text)
 lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place, view before,
                      const lsp_item_limits *limits)
 {
-    view rest = {p->text.ptr + fit.typed, p->text.len - fit.typed};
     lsp_item item = {.is_whole = p->ended && !p->is_cut};
     bool is_full = false;
-    if (!rest.len) return item;
+    if (p->text.len <= fit.typed) return item;
+    view rest = {p->text.ptr + fit.typed, p->text.len - fit.typed};
     const bool is_shown = p->shown_to > fit.typed; /* the shown part stays, to its end */
     if (is_shown) {
         rest.len = p->shown_to - fit.typed;

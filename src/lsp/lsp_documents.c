@@ -151,6 +151,7 @@ void lsp_did_change(lsp_server *s, const json_t *params, uint64_t now)
         d->is_minified = lsp_text_is_minified(&d->text);
     }
     lsp_diagnostics_changed(s, d, now);
+    lsp_next_edit_changed(s, d, now);
     lsp_feedback_changed(s, d, now);
     lsp_follow(s, d, now);
 }

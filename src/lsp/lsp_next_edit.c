@@ -9,6 +9,7 @@
 
 enum {
     SETTLED_MS = 500,
+    LOOK_MS = 250,   /* of rest: until it is settled the places are known */
     NEAR_LINES = 20, /* lines that a screen shows */
 };
 
@@ -18,23 +19,28 @@ typedef struct {
     bool is_short; /* {name} becomes {name: other} */
 } next_place;
 
-typedef struct {
+struct other_places {
+    uint64_t document, changed_ns; /* the text that they are for */
+    int64_t version;
     edit_rule rule;
     bytes was;
     bytes a, b; /* of the rule, owned */
     next_place list[RULE_PLACES_MAX]; /* [n] in order */
     size_t n;
     uint32_t n_made; /* edits of the user that made the change */
-} other_places;
+};
 
 static view a_of(const other_places *e) { return (view){e->a.ptr ? e->a.ptr : "", e->a.len}; }
 static view b_of(const other_places *e) { return (view){e->b.ptr ? e->b.ptr : "", e->b.len}; }
 
-static void close_edits(other_places *e)
+void lsp_next_edit_close(lsp_server *s)
 {
-    bytes_free(&e->was);
-    bytes_free(&e->a);
-    bytes_free(&e->b);
+    if (!s->places) return;
+    bytes_free(&s->places->was);
+    bytes_free(&s->places->a);
+    bytes_free(&s->places->b);
+    memory_free(s->places);
+    s->places = NULL;
 }
 
 static void add(other_places *e, size_t from, size_t to, bool is_short)
@@ -195,24 +201,64 @@ static void find_alike(lsp_document *d, other_places *e)
 
 /* ---- edits that follow from the last one ---- */
 
-static bool find(lsp_server *s, lsp_document *d, size_t caret, bool is_asked, uint64_t now,
-                 other_places *e)
+static void find_places(lsp_server *s, lsp_document *d, other_places *e)
 {
-    const edit_history *h = &d->history;
-    const edit_record *last = h->n ? &h->list[h->n - 1] : NULL;
-    *e = (other_places){.a = {.max = EDIT_HISTORY_BYTES_MAX}, .b = {.max = EDIT_HISTORY_BYTES_MAX}};
-    if (!last || d->is_minified || !s->settings.next_edit ||
-        !lsp_settings_allow(&s->settings, d))
-        return false;
-    bool is_there = lsp_text_line_at(&d->text, caret) == lsp_text_line_at(&d->text, last->to);
-    if (!is_asked && is_there && now - last->at_ns < SETTLED_MS * LSP_MS) return false;
+    const edit_record *last = &d->history.list[d->history.n - 1];
     if (!edit_rule_of(&d->text, last, &e->was, &e->rule) ||
         bytes_append(&e->a, e->rule.a.ptr ? e->rule.a.ptr : "", e->rule.a.len) ||
         bytes_append(&e->b, e->rule.b.ptr ? e->rule.b.ptr : "", e->rule.b.len))
-        return false;
+        return;
     if (e->rule.is_rename) find_renames(s, d, e);
     if (!e->n && e->n_made != 1) find_alike(d, e);
-    return e->n > 0;
+}
+
+/* Those of the last edit: looked for once for each text.  NULL: none. */
+static const other_places *look(lsp_server *s, lsp_document *d)
+{
+    const other_places *kept = s->places;
+    d->look_at_ns = 0;
+    if (kept && kept->document == d->key && kept->version == d->version &&
+        kept->changed_ns == d->changed_ns)
+        return kept->n ? kept : NULL;
+    lsp_next_edit_close(s);
+    s->places = memory_zalloc(1, sizeof *s->places);
+    if (!s->places) return NULL;
+    *s->places = (other_places){.document = d->key,
+                                .version = d->version,
+                                .changed_ns = d->changed_ns,
+                                .a = {.max = EDIT_HISTORY_BYTES_MAX},
+                                .b = {.max = EDIT_HISTORY_BYTES_MAX}};
+    find_places(s, d, s->places);
+    return s->places->n ? s->places : NULL;
+}
+
+static bool is_off(const lsp_server *s, const lsp_document *d)
+{
+    return !d->history.n || d->is_minified || !s->settings.next_edit ||
+           !lsp_settings_allow(&s->settings, d);
+}
+
+static const other_places *find(lsp_server *s, lsp_document *d, size_t caret, bool is_asked,
+                                uint64_t now)
+{
+    s->asks_next = true;
+    if (is_off(s, d)) return NULL;
+    const edit_record *last = &d->history.list[d->history.n - 1];
+    bool is_there = lsp_text_line_at(&d->text, caret) == lsp_text_line_at(&d->text, last->to);
+    if (!is_asked && is_there && now - last->at_ns < SETTLED_MS * LSP_MS) return NULL;
+    return look(s, d);
+}
+
+void lsp_next_edit_changed(const lsp_server *s, lsp_document *d, uint64_t now)
+{
+    d->look_at_ns = s->asks_next ? now + LOOK_MS * LSP_MS : 0;
+}
+
+void lsp_next_edit_tick(lsp_server *s, lsp_document *d, uint64_t now)
+{
+    if (!d->look_at_ns || now < d->look_at_ns) return;
+    d->look_at_ns = 0;
+    if (!is_off(s, d)) (void)look(s, d);
 }
 
 /* The text for a place. */
@@ -239,7 +285,7 @@ void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t n
 {
     lsp_document *d = lsp_document_of(s, params);
     const json_t *version = json_object_get(json_object_get(params, "textDocument"), "version");
-    static other_places e;
+    const other_places *e;
     size_t caret;
     if (!d || !lsp_read_position(s, d, json_object_get(params, "position"), &caret)) {
         lsp_answer_error(s, id, LSP_INVALID_PARAMS, d ? "no position" : "no such document is open");
@@ -248,13 +294,12 @@ void lsp_inline_edit(lsp_server *s, json_t *id, const json_t *params, uint64_t n
     lsp_prediction_drop(s, d);
     json_t *list = json_array();
     bool is_new = !json_is_integer(version) || json_integer_value(version) == d->version;
-    if (list && is_new && find(s, d, caret, false, now, &e)) {
-        const next_place *p = nearest(&e, caret);
+    if (list && is_new && (e = find(s, d, caret, false, now))) {
+        const next_place *p = nearest(e, caret);
         s->counts.next_edits++;
-        json_array_append_new(list, lsp_next_edit_json(s, d, p->from, p->to, text_for(&e, p),
-                                                       e.b.len));
+        json_array_append_new(list, lsp_next_edit_json(s, d, p->from, p->to, text_for(e, p),
+                                                       e->b.len));
     }
-    close_edits(&e);
     if (is_new && !json_array_size(list) && lsp_predict(s, d, id, caret)) {
         json_decref(list);
         return;
@@ -283,42 +328,40 @@ static void add_go(const lsp_server *s, const lsp_document *d, size_t at, const 
 
 void lsp_next_edit_go(lsp_server *s, json_t *id, lsp_document *d, size_t at, uint64_t now)
 {
-    static other_places e;
+    const other_places *e = find(s, d, at, true, now);
     json_t *range = NULL;
-    if (find(s, d, at, true, now, &e)) {
-        const next_place *p = nearest(&e, at);
+    if (e) {
+        const next_place *p = nearest(e, at);
         range = lsp_json_range(s, d, p->from, p->to);
         if (range && s->can.shows)
             (void)lsp_request(s, "window/showDocument",
                               json_pack("{s:s, s:b, s:O}", "uri", d->uri, "takeFocus", 1,
                                         "selection", range));
     }
-    close_edits(&e);
     lsp_answer(s, id, range ? range : json_null());
 }
 
 void lsp_next_edit_actions(lsp_server *s, lsp_document *d, size_t at, uint64_t now, json_t *list)
 {
-    static other_places e;
+    const other_places *e = find(s, d, at, true, now);
     char title[200];
-    if (find(s, d, at, true, now, &e)) {
+    if (e) {
         json_t *edits = json_array();
-        for (size_t i = 0; edits && i < e.n; i++)
+        for (size_t i = 0; edits && i < e->n; i++)
             json_array_append_new(edits, json_pack("{s:o, s:o}", "range",
-                                                   lsp_json_range(s, d, e.list[i].from,
-                                                                  e.list[i].to),
-                                                   "newText", text_for(&e, &e.list[i])));
-        const view a = a_of(&e), b = b_of(&e);
+                                                   lsp_json_range(s, d, e->list[i].from,
+                                                                  e->list[i].to),
+                                                   "newText", text_for(e, &e->list[i])));
+        const view a = a_of(e), b = b_of(e);
         const int n_a = a.len < 60 ? (int)a.len : 60, n_b = b.len < 60 ? (int)b.len : 60;
         snprintf(title, sizeof title, "%s to %.*s in %zu more place%s: %.*s",
-                 e.rule.is_rename ? "Rename" : "Change", n_b, b.ptr, e.n, e.n == 1 ? "" : "s", n_a,
-                 a.ptr);
+                 e->rule.is_rename ? "Rename" : "Change", n_b, b.ptr, e->n,
+                 e->n == 1 ? "" : "s", n_a, a.ptr);
         lsp_whole_characters(title);
         json_array_append_new(list, json_pack("{s:s%, s:s, s:o}", "title", title, strlen(title),
                                               "kind", "refactor.rewrite", "edit",
                                               lsp_workspace_edit(s, d, edits)));
-        const next_place *p = nearest(&e, at);
+        const next_place *p = nearest(e, at);
         if (s->can.shows && is_far(d, at, p)) add_go(s, d, at, p, list);
     }
-    close_edits(&e);
 }

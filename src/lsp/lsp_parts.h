@@ -89,6 +89,7 @@ typedef struct lsp_document {
     bool was_found, found_is_old;
 
     edit_history history;
+    uint64_t look_at_ns;   /* for other places of the last edit; 0: not, or done */
     bytes original;        /* the text when it was opened; empty if too large */
     struct {
         json_t *id;        /* of the copilotInlineEdit that waits for a model; NULL: none */
@@ -100,6 +101,8 @@ typedef struct {
     uint64_t requests, answers, shown, superseded, canceled;
     uint64_t accepted, accepted_characters, partly_accepted, generated, next_edits;
 } lsp_counts;
+
+typedef struct other_places other_places;
 
 struct lsp_server {
     lsp_host host;
@@ -125,6 +128,8 @@ struct lsp_server {
     uint32_t n_roots;
     tree_memory parser; /* for names and their scopes */
     bool has_parser;
+    other_places *places; /* owned: of the last edit that was looked at; or NULL */
+    bool asks_next; /* the editor has asked for next edits */
     struct {
         uint64_t serial, document, apply_id;
         int64_t version;
@@ -239,6 +244,10 @@ void lsp_prediction_drop(lsp_server *s, lsp_document *d);
 bool lsp_prediction_cancel(lsp_server *s, const json_t *id);
 
 /* ---- lsp_next_edit.c ---- */
+/* The document changed: its next places are looked for when it rests, before the editor asks. */
+void lsp_next_edit_changed(const lsp_server *s, lsp_document *d, uint64_t now);
+void lsp_next_edit_tick(lsp_server *s, lsp_document *d, uint64_t now);
+void lsp_next_edit_close(lsp_server *s);
 /* An edit for copilotInlineEdit: bytes [from, to) become the text, which is taken, of n bytes. */
 json_t *lsp_next_edit_json(lsp_server *s, const lsp_document *d, size_t from, size_t to,
                            json_t *text, size_t n);

@@ -23,6 +23,7 @@ void lsp_server_close(lsp_server **server)
     lsp_settings_close(&s->settings);
     json_decref(s->edit.id);
     bytes_free(&s->edit.before);
+    lsp_next_edit_close(s);
     if (s->has_parser) tree_memory_close(&s->parser);
     memory_free(s);
     *server = NULL;
@@ -139,18 +140,21 @@ static json_t *status_of(const lsp_server *s)
         (json_int_t)c->superseded, "canceled", (json_int_t)c->canceled, "accepted",
         (json_int_t)c->accepted, "accepted_characters", (json_int_t)c->accepted_characters,
         "generated", (json_int_t)c->generated, "next_edits", (json_int_t)c->next_edits);
-    return json_pack("{s:b, s:s, s:s, s:s, s:I, s:I, s:o}", "busy",
+    return json_pack("{s:b, s:s, s:s, s:s, s:f, s:I, s:I, s:o}", "busy",
                      s->model.state == LSP_MODEL_LOADING, "message", s->model_why, "kind",
-                     kinds[s->model.state], "model", s->model_name, "findings",
+                     kinds[s->model.state], "model", s->model_name, "tokens_per_second",
+                     s->host.speed ? s->host.speed(s->host.user) : 0.0, "findings",
                      (json_int_t)findings, "files", (json_int_t)s->files.n, "counts", counts);
 }
 
+/* A server that was there and is gone comes back by itself: an editor that shows the state needs no
+ * message. */
 static void tell_model(lsp_server *s)
 {
     char line[640];
     bool failed = s->model.state == LSP_MODEL_FAILED;
     if (!s->is_greeted) return; /* reported at that time */
-    if (failed && !s->reported_failure) {
+    if (failed && !s->reported_failure && !(s->model_name[0] && s->settings.status)) {
         snprintf(line, sizeof line, "cerium: %s", s->model_why);
         lsp_show(s, 1, line);
     }
@@ -298,7 +302,9 @@ uint64_t lsp_server_due(const lsp_server *s)
     for (uint32_t i = 0; i < s->n_documents; i++) {
         uint64_t a = lsp_completion_due(s->documents[i]);
         uint64_t b = lsp_diagnostics_due(s->documents[i]);
+        uint64_t c = s->documents[i]->look_at_ns;
         if (b < a) a = b;
+        if (c && c < a) a = c;
         if (a < due) due = a;
     }
     return due;
@@ -309,6 +315,7 @@ void lsp_server_tick(lsp_server *s, uint64_t now)
     for (uint32_t i = 0; i < s->n_documents; i++) {
         lsp_completion_tick(s, s->documents[i], now);
         lsp_diagnostics_tick(s, s->documents[i], now);
+        lsp_next_edit_tick(s, s->documents[i], now);
     }
 }
 

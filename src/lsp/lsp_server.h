@@ -101,6 +101,8 @@ typedef struct {
     /* The least probability of what is shown unasked in that language; standard: the model's
      * own. */
     double (*confidence)(void *user, const char *model, const char *language, double standard);
+    /* Tokens a second of the answers so far; 0: none yet.  NULL: unknown. */
+    double (*speed)(void *user);
 } lsp_host;
 
 CERIUM_CHECKED int lsp_server_open(lsp_server **out, const lsp_host *host);

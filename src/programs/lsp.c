@@ -145,6 +145,12 @@ static double confidence(void *user, const char *model, const char *language, do
     return feedback_confidence(&((session *)user)->feedback, model, language, standard);
 }
 
+static double speed(void *user)
+{
+    const session *x = user;
+    return x->remote ? lsp_remote_speed(x->remote) : lsp_engine_speed(x->engine);
+}
+
 /* ---- standard input and output ---- */
 
 static void lose(session *x, const char *stream)
@@ -282,7 +288,7 @@ static int open_all(session *x, cerium_error *err)
                            .cancel = cancel, .judge = judge, .edit = edit,
                            .cancel_edit = cancel_edit, .predict = predict,
                            .read_folder = read_folder, .outcome = outcome,
-                           .confidence = confidence};
+                           .confidence = confidence, .speed = speed};
 
     if (feedback_open(&x->feedback, err)) fprintf(stderr, "cerium lsp: %s\n", err->message);
     if (lsp_server_open(&x->server, &host)) return error_set(err, CERIUM_ERR_MEMORY, "no memory");

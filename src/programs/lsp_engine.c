@@ -3,6 +3,7 @@
 #include "programs/lsp_host.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "base/thread.h"
 
@@ -15,6 +16,7 @@ enum {
     SNIPPET_SHARE = 4,      /* one in so many tokens of a prompt goes to lines of other files */
 };
 #define SMALL_PARAMETERS UINT64_C(100000000)
+#define SMALL_BYTES (64 << 20) /* of the file of a model that is small in any case */
 
 typedef struct {
     uint64_t document, serial, used; /* serial 0: no answer is wanted */
@@ -49,6 +51,7 @@ struct lsp_engine {
     lsp_predictor *predictor; /* NULL: the model has no form for edits */
     slot slots[SLOTS];
     uint64_t n_used;
+    lsp_pace pace;
 };
 
 /* ---- loading ---- */
@@ -58,6 +61,7 @@ static bool is_stopped(void *user) { return atomic_load(&((lsp_engine *)user)->s
 static int load(lsp_engine *e)
 {
     cerium_engine_config config;
+    struct stat at;
     const char *path = options_model(e->o);
     if (!path)
         return error_set(&e->error, CERIUM_ERR_ARGUMENT,
@@ -65,6 +69,8 @@ static int load(lsp_engine *e)
     RETURN_IF(options_model_check(path, &e->error));
     RETURN_IF(options_engine_config(e->o, SLOTS + 2, &config, &e->error));
     config.model_path = path;
+    /* One whole context holds the windows of all slots. */
+    if (!e->o->context && !stat(path, &at) && at.st_size < SMALL_BYTES) config.kv_bytes_max = 1;
     config.canceled = is_stopped;
     config.canceled_user = e;
     RETURN_IF(cerium_engine_open(&e->engine, &config, &e->error));
@@ -326,9 +332,20 @@ static bool starts_again(lsp_engine *e, slot *l)
     return !watch_drive_retry(&l->drive, &q, &runs) && runs && !start_session(e, l, &q, &err);
 }
 
+/* Adds the answer's tokens after its first one, which waits for the prompt. */
+static void count_pace(lsp_engine *e, const slot *l)
+{
+    cerium_usage u;
+    cerium_session_usage(l->session, &u);
+    if (u.new_tokens < 2) return;
+    e->pace.n += u.new_tokens - 1;
+    e->pace.ns += u.duration_ns - u.first_token_ns;
+}
+
 static void take_done(lsp_engine *e, lsp_server *s, slot *l, const cerium_event *event)
 {
     watch_result out;
+    count_pace(e, l);
     lsp_end how = event->stop == CERIUM_STOP_NONE ? LSP_ENDED_LENGTH : LSP_ENDED_STOP;
     l->runs = false;
     bool failed = event->status && event->status != CERIUM_ERR_CANCELED;
@@ -409,6 +426,8 @@ void lsp_engine_look(lsp_engine *e, lsp_server *s)
     for (uint32_t i = 0; i < SLOTS; i++) look_at(e, s, &e->slots[i]);
     if (e->predictor) lsp_predictor_look(e->predictor, s);
 }
+
+double lsp_engine_speed(const lsp_engine *e) { return lsp_pace_speed(&e->pace); }
 
 void lsp_engine_close(lsp_engine **engine)
 {

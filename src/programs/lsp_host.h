@@ -16,6 +16,17 @@ typedef struct {
 
 void lsp_bell_ring(void *bell);
 
+/* Tokens that were generated, and the time that this took. */
+typedef struct {
+    uint64_t n, ns;
+} lsp_pace;
+
+/* Tokens a second; 0: none were generated. */
+static inline double lsp_pace_speed(const lsp_pace *p)
+{
+    return p->ns ? 1e9 * (double)p->n / (double)p->ns : 0;
+}
+
 /* ---- lsp_judge.c: findings of whole documents ---- */
 
 typedef struct lsp_judge lsp_judge;
@@ -49,6 +60,7 @@ bool lsp_engine_generate(lsp_engine *e, const lsp_order *order);
 void lsp_engine_cancel(lsp_engine *e, uint64_t document);
 /* Send the server the new feedback. */
 void lsp_engine_look(lsp_engine *e, lsp_server *s);
+double lsp_engine_speed(const lsp_engine *e);
 
 /* Is there a model for edits? */
 bool lsp_engine_predict(lsp_engine *e, const lsp_predict_order *order);
@@ -77,6 +89,7 @@ bool lsp_remote_predict(lsp_remote *r, const lsp_predict_order *order);
 /* Like poll(), and also waits for the server. */
 int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_ms);
 void lsp_remote_look(lsp_remote *r, lsp_server *s);
+double lsp_remote_speed(const lsp_remote *r);
 
 /* ---- lsp_workspace.c: files of the editor's folders ---- */
 

@@ -40,6 +40,7 @@ struct lsp_remote {
     char url[SERVER_ADDRESS_BYTES], why[512], model[256];
     double confidence;      /* from the model's file, and its pointer: 0 where unknown */
     double pointer;
+    lsp_pace pace;
     transfer_slot slots[SLOTS], hello; /* hello: checks whether the server is up */
     transfer_slot edits;    /* one prediction of edits at a time */
     bool predicts;          /* the model has a form for edits, as far as known */
@@ -180,6 +181,9 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const json
     bool is_line = type && !strcmp(type, "word");
     size_t len = json_string_length(content);
     double sure = json_number_value(json_object_get(answer, "confidence"));
+    const json_t *timings = json_object_get(answer, "timings");
+    r->pace.n += (uint64_t)json_number_value(json_object_get(timings, "predicted_n"));
+    r->pace.ns += (uint64_t)(json_number_value(json_object_get(timings, "predicted_ms")) * 1e6);
     t->n_tokens += json_is_integer(n) ? (uint32_t)json_integer_value(n) : NEW_TOKENS;
     bool is_unsure = !len && sure > 0 && json_integer_value(n) > 1;
     bytes text = {.max = ANSWER_BYTES_MAX};
@@ -393,6 +397,8 @@ int lsp_remote_open(lsp_remote **out, const char *url, cerium_error *err)
     say_hello(r);
     return CERIUM_OK;
 }
+
+double lsp_remote_speed(const lsp_remote *r) { return lsp_pace_speed(&r->pace); }
 
 static void close_slot(transfer_slot *t)
 {

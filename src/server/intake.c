@@ -7,6 +7,7 @@
 #include "server/answer_open.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/documents.h"
 #include "server/http.h"
 #include "server/http_sinks.h"
 #include "server/inline.h"
@@ -20,6 +21,8 @@ typedef enum {
     IS_COMPLETION,        /* completion.create, edit.predict */
     IS_COMPLETION_CANCEL,
     IS_STEER,             /* response.steer */
+    IS_DOCUMENT,          /* document.open, .change, .close */
+    IS_PLACED,            /* a completion whose text the open documents have */
 } intake_kind;
 
 struct intake {
@@ -47,6 +50,7 @@ struct intake {
     protocol_request *request; /* owned, or NULL */
     char id[SERVER_ID_BYTES];  /* of a completion, or "" */
     protocol_steer steer;      /* owned */
+    protocol_body body;        /* owned: DOCUMENT, PLACED */
 };
 
 /* ---- parsing, which a thread may do ---- */
@@ -84,13 +88,20 @@ static void take_defaults(intake *in, const json_t *root, protocol_api api)
 static void read_body(intake *in, protocol_body *body)
 {
     const char *type = json_string_value(json_object_get(body->root, "type"));
+    const bool is_create = in->is_message && type && !strcmp(type, "completion.create");
+    const bool is_predict = in->is_message && type && !strcmp(type, "edit.predict");
     if (!in->is_message || !type) type = "";
-    if (!strcmp(type, "completion.create")) {
+    if (documents_know(type) || ((is_create || is_predict) && documents_needed(body->root))) {
+        in->kind = documents_know(type) ? IS_DOCUMENT : IS_PLACED;
+        keep_id(in, body);
+        in->body = *body; /* the loop's thread has the documents */
+        *body = (protocol_body){.root = NULL};
+    } else if (is_create) {
         in->kind = IS_COMPLETION;
         keep_id(in, body);
         take_defaults(in, body->root, PROTOCOL_INFILL);
         in->status = protocol_inline_parse(&in->request, body, &in->defaults, &in->error);
-    } else if (!strcmp(type, "edit.predict")) {
+    } else if (is_predict) {
         in->kind = IS_COMPLETION;
         keep_id(in, body);
         take_defaults(in, body->root, PROTOCOL_EDITS);
@@ -150,6 +161,7 @@ static void forget(intake *in)
 {
     request_bury(in->c->s, &in->request, in->text.len);
     protocol_steer_free(&in->steer);
+    protocol_body_free(&in->body);
     protocol_cache_close(&in->defaults.cache);
     bytes_free(&in->memory);
 }
@@ -160,6 +172,7 @@ static void release(job *j)
     intake *in = (intake *)j;
     protocol_request_free(&in->request);
     protocol_steer_free(&in->steer);
+    protocol_body_free(&in->body);
     protocol_cache_close(&in->defaults.cache);
     bytes_free(&in->memory);
     memory_free(in);
@@ -306,10 +319,30 @@ void intake_http(connection *c, protocol_api api, count_what what)
 
 /* ---- messages ---- */
 
+/* Reads a message whose text the open documents have. */
+static void read_placed(intake *in)
+{
+    protocol_body body = in->body;
+    in->body = (protocol_body){.root = NULL};
+    in->kind = IS_COMPLETION;
+    in->status = documents_fill(in->c->socket->documents, body.root, &in->error);
+    if (in->status) protocol_body_free(&body);
+    else read_body(in, &body);
+    if (in->status == CERIUM_ERR_MEMORY) (void)protocol_error_memory(&in->error);
+}
+
+static void take_document(intake *in)
+{
+    int status = documents_take(&in->c->socket->documents, in->body.root, &in->error);
+    if (status == CERIUM_ERR_MEMORY) (void)protocol_error_memory(&in->error);
+    if (status) inline_refuse(in->c, in->id, &in->error);
+}
+
 /* Only the text's length is still needed. */
 static void deliver_message(intake *in)
 {
     connection *c = in->c;
+    if (in->kind == IS_PLACED && !in->status) read_placed(in);
     switch (in->kind) {
     case IS_REQUEST:
         if (in->status)
@@ -325,6 +358,8 @@ static void deliver_message(intake *in)
         break;
     case IS_COMPLETION_CANCEL: (void)inline_cancel(c, in->id); break;
     case IS_STEER: lanes_steer(c, &in->steer, in->status ? &in->error : NULL); break;
+    case IS_DOCUMENT: take_document(in); break;
+    case IS_PLACED: break; /* was read */
     }
 }
 
@@ -403,6 +438,7 @@ static bool cancels(intake *in)
     else if (in->request && in->request->cancel)
         found = lanes_cancel(c, in->request);
     protocol_request_free(&in->request); /* else it is parsed in its turn */
+    protocol_body_free(&in->body);
     in->kind = IS_REQUEST;
     in->status = CERIUM_OK;
     return found;

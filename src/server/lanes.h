@@ -2,6 +2,7 @@
 #ifndef SERVER_LANES_H
 #define SERVER_LANES_H
 
+#include "server/documents.h"
 #include "net/websocket.h"
 #include "protocol/steer.h"
 #include "server/state.h"
@@ -17,6 +18,7 @@ struct socket_state {
     uint64_t opened_ns;
     char ended[SERVER_ENDED_IDS][SERVER_ID_BYTES]; /* the last responses that ended on it */
     uint32_t n_ended;
+    documents *documents; /* owned; NULL: none was opened */
 };
 
 /* Send one message, with the others of this turn. */

@@ -130,6 +130,7 @@ static void on_gone(connection *c)
     answers_leave(c);
     intake_close(c);
     websocket_close(&w->ws);
+    documents_close(&w->documents);
     memory_free(w);
     c->socket = NULL;
     c->s->n_sockets--;

@@ -3,7 +3,7 @@
 
 const path = require("path");
 const folder = path.resolve(__dirname, "../../editors/vscode");
-const { programOf, settingsOf, statusText } = require(`${folder}/words.js`);
+const { difference, localPort, programOf, settingsOf, statusText } = require(`${folder}/words.js`);
 const { NextEdits } = require(`${folder}/next_edit.js`);
 const manifest = require(`${folder}/package.json`);
 
@@ -38,6 +38,32 @@ check("loading", statusText({ kind: "Normal", busy: true }, { enable: true }, "c
 check("off for a language", statusText({ kind: "Normal", model: "m" },
   { enable: true, languages: { c: false } }, "c").tooltip === "m: off for c");
 
+const running = { kind: "Normal", model: "m", tokens_per_second: 81.7, findings: 2 };
+const words = statusText(running, { enable: true }, "c");
+check("model, speed and findings", words.tooltip ===
+  "m\n82 tokens a second\nthe watchdog found 2" && words.text.endsWith(" 2") && !words.bad, words);
+check("snoozed", statusText(running, { enable: true }, "c", "14:05").tooltip.includes("14:05"));
+check("off is not snoozed", !statusText(running, { enable: false }, "c", "14:05").tooltip.includes(
+  "14:05"));
+check("ports of this machine", localPort("http://127.0.0.1:8383") === 8383 &&
+  localPort("http://localhost") === 80 && localPort("http://[::1]:9/") === 9);
+check("and of no other", [undefined, "", "x", "https://localhost:1", "http://10.0.0.1:8383"].every(
+  (server) => localPort(server) === null));
+
+/** The difference, put into the old text, is the new one; what it replaces and by what. */
+function differs(old, text) {
+  const d = difference(old, text);
+  check(`${old} becomes ${text}`, old.slice(0, d.from) + d.text + old.slice(d.to) === text, d);
+  return `${old.slice(d.from, d.to)}>${d.text}`;
+}
+check("whole words", differs("width", "breadth") === "width>breadth" &&
+  differs("a", "ab") === "a>ab" && differs("ba", "a") === "ba>a");
+check("of a line, what differs", differs("c = three(3)\n", "c = three(3, 4)\n") === ">, 4");
+check("one of many", differs("aa", "aaa") === "aa>aaa" && differs("f(a)", "f(a, a)") === ">, a" &&
+  differs("()", "()()") === ">()");
+check("nothing", differs("same", "same") === ">");
+check("all", differs("", "x\n") === ">x\n" && differs("x\n", "") === "x\n>");
+
 // ---- the manifest ----
 
 const commands = manifest.contributes.commands.map((c) => c.command);
@@ -64,8 +90,15 @@ function makeEditor() {
   const heard = {};
   const on = (name) => (work) => ((heard[name] = work), { dispose() { delete heard[name]; } });
   const context = {};
+  const line = "    x = 1\n";
+  const document = {
+    uri: "u", version: 3, text: line.repeat(80),
+    offsetAt: (p) => p.line * line.length + p.character,
+    positionAt: (n) => new Position(Math.floor(n / line.length), n % line.length),
+    getText: (r) => document.text.slice(document.offsetAt(r.start), document.offsetAt(r.end)),
+  };
   const editor = {
-    document: { uri: "u", version: 3 },
+    document,
     selection: new Selection(new Position(0, 0), new Position(0, 0)),
     drawn: [], made: [],
     setDecorations(type, list) { this.drawn = list; },
@@ -132,6 +165,13 @@ async function nextEdits() {
   editor.document.version = 4;
   await next.take();
   check("an older text's is not made", editor.made.length === 2 && editor.drawn.length === 0);
+  next.show(editor, new Range(new Position(3, 0), new Position(4, 0)), "    x = 1, 2\n");
+  const said = () => editor.drawn[0].renderOptions.after.contentText;
+  check("of a whole line, what differs", said() === ", 2" &&
+    editor.drawn[0].range.start.character === 9, editor.drawn[0]);
+  next.show(editor, new Range(new Position(3, 9), new Position(3, 9)), "\n    y");
+  check("lines are drawn in one", said() === " \u23ce     y");
+  next.dismiss();
   answers = false;
   await next.ask(editor);
   check("nothing is nothing", editor.drawn.length === 0);

@@ -40,8 +40,8 @@ def check(name, good, what=""):
         print(f"  FAIL {name}: {what}")
 
 
-def begin(capabilities=None, options=None, args=(), **more):
-    c = Client(*args, program=CERIUM)
+def begin(capabilities=None, options=None, args=(), env=None, **more):
+    c = Client(*args, program=CERIUM, env=env)
     c.initialize(capabilities, options, **more)
     seen.append(c)
     return c
@@ -291,7 +291,7 @@ def test_stale():
     asked, canceled, at = {}, set(), len(CODE)
     version_of, sent = {}, 0
     line = "    def sub(self, other):\n        return Point(self.x - other.x, self.y)\n\n"
-    for i in range(3000):
+    for i in range(int(os.environ.get("BURSTS", "3000"))):
         burst = rng.randrange(1, 4)
         for _ in range(burst):
             if rng.random() < 0.1 and at > len(CODE):
@@ -375,6 +375,22 @@ def test_idle():
     check("no processor time while nobody types", c.cpu_ms() == cpu, c.cpu_ms() - cpu)
     check("and nothing wakes up", c.switches() == switches, c.switches() - switches)
     end("idle", c)
+
+
+def test_memory():
+    with open(CERIUM, "rb") as f:
+        if b"__asan_init" in f.read():
+            print("skipped: memory: the sanitizer has its own")
+            return
+    c = begin()
+    c.ready()
+    c.open("file:///m/a.py", CODE)
+    c.inline("file:///m/a.py", len(CODE), 1)
+    with open(f"/proc/{c.pid}/status") as f:
+        kb = next(int(line.split()[1]) for line in f if line.startswith("RssAnon"))
+    # 40 MB, 7 of weights that are packed anew, and some for huge pages.
+    check("memory that is no file's", kb < 56000, kb)
+    end("memory", c)
 
 
 def test_weak_lines():
@@ -467,6 +483,41 @@ def test_diagnostics():
         "textDocument/publishDiagnostics")["params"]["diagnostics"] == [])
     end("pull", pull)
     end("push", push)
+
+
+ENDINGS = {"python": "py", "javascript": "js", "typescript": "ts", "ruby": "rb", "rust": "rs",
+           "bash": "sh", "shell": "sh", "cpp": "cpp", "csharp": "cs", "kotlin": "kt"}
+
+
+def test_scan():
+    """Diagnostics of some 200 samples are the findings of `cerium scan`."""
+    with open("tests/guard/idioms.jsonl", encoding="utf-8") as f:
+        samples = [json.loads(line) for line in f][::5]
+    c = begin(dict(PULLS))
+    with tempfile.TemporaryDirectory() as folder:
+        for i, sample in enumerate(samples):
+            name = f"{i}.{ENDINGS.get(sample['language'], sample['language'])}"
+            sample["path"] = os.path.join(folder, name)
+            with open(sample["path"], "w", encoding="utf-8") as f:
+                f.write(sample["code"])
+        done = subprocess.run([CERIUM, "scan", "--json", folder], capture_output=True, text=True)
+        wanted = {}
+        for finding in map(json.loads, done.stdout.splitlines()):
+            wanted.setdefault(os.path.basename(finding["file"]), []).append(
+                (finding["line"], finding["rule"]))
+        differ, total = [], 0
+        for sample in samples:
+            uri, name = f"file://{sample['path']}", os.path.basename(sample["path"])
+            c.open(uri, sample["code"], sample["language"])
+            report = c.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+            got = sorted((d["range"]["start"]["line"] + 1, d["code"]) for d in report["items"])
+            c.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+            total += len(got)
+            if got != sorted(wanted.get(name, [])):
+                differ.append((name, got, wanted.get(name)))
+    check("the findings of `cerium scan` in many files", len(samples) > 200 and total > 100 and
+          not differ, (len(samples), total, differ[:3]))
+    end("scan", c)
 
 
 def apply_edits(c, text, edits):
@@ -953,9 +1004,49 @@ def test_server():
                                         if n["method"] == "window/showMessage"])
     server = serve()
     check("and is found again", until("Normal"))
+    shows = begin(options={"minConfidence": 0, "status": True},
+                  args=("--server", f"http://127.0.0.1:{port}"))
+    shows.open(uri, CODE + "    def sub(self, ")
+    while shows.wait_note("didChangeStatus")["params"]["kind"] != "Normal":
+        pass
+    check("it completes", shows.inline(uri, len(shows.texts[uri]), 1))
+    check("tokens a second are told",
+          shows.ask("cerium/status", None)["tokens_per_second"] > 0)
     server.kill()
     server.wait()
+    shows.inline(uri, len(CODE), 1)
+    check("an editor that shows the state is told it",
+          shows.wait_note("didChangeStatus")["params"]["kind"] == "Error")
+    check("and nothing else", not [n for n in shows.notes if n["method"] == "window/showMessage"])
+    end("server, with a status", shows)
     end("server", c)
+
+
+def test_key():
+    """A server that wants a key: one message says where to put it."""
+    import socket
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    server = subprocess.Popen([CERIUM, "serve", "--port", str(port), "--guard", "off",
+                               "--api-key", "sk-one"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(1200):
+            with socket.socket() as sock:
+                if not sock.connect_ex(("127.0.0.1", port)):
+                    break
+            time.sleep(0.1)
+        c = begin(args=("--server", f"http://127.0.0.1:{port}"), env={"CERIUM_API_KEY": "sk-two"})
+        note = c.wait_note("window/showMessage")["params"]["message"]
+        check("another key is asked for, by its name", "CERIUM_API_KEY" in note, note)
+        end("another key", c)
+        c = begin(args=("--server", f"http://127.0.0.1:{port}"), env={"CERIUM_API_KEY": "sk-one"})
+        check("with the key all is well", c.ready()["kind"] == "Normal")
+        end("the key", c)
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_predictions():

@@ -38,7 +38,7 @@ def check_completions(report, server):
                     "input_extra": [{"filename": "b.c", "text": files[0]["text"]}]}
             answer = json.loads(server.request("POST", "/infill", json.dumps(body).encode())[2])
             assert used[0] == used[1] < used[2] == answer["tokens_evaluated"], (used, answer)
-            for bad in (5, [5], [{"path": "a"}], [{"path": 1, "text": ""}], files * 17):
+            for bad in (5, [5], [{"path": 5}], [{"path": 1, "text": ""}], files * 17):
                 s.send_json({"type": "completion.create", "id": "f", "prefix": "", "files": bad})
                 error = completion(s, "f")[-1]
                 assert error["status"] == 400 and error["error"]["param"] == "files", error
