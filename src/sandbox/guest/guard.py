@@ -28,6 +28,7 @@ EVENTS = frozenset(["sys._getframe", "sys._current_frames", "sys._current_except
 REACH_C = frozenset(["cffi", "_cffi_backend", "_testcapi", "_testinternalcapi", "_signal",
                      "_ctypes", "ctypes"])
 IMMUTABLE, FLAGS_AT = 1 << 8, 24 + 18 * 8  # of a type: Py_TPFLAGS_IMMUTABLETYPE, tp_flags
+VERSION_AT = 24  # of a dictionary: ma_version_tag
 
 
 def is_ours(name):
@@ -99,12 +100,13 @@ def signal(number, handler, /, real=_signal.signal):
 
 
 def watch(refuse):
-    """From now on, refuse(what) where the program looks."""
-    busy = set()
+    """Refuse(what) where the program looks, as soon as the function that this returns was called.
+    All of it is made before the first fork: memory that a variant touches is copied."""
+    busy, armed = set(), []
     hidden = _signal.signal = alone(signal, callable=callable)
 
     def hook(event, args):
-        if event not in EVENTS and event[:7] != "ctypes.":
+        if not armed or event not in EVENTS and event[:7] != "ctypes.":
             return
         me = get_ident()
         if me in busy:
@@ -118,6 +120,7 @@ def watch(refuse):
             refuse(event)
         busy.discard(me)
     sys.addaudithook(hook)
+    return lambda: armed.append(True)
 
 
 def freeze(classes):
@@ -128,13 +131,21 @@ def freeze(classes):
             flags.value |= IMMUTABLE
 
 
+def version_of(names):
+    """A number that changes with a dictionary (PEP 509); 0: there is none."""
+    if sys.version_info >= (3, 13):
+        return 0
+    return ctypes.c_uint64.from_address(id(names) + VERSION_AT).value
+
+
 def names_of(modules):
     """What put_back() needs of modules that are there."""
-    return {m: (sys.modules[m], dict(sys.modules[m].__dict__))
+    return {m: (sys.modules[m], dict(sys.modules[m].__dict__), version_of(sys.modules[m].__dict__))
             for m in modules if m in sys.modules}
 
 
 def put_back(kept):
-    for name, (module, names) in kept.items():
+    for name, (module, names, version) in kept.items():
         sys.modules[name] = module
-        module.__dict__.update(names)
+        if not version or version != version_of(module.__dict__):
+            module.__dict__.update(names)

@@ -56,7 +56,10 @@ static const char assert_h[] =
 
 /* A failed assertion is kept before anything else is called: a program may be what is called. */
 static const char driver[] =
-    "#include <stdarg.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+    "#include <stdarg.h>\n"
+    "int dprintf(int, const char *, ...), write(int, const void *, unsigned long);\n"
+    "int vsnprintf(char *, unsigned long, const char *, va_list);\n"
+    "int vsprintf(char *, const char *, va_list);\nvoid _exit(int);\n"
     "int cerium_main_%1$s(int, char **, char **);\n"
     "static volatile int failed;\n"
     "void cerium_fail_%1$s(const char *what, const char *file, int line)\n{\n"

@@ -8,7 +8,6 @@
 const fs = require('node:fs');
 const inspector = require('node:inspector');
 const Module = require('node:module');
-const url = require('node:url');
 const util = require('node:util');
 const vm = require('node:vm');
 const assert = require('node:assert');
@@ -146,7 +145,7 @@ const runScripts = (source) => {
 
 /* As a module, whose imports are those of a file at its place. */
 const runModule = async (source) => {
-  const base = url.pathToFileURL(path);
+  const base = require('node:url').pathToFileURL(path);
   const place = (name) => (/^\.{0,2}\//.test(name) ? new URL(name, base).href : name);
   const link = async (name) => {
     const space = await import(place(name));

@@ -8,7 +8,8 @@ import, and guard() ends programs that look at the frames of those who call them
 import builtins
 
 BUILTINS = builtins.__dict__
-__builtins__ = BUILTINS.copy()  # of the functions below; programs and tests have others
+__builtins__ = BUILTINS.copy()  # of the functions below
+PRISTINE = BUILTINS.copy()  # of tests; programs have the others
 
 import ast  # noqa: E402
 import ctypes  # noqa: E402
@@ -99,7 +100,7 @@ def read_tests(text):
         note("!tests:%s: %s" % (getattr(e, "lineno", 0), getattr(e, "msg", e)))
         end(BROKEN)
     defined = [one for one in tree.body if isinstance(one, DEFINITIONS)]
-    tests = types.SimpleNamespace(steps=steps, uses=set(UNITTEST))
+    tests = types.SimpleNamespace(steps=steps, uses=set())
     tests.functions = [one.name for one in defined if one.name.startswith("test_")
                        and not isinstance(one, ast.ClassDef)]
     tests.cases = [one.name for one in defined if isinstance(one, ast.ClassDef) and any(
@@ -357,7 +358,7 @@ def reached_lines(module, program, name, tests):
             lines.add(frame.f_lineno)
         return trace
     space = dict(module.__dict__)
-    space["__builtins__"] = BUILTINS.copy()
+    space["__builtins__"] = PRISTINE
     sys.settrace(trace)
     try:
         run_tests(space, tests)
@@ -385,11 +386,12 @@ def run(g):
     module.__builtins__ = BUILTINS
     sys.modules[module.__name__] = module
     tester = read_tests(tests) if job.mode in (TESTS, LINES) else None
-    pristine, kept = BUILTINS.copy(), guard.names_of(tester.uses if tester else UNITTEST)
+    kept = guard.names_of(tester.uses if tester else ())
     if not job.flags & MAY_LOOK:
-        guard.watch(refuse)
+        arm()
     try:
         exec(code, module.__dict__)
+        guard.put_back(unittest_names)
         guard.put_back(kept)
         if job.mode == DOCTEST:
             run_doctest(module, tests)
@@ -400,7 +402,7 @@ def run(g):
         else:
             space = dict(module.__dict__)
             space["__name__"] = "tests"
-            space["__builtins__"] = pristine
+            space["__builtins__"] = PRISTINE
             if not run_tests(space, tester):
                 note("!there is no test")
                 end(BROKEN)
@@ -419,7 +421,7 @@ def refuse(event):
 
 
 def main():
-    global lib
+    global lib, arm, unittest_names
     folder = sys.argv[2] if len(sys.argv) > 2 else "/sandbox"
     lib = ctypes.PyDLL(sys.argv[1])
     if not lib.walls_open(os.fsencode(folder + "/filter")):
@@ -438,6 +440,8 @@ def main():
             pass
     guard.freeze({one for m in UNITTEST for one in vars(sys.modules[m]).values()
                   if isinstance(one, type) and one.__module__ == m})
+    unittest_names = guard.names_of(UNITTEST)
+    arm = guard.watch(refuse)
     for name in ("__main__", "guard"):
         hidden.append(sys.modules.pop(name))
     sys.modules["__main__"] = types.ModuleType("__main__")
