@@ -219,27 +219,32 @@ def run_doctest(module, original):
 
 
 def plugin_of(name):
+    """What pytest did: its status alone is 0 for tests that the program skipped or left."""
     class Seen:
-        """What pytest did: its status alone is 0 for tests that the program skipped or left."""
-
-        def __init__(self, name):
-            self.name, self.passed, self.collected, self.ended, self.bad = name, 0, 0, 0, None
-            self.conftests = dict(self.read_conftests())
-
-        @staticmethod
-        def read_conftests():
+        def __init__(self):
+            self.passed, self.collected, self.ended, self.bad = 0, 0, 0, None
+            self.files = {}
             for folder, _, files in os.walk("/tmp/task"):
-                if "conftest.py" in files:
-                    path = os.path.join(folder, "conftest.py")
-                    with open(path, "rb") as f:
-                        yield os.path.realpath(path), f.read()
+                for file in files:
+                    if file.endswith(".py"):
+                        path = os.path.realpath(os.path.join(folder, file))
+                        with open(path, "rb") as f:
+                            self.files[path] = f.read()
+
+        def check(self, path):
+            """Before a file of the tests is imported: it is as it was."""
+            path = os.path.realpath(str(path))
+            if path.endswith(".py"):
+                with open(path, "rb") as f:
+                    if self.files.get(path) != f.read():
+                        self.bad = "the program wrote %s" % os.path.basename(path)
 
         def pytest_plugin_registered(self, plugin, manager=None):
-            path = os.path.realpath(getattr(plugin, "__file__", None) or "")
-            if path.endswith("/conftest.py"):
-                with open(path, "rb") as f:
-                    if self.conftests.get(path) != f.read():
-                        self.bad = "it wrote a conftest.py"
+            if str(getattr(plugin, "__file__", None)).endswith("conftest.py"):
+                self.check(plugin.__file__)
+
+        def pytest_collectstart(self, collector):
+            self.check(getattr(collector, "fspath", None) or "")
 
         def pytest_collection_finish(self, session):
             self.collected = len(session.items)
@@ -248,9 +253,9 @@ def plugin_of(name):
             self.ended += report.when == "teardown"
             self.passed += report.when == "call" and report.passed
             where = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
-            if report.skipped and os.path.basename(str(where)) == os.path.basename(self.name):
+            if report.skipped and os.path.basename(str(where)) == os.path.basename(name):
                 self.bad = "the program skips its tests"
-    return Seen(name)
+    return Seen()
 
 
 def run_pytest(job, program, name, arguments):
