@@ -9,6 +9,7 @@ const fs = require('node:fs');
 const inspector = require('node:inspector');
 const Module = require('node:module');
 const util = require('node:util');
+const v8 = require('node:v8');
 const vm = require('node:vm');
 const assert = require('node:assert');
 
@@ -51,6 +52,9 @@ const close = () => {
   fix(process, 'reallyExit', (code) => leave(code || LEFT));
   for (const name of ['binding', '_linkedBinding', 'dlopen']) fix(process, name, undefined);
   for (const name of ['Session', 'open']) fix(inspector, name, undefined);
+  for (const name of ['getHeapSnapshot', 'writeHeapSnapshot', 'setHeapSnapshotNearHeapLimit']) {
+    fix(v8, name, undefined);
+  }
   Module.syncBuiltinESMExports();
   const descriptor = getOwnPropertyDescriptor(process, 'exitCode');
   if (descriptor && !descriptor.configurable) return; /* newer ones keep it themselves */

@@ -136,8 +136,19 @@ def check_equality(node):
 
 
 def equal(a, b):
-    same, unseen = a == b, object()
-    return same and not (a == unseen or b == unseen)
+    """a == b; false if a also equals something else that b does not."""
+    same, others = a == b, [object()]
+    if not same:
+        return same
+    if type(b) in (int, float, str, bytes):
+        others.append(b + {int: 1, float: 1, str: "~"}.get(type(b), b"~"))
+    for other in others:
+        try:
+            if a == other and not b == other:
+                return False
+        except Exception:
+            pass
+    return same
 
 
 def run_case(case, passed):
@@ -176,7 +187,9 @@ def run_tests(space, tests):
     def passed():
         count[0] += 1
         note(".")
-    space["__equal"] = guard.alone(equal, object=object)
+    space["__equal"] = guard.alone(
+        equal, object=object, type=type, int=int, float=float, str=str, bytes=bytes,
+        Exception=Exception)
     for code in tests.steps:
         exec(code, space)
         passed()
