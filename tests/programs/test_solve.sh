@@ -121,6 +121,11 @@ check "C that tcc does not know" run 'mutate hard.c:3 --test-file tests.c && gre
 if [ -x /usr/bin/node ]; then
     printf 'function add(a, b) { return a - b; }\n' >add.js
     check "JavaScript" run 'mutate add.js:1 --example "add(2, 3) === 5" && grep -q "a + b" out'
+    echo 'import { join } from "node:path";' >add.mjs
+    echo 'export function add(a, b) { return a - b; }' >>add.mjs
+    echo 'export const at = join(import.meta.url, "x");' >>add.mjs
+    printf 'import assert from "node:assert";\nassert.equal(await add(2, 3), 5);\n' >tests.mjs
+    check "a module" run 'mutate add.mjs:2 --test-file tests.mjs && grep -q "a + b" out'
 else
     skip "JavaScript" "there is no /usr/bin/node"
 fi
