@@ -9,14 +9,15 @@ enum { LATE_TOKENS = 16 }; /* timelines mostly differ near their ends */
 static bool is_of(const kept_row *k, const cerium_session *s)
 {
     const uint32_t n = s->n_tokens, n_late = n < LATE_TOKENS ? n : LATE_TOKENS;
-    return k->used && k->n_tokens == n && k->tenant == s->pages.tenant &&
+    return k->n_tokens == n && k->tenant == s->pages.tenant &&
            !memcmp(k->tokens + n - n_late, s->tokens + n - n_late, n_late * sizeof *s->tokens) &&
            !memcmp(k->tokens, s->tokens, n * sizeof *s->tokens);
 }
 
+/* They fill in order, so those that hold nothing come last. */
 static kept_row *find(cerium_engine *e, const cerium_session *s)
 {
-    for (uint32_t i = 0; i < e->n_kept; i++)
+    for (uint32_t i = 0; i < e->n_kept && e->kept[i].used; i++)
         if (is_of(&e->kept[i], s)) return &e->kept[i];
     return NULL;
 }
