@@ -225,16 +225,16 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         uint32_t n;
-    } told[] = {{"runs", t.runs}, {"weak", t.weak}, {"taken_back", t.taken},
-                {"corrected", t.corrected}, {"lines_replaced", t.replaced},
-                {"lines_withheld", t.withheld}, {"blocked", t.blocked}, {"ended", t.ended},
-                {"said_of_note", t.noted},
-                {"line_parsed_and_clean", t.line_parsed}, {"parsed", t.parsed},
-                {"parsed_and_clean", t.clean}, {"free_parsed", t.free_parsed},
-                {"discarded_tokens", t.discarded}};
+    } counts[] = {{"runs", t.runs}, {"weak", t.weak}, {"taken_back", t.taken},
+                  {"corrected", t.corrected}, {"lines_replaced", t.replaced},
+                  {"lines_withheld", t.withheld}, {"blocked", t.blocked}, {"ended", t.ended},
+                  {"said_of_note", t.noted},
+                  {"line_parsed_and_clean", t.line_parsed}, {"parsed", t.parsed},
+                  {"parsed_and_clean", t.clean}, {"free_parsed", t.free_parsed},
+                  {"discarded_tokens", t.discarded}};
     json_t *all = json_object();
-    for (size_t i = 0; i < ARRAY_LEN(told); i++)
-        json_object_set_new(all, told[i].name, json_integer(told[i].n));
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+        json_object_set_new(all, counts[i].name, json_integer(counts[i].n));
     measure(all);
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");

@@ -73,7 +73,7 @@ static void say_all(watch *w, view code, answer *a)
         }
         watch_retry(w, &plan);
         if (order == CERIUM_WATCH_RETRY && plan.repaired)
-            (void)bytes_append(&next, plan.behind.ptr, plan.behind.len);
+            (void)bytes_append(&next, plan.after.ptr, plan.after.len);
         (void)bytes_append(&next, left.ptr, left.len);
         bytes_free(&rest);
         rest = next;

@@ -22,9 +22,9 @@ static size_t add(snippet_index *x, const char *path)
 static double search(const snippet_index *x, const snippet_file *f)
 {
     const size_t at = f->n_text / 2, from = at > BEFORE_BYTES ? at - BEFORE_BYTES : 0;
-    const size_t behind = f->n_text - at < AFTER_BYTES ? f->n_text - at : AFTER_BYTES;
+    const size_t after = f->n_text - at < AFTER_BYTES ? f->n_text - at : AFTER_BYTES;
     const snippet_query q = {.path = view_of(f->path), .before = {f->text + from, at - from},
-                             .after = {f->text + at, behind}, .bytes_max = SNIPPET_BYTES};
+                             .after = {f->text + at, after}, .bytes_max = SNIPPET_BYTES};
     snippets s;
     const double began = ms();
     CHECK(!snippets_find(x, &q, &s));

@@ -353,7 +353,7 @@ typedef struct {
     size_t n_messages;
     const cerium_tool *tools;       /* [n_tools] */
     size_t n_tools;
-    bool goes_on;                   /* the messages follow a timeline; see after */
+    bool continues;                 /* the messages follow a timeline; see after */
     const int32_t *after;           /* goes_on: [n_after] that timeline (its end is looked at) */
     size_t n_after;
     bool open;                      /* do not end where the assistant speaks: more will follow */

@@ -156,6 +156,6 @@ void disk_warm_begin(kv_disk *disk);
 /* The next timeline to prefetch; false: there is none, or no room. */
 bool disk_warm_next(kv_disk *disk, disk_fetch *fetch);
 /* May one more block be prefetched: no prompt came yet, and no block must be evicted for it? */
-bool disk_warm_goes_on(const kv_disk *disk);
+bool disk_warm_continues(const kv_disk *disk);
 
 #endif

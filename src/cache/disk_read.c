@@ -157,7 +157,7 @@ static bool load(kv_disk *disk, hash_name name, bool is_asked)
     uint32_t groups = 0;
     pthread_mutex_lock(&disk->pool->lock);
     uint32_t entry = disk_find(disk, name);
-    bool is_good = entry != KV_NONE && (is_asked || disk_warm_goes_on(disk));
+    bool is_good = entry != KV_NONE && (is_asked || disk_warm_continues(disk));
     if (is_good) {
         record = disk->entries[entry].record;
         number = disk->segments[entry / disk->n_records].number;

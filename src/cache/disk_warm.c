@@ -20,7 +20,7 @@ void disk_warm_begin(kv_disk *disk)
     disk->warm_records = 0;
 }
 
-bool disk_warm_goes_on(const kv_disk *disk)
+bool disk_warm_continues(const kv_disk *disk)
 {
     return disk->warm_left > 0 && disk->n_lookups == 0 &&
            disk->pool->n_free > disk->pool->n_blocks / 2;
@@ -56,7 +56,7 @@ static bool is_in_memory(const kv_pool *pool, const disk_entry *e)
 
 bool disk_warm_next(kv_disk *disk, disk_fetch *fetch)
 {
-    while (disk_warm_goes_on(disk)) {
+    while (disk_warm_continues(disk)) {
         if (disk->warm_records == 0) {
             if (next_file(disk)) continue;
             disk->warm_left = 0;

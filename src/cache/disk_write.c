@@ -264,8 +264,8 @@ static void touch(kv_disk *disk, hash_name name)
 
 static void keep(kv_disk *disk, const disk_item *item)
 {
-    bool goes_on = true;
-    while (goes_on && !atomic_load(&disk->is_full)) {
+    bool continues = true;
+    while (continues && !atomic_load(&disk->is_full)) {
         segment_record record;
         uint64_t serial = 0;
         hash_name name = {0};
@@ -282,7 +282,7 @@ static void keep(kv_disk *disk, const disk_item *item)
         }
         pthread_mutex_unlock(&disk->pool->lock);
         if (!is_gone && block == KV_NONE && item->was_used) touch(disk, name);
-        goes_on = block != KV_NONE && write_block(disk, block, serial, &record);
+        continues = block != KV_NONE && write_block(disk, block, serial, &record);
     }
 }
 

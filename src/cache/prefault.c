@@ -29,18 +29,18 @@ void kv_prefault_note(kv_pool *pool, kv_group *group, uint32_t page)
 /* Touch the next page of a group that has too few ready.  False: none has. */
 static bool touch(kv_pool *pool)
 {
-    kv_group *behind = NULL;
+    kv_group *late = NULL;
     pthread_mutex_lock(&pool->lock);
-    for (uint32_t g = 0; g < pool->n_groups && !behind; g++)
-        if (is_behind(pool, &pool->groups[g])) behind = &pool->groups[g];
+    for (uint32_t g = 0; g < pool->n_groups && !late; g++)
+        if (is_behind(pool, &pool->groups[g])) late = &pool->groups[g];
     /* Only this thread changes what is ready. */
-    size_t at = behind ? behind->ready_bytes : 0, n = behind ? most_bytes(pool, behind) - at : 0;
+    size_t at = late ? late->ready_bytes : 0, n = late ? most_bytes(pool, late) - at : 0;
     pthread_mutex_unlock(&pool->lock);
-    if (!behind) return false;
+    if (!late) return false;
     if (n > MEMORY_HUGE_PAGE) n = MEMORY_HUGE_PAGE;
-    memory_populate(behind->pages + at, n);
+    memory_populate(late->pages + at, n);
     pthread_mutex_lock(&pool->lock);
-    behind->ready_bytes = at + n;
+    late->ready_bytes = at + n;
     pthread_mutex_unlock(&pool->lock);
     return true;
 }

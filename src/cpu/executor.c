@@ -63,7 +63,7 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
         const step_op *op = &p->ops[i];
         uint32_t acts = step_acts(op);
         size_t rows = rows_max;
-        n.branch |= op->norm_behind != NULL;
+        n.branch |= op->post_norm != NULL;
         n.whole |= op->is_row_norm;
         n.waiting |= op->waits;
         n.gates |= op->kind == STEP_QKV && (op->is_gated || op->n_gates);
@@ -372,7 +372,7 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
     case STEP_OUT:
         if (m > 1 && step_acts(op)) add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
-        if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
+        if (op->post_norm) add_phase(ex, n, i, STAGE_ADD, m);
         break;
     case STEP_FFN_UP:
         if (m > 1 && op->norm) add_phase(ex, n, i, STAGE_PREPARE, m);
@@ -380,7 +380,7 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         break;
     case STEP_FFN_DOWN:
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
-        if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
+        if (op->post_norm) add_phase(ex, n, i, STAGE_ADD, m);
         break;
     case STEP_LAYER_INPUTS:
         add_phase(ex, n, i, STAGE_PREPARE, m);
@@ -417,7 +417,7 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         break;
     case STEP_EXPERTS_DOWN:
         add_phase(ex, n, i, STAGE_MAIN, divide_up(w->n_panels, PASS_BLOCK_PANELS));
-        if (op->norm_behind) add_phase(ex, n, i, STAGE_ADD, m);
+        if (op->post_norm) add_phase(ex, n, i, STAGE_ADD, m);
         break;
     case STEP_HEAD:
         if (ex->n_head_rows) plan_head(ex, n, i);

@@ -26,8 +26,8 @@ typedef struct {
     int32_t token;
     uint32_t position;      /* in its sequence; reserved there before */
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
-    const float *behind;    /* of an MTP head: [n_embd] the state of the token before it, behind the
-                               last norm; NULL: it is not known, or there is none */
+    const float *last_state; /* of an MTP head: [n_embd] the state of the token before it,
+                                after the last norm; NULL: it is not known, or there is none */
     const float *state;     /* of a model with states (program.h), at a sequence's first row: that
                                before it; NULL: of the beginning of a timeline */
     float *next_state;      /* output, or NULL: that after the row; no other row's, nor read */

@@ -215,8 +215,8 @@ void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
     uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     const pass_rows hidden = pass_rows_of(&ex->hidden, w->cols);
-    float *sum = op->norm_behind ? ex->branch : ex->x;
-    for (uint32_t r = 0; op->norm_behind && r < ex->n_rows; r++)
+    float *sum = op->post_norm ? ex->branch : ex->x;
+    for (uint32_t r = 0; op->post_norm && r < ex->n_rows; r++)
         memset(sum + (size_t)r * w->rows + first, 0, n * sizeof *sum);
     for (uint32_t a = 0; a < ex->routes.n_active; a++) {
         uint32_t expert = ex->routes.active[a], end = ex->routes.begin[a + 1];

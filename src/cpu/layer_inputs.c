@@ -41,7 +41,7 @@ void pass_layer_inputs_finish(cpu_executor *ex, const step_op *op, uint32_t row)
     for (uint32_t layer = 0; layer < s->n_layers; layer++) {
         float *to = p + (size_t)layer * n;
         for (uint32_t i = 0; i < n; i++) to[i] *= by_width;
-        ex->k->rms_norm(to, to, op->norm_behind, n, s->norm_eps);
+        ex->k->rms_norm(to, to, op->post_norm, n, s->norm_eps);
     }
     const uint32_t all = s->n_layers * n;
     for (uint32_t at = 0; at < all; at += step) {

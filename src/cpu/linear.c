@@ -93,10 +93,10 @@ static void join_state(cpu_executor *ex, const step_op *op, float *x, uint32_t r
     const step_shape *s = &ex->program->shape;
     const uint32_t n = s->n_embd;
     float *a = ex->attended.f + (size_t)row * 2 * n;
-    const float *behind = ex->rows[row].behind;
+    const float *last_state = ex->rows[row].last_state;
     ex->k->rms_norm(a, x, op->norm, n, s->norm_eps);
-    if (behind)
-        ex->k->rms_norm(a + n, behind, op->head_norm[0], n, s->norm_eps);
+    if (last_state)
+        ex->k->rms_norm(a + n, last_state, op->head_norm[0], n, s->norm_eps);
     else
         memset(a + n, 0, n * sizeof *a);
     memset(x, 0, n * sizeof *x);
@@ -326,7 +326,7 @@ void pass_out(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t
     for (uint32_t r = 0; r < b.n_rows; r++, y += stride) {
         if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
         const size_t to = (size_t)(b.row + r) * w->rows + b.first;
-        if (op->norm_behind)
+        if (op->post_norm)
             memcpy(ex->branch + to, y, b.n * sizeof *y);
         else if (op->is_gated)
             ex->k->add_scaled(ex->x + to, y, ex->routes.shared_gate[b.row + r], b.n);
@@ -340,7 +340,7 @@ void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row)
     const step_shape *s = &ex->program->shape;
     const size_t at = (size_t)row * s->n_embd;
     float *y = ex->branch + at, *x = ex->x + at;
-    ex->k->rms_norm(y, y, op->norm_behind, s->n_embd, s->norm_eps);
+    ex->k->rms_norm(y, y, op->post_norm, s->n_embd, s->norm_eps);
     if (op->waits) {
         memcpy(ex->waiting + at, y, s->n_embd * sizeof *y);
         return;

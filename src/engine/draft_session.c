@@ -53,8 +53,8 @@ typedef struct {
     uint32_t n_text;
     uint32_t ends[DRAFT_GUESSES_MAX]; /* ends of its words [n_said] in it, */
     float margins[DRAFT_GUESSES_MAX]; /* and their probabilities */
-    int32_t said[DRAFT_GUESSES_MAX];
-    uint32_t n_said;
+    int32_t spelled[DRAFT_GUESSES_MAX];
+    uint32_t n_spelled;
 } round_of;
 
 /* ---- opening ---- */
@@ -120,7 +120,7 @@ void draft_session_tap(cerium_session *s, uint32_t first_row, uint32_t first, ui
 /* ---- rows ---- */
 
 /* What a head reads beside the token at this place of its timeline. */
-static const float *state_behind(const draft_session *d, uint32_t at)
+static const float *state_before(const draft_session *d, uint32_t at)
 {
     const uint32_t token = d->text.begin + at;
     if (!d->own || token == 0) return NULL;
@@ -138,7 +138,7 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
         e->rows[i] = (cpu_row){.token = tokens[i],
                                .position = first + i,
                                .sequence = d->pages.sequence,
-                               .behind = state_behind(d, first + i),
+                               .last_state = state_before(d, first + i),
                                .n_best = 2};
         if (i + n_logits < n) continue;
         engine_take_logits(e, &e->rows[i], e->logits + (i + n_logits - n) * e->logits_stride);
@@ -293,14 +293,14 @@ static int32_t best_of(const float *logits, int32_t n, float *margin)
 }
 
 /* The guessed text beyond the open bytes. */
-static bool note_said(round_of *r, int32_t token, view text, float margin)
+static bool note_spelled(round_of *r, int32_t token, view text, float margin)
 {
-    if (r->n_text + text.len > sizeof r->text || r->n_said == DRAFT_GUESSES_MAX) return false;
+    if (r->n_text + text.len > sizeof r->text || r->n_spelled == DRAFT_GUESSES_MAX) return false;
     if (text.len) memcpy(r->text + r->n_text, text.ptr, text.len);
     r->n_text += (uint32_t)text.len;
-    r->said[r->n_said] = token;
-    r->ends[r->n_said] = r->n_text;
-    r->margins[r->n_said++] = margin;
+    r->spelled[r->n_spelled] = token;
+    r->ends[r->n_spelled] = r->n_text;
+    r->margins[r->n_spelled++] = margin;
     return true;
 }
 
@@ -316,22 +316,22 @@ static bool spell(round_of *r, int32_t *token)
     *token = TOKEN_NONE;
     while (at < r->n_open) {
         size_t len;
-        int32_t said = translator_spell(r->m->translator,
-                                        (view){r->open + at, r->n_open - at},
-                                        first, e->n_vocab, &margin);
-        if (said == TOKEN_NONE) return false;
-        const char *text = tokenizer_bytes(e->tokens, said, &len);
+        int32_t spelled = translator_spell(r->m->translator,
+                                           (view){r->open + at, r->n_open - at},
+                                           first, e->n_vocab, &margin);
+        if (spelled == TOKEN_NONE) return false;
+        const char *text = tokenizer_bytes(e->tokens, spelled, &len);
         uint32_t left = r->n_open - at;
         if (len > left) {
-            *token = said;
-            return note_said(r, said, (view){text + left, len - left}, margin);
+            *token = spelled;
+            return note_spelled(r, spelled, (view){text + left, len - left}, margin);
         }
         at += (uint32_t)len;
-        if (said == r->last && len == left && r->last != TOKEN_NONE && d->n_ahead == 1) {
-            d->ahead[d->n_ahead++] = said; /* it is computed, with its logits */
+        if (spelled == r->last && len == left && r->last != TOKEN_NONE && d->n_ahead == 1) {
+            d->ahead[d->n_ahead++] = spelled; /* it is computed, with its logits */
         } else {
             if (at == r->n_open) r->n_open = at = 0; /* no open bytes are left */
-            if (!say(r, said)) return false;
+            if (!say(r, spelled)) return false;
             if (r->n_open == 0) return true;
         }
         first = r->logits;
@@ -343,9 +343,9 @@ static bool spell(round_of *r, int32_t *token)
 static bool wants_more(const round_of *r, float all_right)
 {
     uint32_t most = r->always ? ALWAYS : r->probes ? 1 : DRAFT_GUESSES_MAX;
-    if (r->n_said >= most || (!r->always && r->m->budget.balance_ns <= 0)) return false;
+    if (r->n_spelled >= most || (!r->always && r->m->budget.balance_ns <= 0)) return false;
     if (r->always || r->probes) return true;
-    return budget_asking(&r->m->budget, &r->pass, r->n_said, all_right, r->rate);
+    return budget_asking(&r->m->budget, &r->pass, r->n_spelled, all_right, r->rate);
 }
 
 /* Guess the next tokens, while the gain is worth the cost. */
@@ -359,14 +359,14 @@ static void say_all(round_of *r)
     if (r->n_open && !spell(r, &token)) return;
     r->n_open = 0;
     for (;;) {
-        if (r->n_said > 0)
-            chance *= budget_odds(&r->m->budget, budget_class(r->margins[r->n_said - 1], false));
+        if (r->n_spelled > 0)
+            chance *= budget_odds(&r->m->budget, budget_class(r->margins[r->n_spelled - 1], false));
         if (!wants_more(r, chance) || (token != TOKEN_NONE && !say(r, token))) return;
         token = best_of(r->logits, n_vocab, &margin);
         if (token == TOKEN_NONE || (!copies && tokenizer_is_control(t, token))) return;
         view text = {"", 0};
         if (!copies) text.ptr = tokenizer_bytes(t, token, &text.len);
-        if ((!copies && text.len == 0) || !note_said(r, token, text, margin)) return;
+        if ((!copies && text.len == 0) || !note_spelled(r, token, text, margin)) return;
         if (tokenizer_is_end(t, token)) return;
     }
 }
@@ -379,8 +379,8 @@ static void translate(round_of *r)
     uint32_t ends[DRAFT_GUESSES_MAX], begin = 0, first = 0;
     d->n_guesses = 0;
     if (translator_copies(r->m->translator)) {
-        for (; d->n_guesses < r->n_said; d->n_guesses++) {
-            d->guesses[d->n_guesses] = r->said[d->n_guesses];
+        for (; d->n_guesses < r->n_spelled; d->n_guesses++) {
+            d->guesses[d->n_guesses] = r->spelled[d->n_guesses];
             d->classes[d->n_guesses] = (uint8_t)budget_class(r->margins[d->n_guesses], false);
         }
         return;
@@ -389,8 +389,8 @@ static void translate(round_of *r)
                                     ends, DRAFT_GUESSES_MAX);
     for (uint32_t i = 0; i < d->n_guesses; begin = ends[i++]) {
         float margin = INFINITY;
-        while (first < r->n_said && r->ends[first] <= begin) first++;
-        for (uint32_t k = first; k < r->n_said && (k == first || r->ends[k - 1] < ends[i]); k++)
+        while (first < r->n_spelled && r->ends[first] <= begin) first++;
+        for (uint32_t k = first; k < r->n_spelled && (k == first || r->ends[k - 1] < ends[i]); k++)
             if (r->margins[k] < margin) margin = r->margins[k];
         d->classes[i] = (uint8_t)budget_class(margin, ends[i] == r->n_text);
     }

@@ -442,9 +442,9 @@ void engine_begin_pass(cerium_engine *e, uint32_t class_)
     shared_team_take(e->shared, &e->turn, class_);
 }
 
-void engine_end_pass(cerium_engine *e, bool goes_on)
+void engine_end_pass(cerium_engine *e, bool continues)
 {
-    shared_team_give(e->shared, &e->turn, goes_on);
+    shared_team_give(e->shared, &e->turn, continues);
     thread_turn_give(&e->pass);
 }
 

@@ -217,7 +217,7 @@ void kept_rows_close(cerium_engine *e);
 
 /* A pass: the turn of this engine, then of its threads.  goes_on: see shared_team_give(). */
 void engine_begin_pass(cerium_engine *e, uint32_t class_);
-void engine_end_pass(cerium_engine *e, bool goes_on);
+void engine_end_pass(cerium_engine *e, bool continues);
 /* The kept turn of its threads is not wanted. */
 void engine_leave_threads(cerium_engine *e);
 /* Open the engine alone: no draft model, workspace or pages on disk.  beside: the engine that lends

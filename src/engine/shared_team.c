@@ -152,7 +152,7 @@ void shared_team_take(shared_team *t, team_user *who, uint32_t class_)
     who->began_ns = clock_ns();
 }
 
-void shared_team_give(shared_team *t, team_user *who, bool goes_on)
+void shared_team_give(shared_team *t, team_user *who, bool continues)
 {
     const uint64_t now = clock_ns();
     pthread_mutex_lock(&t->lock);
@@ -160,7 +160,7 @@ void shared_team_give(shared_team *t, team_user *who, bool goes_on)
     who->pass_ns = now - who->began_ns;
     who->is_starved = false;
     const team_user *next = first_in_line(t, now);
-    const bool keeps = goes_on && next && next->class_ > who->class_ && !is_starved(next, now);
+    const bool keeps = continues && next && next->class_ > who->class_ && !is_starved(next, now);
     if (!keeps) hand_on(t, now);
     pthread_mutex_unlock(&t->lock);
 }

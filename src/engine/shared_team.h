@@ -39,7 +39,7 @@ team *shared_team_threads(shared_team *t);
 void shared_team_take(shared_team *t, team_user *who, uint32_t class_);
 /* goes_on: it also wants the next turn, and keeps it unless a user waits that goes first;
  * shared_team_take() or shared_team_leave() must follow soon. */
-void shared_team_give(shared_team *t, team_user *who, bool goes_on);
+void shared_team_give(shared_team *t, team_user *who, bool continues);
 /* Give up the turn, or the wait for one. */
 void shared_team_leave(shared_team *t, team_user *who);
 /* The best waiting class; CERIUM_CLASSES: none waits. */

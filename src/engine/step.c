@@ -76,9 +76,9 @@ static void choose(cerium_session *s, cerium_step *out)
     slot_accept(s);
     append(s, out);
     if (x->guide) { /* it follows the answer: a stop may have come before the last */
-        bool goes_on = out->stop == CERIUM_STOP_NONE;
+        bool continues = out->stop == CERIUM_STOP_NONE;
         x->n_chosen = x->n_appended;
-        slot_force(s, goes_on ? tokens_max(s) : 0);
+        slot_force(s, continues ? tokens_max(s) : 0);
         append(s, out);
         if (out->stop == CERIUM_STOP_NONE && x->is_stuck) {
             out->stop = CERIUM_STOP_STUCK;

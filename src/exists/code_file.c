@@ -21,7 +21,7 @@ void code_close(code_file *s)
     s->t = NULL;
 }
 
-uint32_t code_behind(const code_file *s, uint32_t i, uint32_t end)
+uint32_t code_after(const code_file *s, uint32_t i, uint32_t end)
 {
     uint32_t depth = 0;
     for (; i < end; i++) {

@@ -35,7 +35,7 @@ static inline bool code_kind(const code_file *s, uint32_t i, token_kind kind)
     return i < s->n && s->t[i].kind == (uint8_t)kind;
 }
 /* The position after the bracket that closes the one at i, at most end. */
-uint32_t code_behind(const code_file *s, uint32_t i, uint32_t end);
+uint32_t code_after(const code_file *s, uint32_t i, uint32_t end);
 /* The words a.b.c from i on, into out; returns the position after them. */
 uint32_t code_dotted(const code_file *s, uint32_t i, uint32_t end, bytes *out);
 

@@ -178,11 +178,11 @@ static int run(name_table *b, const char *path, const char *const *argv, char *l
     if (status) kill(pid, SIGKILL);
     close(from);
     while (waitpid(pid, &code, 0) < 0 && errno == EINTR) continue;
-    bool said = !status && listing_read(b, (view){out.ptr, out.len}, library);
+    bool done = !status && listing_read(b, (view){out.ptr, out.len}, library);
     bytes_free(&out);
     if (b->status) status = b->status;
     if (status == CERIUM_ERR_MEMORY) return error_set(err, status, "%s: no memory", path);
-    if (said) return CERIUM_OK;
+    if (done) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_IO, "%s: did not say what it has", path);
 }
 

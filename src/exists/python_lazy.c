@@ -29,7 +29,7 @@ static void add(const lazy *z, uint32_t i)
 static void add_literal(const lazy *z, uint32_t i)
 {
     const code_file *s = z->s;
-    uint32_t stop = code_behind(s, i, s->n), depth = 0;
+    uint32_t stop = code_after(s, i, s->n), depth = 0;
     for (uint32_t k = i; k < stop; k++) {
         const code_token *t = &s->t[k];
         if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
@@ -81,7 +81,7 @@ static uint32_t read_test(lazy *z, uint32_t i, bool raises)
     if (!at && !(raises && !negated)) return 0;
     if (at && (negated || !raises)) add_literal(z, at);
     if (negated && raises) z->narrowed = true;
-    return local ? i + 1 : code_behind(s, i, s->n);
+    return local ? i + 1 : code_after(s, i, s->n);
 }
 
 /* One use of the name at i; false: it is not understood. */

@@ -306,7 +306,7 @@ static bool is_plain_decorator(view words)
 /* The parameters between ( at i and its end. */
 static uint32_t read_parameters(reading *r, uint32_t i, uint32_t end, uint32_t call)
 {
-    uint32_t stop = code_behind(&r->s, i, end), depth = 0;
+    uint32_t stop = code_after(&r->s, i, end), depth = 0;
     bool begins = false;
     for (uint32_t k = i; k < stop; k++) {
         const code_token *t = &r->s.t[k];
@@ -332,7 +332,7 @@ static uint32_t read_function(reading *r, uint32_t i, uint32_t end, uint16_t ind
     uint32_t scope = scope_here(r), call = NAMES_NONE;
     view name = code_word(&r->s, i);
     uint32_t at = i + 1;
-    if (code_sign(&r->s, at, '[')) at = code_behind(&r->s, at, end);
+    if (code_sign(&r->s, at, '[')) at = code_after(&r->s, at, end);
     if (scope != NAMES_NONE) {
         uint32_t old = names_find(b, scope, name);
         const name_entry *e = old == NAMES_NONE ? NULL : names_entry_at(b, old);
@@ -368,7 +368,7 @@ static void read_base(reading *r, uint32_t scope, uint32_t outer, uint32_t i, ui
     }
     uint32_t at = code_dotted(&r->s, i, end, &r->words);
     view words = {r->words.ptr, r->words.len};
-    if (at < end && code_sign(&r->s, at, '[')) at = code_behind(&r->s, at, end);
+    if (at < end && code_sign(&r->s, at, '[')) at = code_after(&r->s, at, end);
     if (at != end || !words.len) names_open_scope(b, scope);
     else if (!view_equal(words, VIEW("object"))) names_base(b, scope, outer, words);
 }
@@ -389,9 +389,9 @@ static uint32_t read_class(reading *r, uint32_t i, uint32_t end, uint16_t indent
     if (!again) names_add(b, outer, name, NAME_SCOPE, scope);
     if (r->odd) names_open_scope(b, scope);
     uint32_t at = i + 1;
-    if (code_sign(&r->s, at, '[')) at = code_behind(&r->s, at, end);
+    if (code_sign(&r->s, at, '[')) at = code_after(&r->s, at, end);
     if (code_sign(&r->s, at, '(')) {
-        uint32_t stop = code_behind(&r->s, at, end), from = at + 1, depth = 0;
+        uint32_t stop = code_after(&r->s, at, end), from = at + 1, depth = 0;
         for (uint32_t k = at; k < stop; k++) {
             const code_token *t = &r->s.t[k];
             if (t->kind != TOKEN_SIGN) continue;

@@ -12,7 +12,7 @@ bool script_path(scripts *r, uint32_t i)
 void script_statics(scripts *r, uint32_t i)
 {
     const code_file *s = &r->s;
-    uint32_t stop = code_behind(s, i, s->n);
+    uint32_t stop = code_after(s, i, s->n);
     for (uint32_t k = i + 1; k + 1 < stop;) {
         if (code_is(s, k, "static")) {
             while (code_kind(s, k + 1, TOKEN_NAME) && code_kind(s, k + 2, TOKEN_NAME)) k++;
@@ -23,7 +23,7 @@ void script_statics(scripts *r, uint32_t i)
                 names_open_scope(r->s.b, r->module);
         }
         bool opens = s->t[k].kind == TOKEN_SIGN && token_opens(s->t[k].sign);
-        k = opens ? code_behind(s, k, stop) : k + 1;
+        k = opens ? code_after(s, k, stop) : k + 1;
     }
 }
 

@@ -18,7 +18,7 @@ static void add(common *c, view name)
 }
 
 /* The position after `exports` or `module.exports`, or its variable; i: there is none. */
-static uint32_t behind_exports(const common *c, uint32_t i)
+static uint32_t after_exports(const common *c, uint32_t i)
 {
     const scripts *r = c->r;
     if (i && sign(r, i - 1, '.')) return i;
@@ -33,7 +33,7 @@ static uint32_t behind_exports(const common *c, uint32_t i)
 static void read_object(common *c, uint32_t i)
 {
     scripts *r = c->r;
-    uint32_t stop = code_behind(&r->s, i, r->s.n);
+    uint32_t stop = code_after(&r->s, i, r->s.n);
     for (uint32_t k = i + 1; k + 1 < stop;) {
         bool begins = sign(r, k - 1, ',') || k == i + 1;
         if (begins && sign(r, k, SIGN_DOTS)) {
@@ -49,7 +49,7 @@ static void read_object(common *c, uint32_t i)
             if (named) add(c, word(r, k));
         }
         bool opens = r->s.t[k].kind == TOKEN_SIGN && token_opens(r->s.t[k].sign);
-        k = opens ? code_behind(&r->s, k, stop) : k + 1;
+        k = opens ? code_after(&r->s, k, stop) : k + 1;
     }
     c->any = true;
 }
@@ -86,7 +86,7 @@ static void read_whole(common *c, uint32_t i)
         return;
     }
     if (is(r, i, "function") || sign(r, i, '(')) {
-        uint32_t at = code_behind(&r->s, is(r, i, "function") ? i + 1 : i, r->s.n);
+        uint32_t at = code_after(&r->s, is(r, i, "function") ? i + 1 : i, r->s.n);
         bool arrow = is(r, i, "function") || sign(r, at, SIGN_ARROW);
         if (!arrow) c->open = true;
         return;
@@ -100,13 +100,13 @@ static void read_whole(common *c, uint32_t i)
 }
 
 /* Object.defineProperty(exports, "x", and __exportStar(require("x"), exports) */
-static void read_passed(common *c, uint32_t i, uint32_t behind)
+static void read_passed(common *c, uint32_t i, uint32_t after)
 {
     scripts *r = c->r;
     uint32_t open = i ? i - 1 : 0;
     bool defines = sign(r, open, '(') && open && is(r, open - 1, "defineProperty");
-    if (defines && code_kind(&r->s, behind + 1, TOKEN_STRING)) {
-        add(c, word(r, behind + 1));
+    if (defines && code_kind(&r->s, after + 1, TOKEN_STRING)) {
+        add(c, word(r, after + 1));
         return;
     }
     bool star = sign(r, i - 1, ',') && i > 5 && sign(r, i - 2, ')') && sign(r, i - 4, '(') &&
@@ -119,22 +119,22 @@ static void read_passed(common *c, uint32_t i, uint32_t behind)
     c->open = c->any = true; /* it may be changed elsewhere */
 }
 
-static uint32_t read_use(common *c, uint32_t i, uint32_t behind)
+static uint32_t read_use(common *c, uint32_t i, uint32_t after)
 {
     scripts *r = c->r;
-    if (sign(r, behind, '.') && code_kind(&r->s, behind + 1, TOKEN_NAME)) {
-        if (sign(r, behind + 2, '=')) add(c, word(r, behind + 1));
-        return behind + 2;
+    if (sign(r, after, '.') && code_kind(&r->s, after + 1, TOKEN_NAME)) {
+        if (sign(r, after + 2, '=')) add(c, word(r, after + 1));
+        return after + 2;
     }
-    if (sign(r, behind, '[')) {
-        bool plain = code_kind(&r->s, behind + 1, TOKEN_STRING) && r->s.t[behind + 1].plain;
-        uint32_t stop = code_behind(&r->s, behind, r->s.n);
-        if (plain && sign(r, stop, '=')) add(c, word(r, behind + 1));
+    if (sign(r, after, '[')) {
+        bool plain = code_kind(&r->s, after + 1, TOKEN_STRING) && r->s.t[after + 1].plain;
+        uint32_t stop = code_after(&r->s, after, r->s.n);
+        if (plain && sign(r, stop, '=')) add(c, word(r, after + 1));
         else if (sign(r, stop, '=')) c->open = c->any = true;
-        return behind + 1;
+        return after + 1;
     }
-    if (sign(r, behind, '=')) {
-        uint32_t at = behind + 1, next = behind_exports(c, at);
+    if (sign(r, after, '=')) {
+        uint32_t at = after + 1, next = after_exports(c, at);
         while (next > at && (sign(r, next, '=') || sign(r, next, '.'))) { /* a = b = ... */
             if (sign(r, next, '.')) {
                 add(c, word(r, next + 1));
@@ -142,15 +142,15 @@ static uint32_t read_use(common *c, uint32_t i, uint32_t behind)
                 if (!sign(r, next, '=')) break;
             }
             at = next + 1;
-            next = behind_exports(c, at);
+            next = after_exports(c, at);
         }
         if (!sign(r, at, '}') && !is(r, at, "void")) read_whole(c, at);
         return at;
     }
     if (i && (sign(r, i - 1, '(') || sign(r, i - 1, ',')) &&
-        (sign(r, behind, ')') || sign(r, behind, ',')))
-        read_passed(c, i, behind);
-    return behind;
+        (sign(r, after, ')') || sign(r, after, ',')))
+        read_passed(c, i, after);
+    return after;
 }
 
 /* X.name = ... of the exported variable; how that variable was defined. */
@@ -174,7 +174,7 @@ static void read_variable(common *c)
             if (k < r->s.n) script_statics(r, k);
         } else if (variable && sign(r, i + 1, '=')) {
             uint32_t at = i + 2;
-            if (!sign(r, at, '(') || !sign(r, code_behind(&r->s, at, r->s.n), SIGN_ARROW)) {
+            if (!sign(r, at, '(') || !sign(r, code_after(&r->s, at, r->s.n), SIGN_ARROW)) {
                 view was = c->whole;
                 c->whole = (view){NULL, 0};
                 read_whole(c, at);
@@ -184,7 +184,7 @@ static void read_variable(common *c)
         } else if (sign(r, i + 1, '.') && code_kind(&r->s, i + 2, TOKEN_NAME)) {
             if (sign(r, i + 3, '=')) add(c, word(r, i + 2));
         } else if (sign(r, i + 1, '[')) {
-            c->open |= sign(r, code_behind(&r->s, i + 1, r->s.n), '=');
+            c->open |= sign(r, code_after(&r->s, i + 1, r->s.n), '=');
         } else if (i > 1 && sign(r, i - 1, '(') && is(r, i - 2, "assign")) c->open = true;
         else if (i > 1 && sign(r, i - 1, '(') && is(r, i - 2, "defineProperty")) {
             if (code_kind(&r->s, i + 2, TOKEN_STRING)) add(c, word(r, i + 2));
@@ -200,8 +200,8 @@ void script_read_common(scripts *r)
 {
     common c = {.r = r};
     for (uint32_t i = 0; i < r->s.n && !r->s.b->status;) {
-        uint32_t behind = r->s.t[i].kind == TOKEN_NAME ? behind_exports(&c, i) : i;
-        i = behind > i ? read_use(&c, i, behind) : i + 1;
+        uint32_t after = r->s.t[i].kind == TOKEN_NAME ? after_exports(&c, i) : i;
+        i = after > i ? read_use(&c, i, after) : i + 1;
     }
     if (c.whole.len) read_variable(&c);
     if (!c.any || c.open) names_open_scope(r->s.b, r->module);

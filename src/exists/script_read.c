@@ -22,7 +22,7 @@ static void export_name(scripts *r, view name, view local)
 static uint32_t read_list(scripts *r, uint32_t i, bool exports)
 {
     name_table *b = r->s.b;
-    uint32_t stop = code_behind(&r->s, i, r->s.n);
+    uint32_t stop = code_after(&r->s, i, r->s.n);
     bool from = is(r, stop, "from");
     bool known = from && script_path(r, stop + 1);
     for (uint32_t k = i + 1; k + 1 < stop; k++) {
@@ -174,7 +174,7 @@ static uint32_t skip_angles(const scripts *r, uint32_t i)
         if (sign(r, i, '>') && --depth == 0) return i + 1;
         if (sign(r, i, '{') || sign(r, i, ';')) {
             if (sign(r, i, ';')) return i;
-            i = code_behind(&r->s, i, r->s.n) - 1;
+            i = code_after(&r->s, i, r->s.n) - 1;
         }
     }
     return i;
@@ -212,7 +212,7 @@ static uint32_t read_heritage(scripts *r, uint32_t i, uint32_t scope)
 static uint32_t read_members(scripts *r, uint32_t i, uint32_t scope)
 {
     name_table *b = r->s.b;
-    uint32_t stop = code_behind(&r->s, i, r->s.n);
+    uint32_t stop = code_after(&r->s, i, r->s.n);
     static const char *const modifiers[] = {"static", "readonly", "public", "private", "protected",
                                             "declare", "abstract", "override", "async", "get",
                                             "set", "accessor"};
@@ -230,7 +230,7 @@ static uint32_t read_members(scripts *r, uint32_t i, uint32_t scope)
         if (begins && sign(r, k, '[') && is_name(r, k + 1) && sign(r, k + 2, ':'))
             names_open_scope(b, scope); /* [key: string]: ... */
         bool opens = k < r->s.n && r->s.t[k].kind == TOKEN_SIGN && token_opens(r->s.t[k].sign);
-        k = opens ? code_behind(&r->s, k, stop) : k + 1;
+        k = opens ? code_after(&r->s, k, stop) : k + 1;
     }
     return stop;
 }
@@ -242,7 +242,7 @@ static uint32_t read_variables(scripts *r, uint32_t i, bool exported)
     for (bool more = true; more && i < r->s.n && !b->status;) {
         more = false;
         if (sign(r, i, '{') || sign(r, i, '[')) {
-            uint32_t stop = code_behind(&r->s, i, r->s.n);
+            uint32_t stop = code_after(&r->s, i, r->s.n);
             bool requires = sign(r, stop, '=') && is(r, stop + 1, "require") &&
                             script_path(r, stop + 3);
             for (uint32_t k = i; k < stop; k++) {
@@ -308,10 +308,10 @@ static uint32_t read_namespace(scripts *r, uint32_t i, bool exported)
     bool known = at == i + 1 && r->n_bodies < SCRIPT_BODIES_MAX;
     if (!known) {
         define(r, word(r, i), NAME_VALUE, 0, exported);
-        return code_behind(&r->s, at, r->s.n);
+        return code_after(&r->s, at, r->s.n);
     }
     uint32_t scope = scope_named(r, word(r, i), true, exported);
-    r->bodies[r->n_bodies++] = (script_body){code_behind(&r->s, at, r->s.n), scope};
+    r->bodies[r->n_bodies++] = (script_body){code_after(&r->s, at, r->s.n), scope};
     return at + 1;
 }
 
@@ -320,7 +320,7 @@ static uint32_t read_ambient(scripts *r, uint32_t i)
 {
     name_table *b = r->s.b;
     if (!sign(r, i + 1, '{')) return i + 1;
-    uint32_t end = code_behind(&r->s, i + 1, r->s.n);
+    uint32_t end = code_after(&r->s, i + 1, r->s.n);
     if (!script_path(r, i) || r->n_bodies == SCRIPT_BODIES_MAX) return end;
     uint32_t scope = names_module(b, view_of(r->path), SCOPE_TYPES, word(r, i));
     r->is_module = true;
@@ -355,7 +355,7 @@ static uint32_t read_definition(scripts *r, uint32_t i, bool exported)
             else if (exported && !r->n_bodies) export_name(r, word(r, at), word(r, at));
         }
         at = skip_angles(r, at + 1);
-        if (sign(r, at, '(')) at = code_behind(&r->s, at, r->s.n);
+        if (sign(r, at, '(')) at = code_after(&r->s, at, r->s.n);
         return at > i ? at : i + 1;
     }
     if (is(r, i, "type") && named && (sign(r, i + 2, '=') || sign(r, i + 2, '<'))) {
@@ -384,14 +384,14 @@ static void read_statements(scripts *r)
                                         sign(r, i - 1, '}') || sign(r, i - 1, '{');
         if (begins && is(r, i, "import") && !r->n_bodies) i = read_import(r, i + 1);
         else if (begins && is(r, i, "export")) {
-            if (r->n_bodies && sign(r, i + 1, '{')) i = code_behind(&r->s, i + 1, r->s.n);
+            if (r->n_bodies && sign(r, i + 1, '{')) i = code_after(&r->s, i + 1, r->s.n);
             else i = read_export(r, i + 1, &exported);
         }
         if (begins && is(r, i, "declare") && is(r, i + 1, "global")) i += 2;
         if (begins) i = read_definition(r, i, exported);
         if (i > before) continue;
         bool opens = r->s.t[i].kind == TOKEN_SIGN && token_opens(r->s.t[i].sign);
-        i = opens ? code_behind(&r->s, i, r->s.n) : i + 1;
+        i = opens ? code_after(&r->s, i, r->s.n) : i + 1;
     }
 }
 

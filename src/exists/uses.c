@@ -4,10 +4,10 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-uint32_t uses_behind(const uses_call *c, uint32_t i)
+uint32_t uses_after(const uses_call *c, uint32_t i)
 {
     bool opens = i < c->n && c->t[i].kind == TOKEN_SIGN && token_opens(c->t[i].sign);
-    return opens ? c->behind[i] : c->n;
+    return opens ? c->after[i] : c->n;
 }
 
 /* ---- the values of names ---- */
@@ -174,7 +174,7 @@ static bool may_be_type(const uses_call *c, uint32_t scope, view name)
 /* Keywords of the call whose bracket is at i. */
 static void check_keywords(uses_call *c, uint32_t i, uint32_t call, view label)
 {
-    uint32_t stop = uses_behind(c, i), depth = 0;
+    uint32_t stop = uses_after(c, i), depth = 0;
     if (index_flags(c->x, call) & SCOPE_OPEN) return;
     for (uint32_t k = i; k < stop; k++) {
         const code_token *t = &c->t[k];
@@ -207,13 +207,13 @@ static void check_class(uses_call *c, uint32_t i, uint32_t scope)
 static bool asks(const uses_call *c, uint32_t first, uint32_t last)
 {
     if (c->letter != 'j') return false;
-    bool behind = uses_sign(c, last + 1, SIGN_OR) || uses_sign(c, last + 1, '?') ||
+    bool after = uses_sign(c, last + 1, SIGN_OR) || uses_sign(c, last + 1, '?') ||
                   uses_sign(c, last + 1, SIGN_MAYBE) || uses_sign(c, last + 1, SIGN_COMPARE);
     bool before = first && (uses_sign(c, first - 1, '!') || uses_is(c, first - 1, "typeof") ||
                             uses_sign(c, first - 1, SIGN_OR));
     bool alone = first > 1 && uses_sign(c, first - 1, '(') && uses_is(c, first - 2, "if") &&
                  uses_sign(c, last + 1, ')');
-    return behind || before || alone;
+    return after || before || alone;
 }
 
 static bool is_stored(const uses_call *c, uint32_t first, uint32_t last)
@@ -221,10 +221,10 @@ static bool is_stored(const uses_call *c, uint32_t first, uint32_t last)
     bool stores = uses_sign(c, last + 1, '=') || uses_sign(c, last + 1, SIGN_UPDATE) ||
                   (uses_sign(c, last + 1, ':') && c->letter == 'p' && first == 0) ||
                   (uses_sign(c, last + 1, ',') && first == 0);
-    bool goes_on = uses_sign(c, last + 1, '[') || uses_sign(c, last + 1, '(') ||
+    bool continues = uses_sign(c, last + 1, '[') || uses_sign(c, last + 1, '(') ||
                    uses_sign(c, last + 1, '.');
     bool deletes = first && (uses_is(c, first - 1, "del") || uses_is(c, first - 1, "delete"));
-    return stores || (deletes && !goes_on);
+    return stores || (deletes && !continues);
 }
 
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target)

@@ -88,7 +88,7 @@ typedef struct {
     char letter;
     view text;
     const code_token *t;    /* [n] */
-    const uint16_t *behind; /* [n] of an opening bracket: the token after its end */
+    const uint16_t *after;  /* [n] of an opening bracket: the token after its end */
     uint32_t n;
     int32_t indent;    /* of the statement; of a script the depth */
     bool mute;         /* no reports */
@@ -143,7 +143,7 @@ static inline bool name_is_upper(view name)
     return name.len && name.ptr[0] >= 'A' && name.ptr[0] <= 'Z';
 }
 /* The position after the bracket that closes the one at i. */
-uint32_t uses_behind(const uses_call *c, uint32_t i);
+uint32_t uses_after(const uses_call *c, uint32_t i);
 
 void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target);
 /* From here on the name has another meaning; until: like uses_bound.hidden, INT32_MIN:

@@ -71,7 +71,7 @@ static uint32_t body_of(const uses_call *c, uint32_t i)
         bool type = uses_is(c, k - 1, "interface") || uses_is(c, k - 1, "struct");
         if (uses_sign(c, k, '{') && !type) return k;
         bool skips = uses_sign(c, k, '(') || uses_sign(c, k, '{');
-        k = skips ? uses_behind(c, k) : k + 1;
+        k = skips ? uses_after(c, k) : k + 1;
     }
     return c->n;
 }

@@ -40,7 +40,7 @@ static void push_block(uses_call *c, uint8_t kind, bool guards)
 }
 
 /* A block ends: if it left under a condition, the code after it is for the other case. */
-static void pop_blocks(uses_call *c, bool goes_on)
+static void pop_blocks(uses_call *c, bool continues)
 {
     uses_state *s = c->s;
     s->was_guard = false;
@@ -51,12 +51,12 @@ static void pop_blocks(uses_call *c, bool goes_on)
             s->was_guard = b->guards;
             s->was_indent = b->indent;
         }
-        if (b->guards && b->leaves && b->kind == BLOCK_BRANCH && !goes_on) {
+        if (b->guards && b->leaves && b->kind == BLOCK_BRANCH && !continues) {
             if (s->n_blocks) s->blocks[s->n_blocks - 1].guards = true;
             else s->guarded = true;
         }
     }
-    if (!goes_on) flush_pending(c, c->indent);
+    if (!continues) flush_pending(c, c->indent);
 }
 
 static void look_around(uses_call *c)
@@ -302,7 +302,7 @@ static void hide_bound(uses_call *c, uint32_t i, uint32_t end)
 
 static void hide_parameters(uses_call *c, uint32_t i, uint32_t end)
 {
-    uint32_t stop = uses_behind(c, i), depth = 0;
+    uint32_t stop = uses_after(c, i), depth = 0;
     for (uint32_t k = i; k < stop && k < end; k++) {
         const code_token *t = &c->t[k];
         if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
@@ -431,10 +431,10 @@ void uses_python(uses_call *c)
             continue;
         }
         if (t->first) {
-            bool goes_on = uses_is(c, i, "except") || uses_is(c, i, "else") ||
+            bool continues = uses_is(c, i, "except") || uses_is(c, i, "else") ||
                            uses_is(c, i, "elif") || uses_is(c, i, "finally");
             c->indent = t->indent;
-            pop_blocks(c, goes_on);
+            pop_blocks(c, continues);
         }
         uint32_t next = read_statement(c, i);
         i = next > i ? next : i + 1;

@@ -92,7 +92,7 @@ static void bind(uses_call *c, view name, index_name to)
 static void read_names(uses_call *c, uint32_t i, index_answer a, uint32_t scope, view label,
                        bool pattern, exists_kind kind)
 {
-    uint32_t stop = uses_behind(c, i);
+    uint32_t stop = uses_after(c, i);
     for (uint32_t k = i + 1; k + 1 < stop; k++) {
         bool begins = uses_sign(c, k - 1, '{') || uses_sign(c, k - 1, ',');
         if (!begins) continue;
@@ -109,7 +109,7 @@ static void read_names(uses_call *c, uint32_t i, index_answer a, uint32_t scope,
         bool renamed = pattern ? uses_sign(c, k + 1, ':') : uses_is(c, k + 1, "as");
         uint32_t name = renamed ? k + 2 : k;
         if (uses_name(c, name)) bind(c, uses_word(c, name), found);
-        if (nested || renamed) k = nested ? uses_behind(c, k + 2) - 1 : k + 2;
+        if (nested || renamed) k = nested ? uses_after(c, k + 2) - 1 : k + 2;
     }
 }
 
@@ -145,7 +145,7 @@ static uint32_t read_import(uses_call *c, uint32_t i)
              (index_name){a == INDEX_THERE ? NAME_SCOPE : NAME_VALUE, scope});
     if (uses_sign(c, at, '{') && !exports) read_names(c, at, a, scope, label, false, EXISTS_SYMBOL);
     if (uses_sign(c, at, '{') && exports) {
-        uint32_t stop = uses_behind(c, at);
+        uint32_t stop = uses_after(c, at);
         for (uint32_t k = at + 1; k + 1 < stop; k++)
             if (uses_name(c, k) && (uses_sign(c, k - 1, '{') || uses_sign(c, k - 1, ',')) &&
                 !uses_is(c, k, "type"))
@@ -162,7 +162,7 @@ static uint32_t read_require(uses_call *c, uint32_t i, index_answer *a, uint32_t
     if ((!requires && !imports) || !uses_sign(c, i + 1, '(') || !is_string(c, i + 2)) return i;
     if (i && uses_sign(c, i - 1, '.')) return i;
     bool was = c->guards;
-    uint32_t end = uses_behind(c, i + 1);
+    uint32_t end = uses_after(c, i + 1);
     bool waits = i && uses_is(c, i - 1, "await");
     c->guards |= imports && (!waits || uses_is(c, end + 1, "catch"));
     *a = find_module(c, i + 2, requires, scope);
@@ -175,7 +175,7 @@ static uint32_t read_require(uses_call *c, uint32_t i, index_answer *a, uint32_t
 
 static void hide_group(uses_call *c, uint32_t i, int32_t until)
 {
-    uint32_t stop = uses_behind(c, i);
+    uint32_t stop = uses_after(c, i);
     for (uint32_t k = i; k < stop; k++) {
         if (!uses_name(c, k) || uses_sign(c, k + 1, '.') || uses_sign(c, k - 1, '.')) continue;
         bool value = k && uses_sign(c, k - 1, '=');
@@ -188,7 +188,7 @@ static bool is_parameters(const uses_call *c, uint32_t k, uint32_t *stop)
 {
     static const char *const heads[] = {"if", "for", "while", "switch", "with", "return", "await",
                                         "typeof"};
-    *stop = uses_behind(c, k);
+    *stop = uses_after(c, k);
     if (uses_sign(c, *stop, SIGN_ARROW)) return true;
     if (k && (uses_is(c, k - 1, "function") || uses_is(c, k - 1, "catch"))) return true;
     if (k > 1 && (uses_is(c, k - 2, "function") || uses_sign(c, k - 2, '*'))) return true;
@@ -221,7 +221,7 @@ static void read_variables(uses_call *c, uint32_t i)
     uint32_t at = i + 1, scope = NAMES_NONE;
     index_answer a = INDEX_UNKNOWN;
     if (uses_sign(c, at, '{')) {
-        uint32_t stop = uses_behind(c, at), value = stop + 1;
+        uint32_t stop = uses_after(c, at), value = stop + 1;
         bool gets = uses_sign(c, stop, '=');
         if (uses_is(c, value, "await")) value++;
         uint32_t end = gets ? read_require(c, value, &a, &scope) : value;
@@ -241,7 +241,7 @@ static void read_variables(uses_call *c, uint32_t i)
         return;
     }
     if (uses_sign(c, at, '[')) {
-        uint32_t stop = uses_behind(c, at);
+        uint32_t stop = uses_after(c, at);
         for (uint32_t k = at; k < stop; k++)
             if (uses_name(c, k)) uses_hide_here(c, uses_word(c, k));
         return;
@@ -264,7 +264,7 @@ static void read_variables(uses_call *c, uint32_t i)
 /* ---- blocks ---- */
 
 /* typeof x.y === "undefined", "y" in x: a test for existence. */
-static bool asks_type(const uses_call *c, uint32_t k)
+static bool is_type_query(const uses_call *c, uint32_t k)
 {
     if (uses_is(c, k, "in")) return k && c->t[k - 1].kind == TOKEN_STRING;
     if (!uses_is(c, k, "typeof")) return false;
@@ -279,9 +279,9 @@ static bool asks_type(const uses_call *c, uint32_t k)
 static bool is_guard(const uses_call *c, uint32_t i)
 {
     static const char *const words[] = {"platform", "versions", "version", "semver", "satisfies"};
-    uint32_t stop = uses_behind(c, i);
+    uint32_t stop = uses_after(c, i);
     for (uint32_t k = i; k < stop; k++) {
-        if (asks_type(c, k)) return true;
+        if (is_type_query(c, k)) return true;
         for (size_t m = 0; m < ARRAY_LEN(words); m++)
             if (uses_is(c, k, words[m])) return true;
     }
@@ -329,7 +329,7 @@ static void read_use(uses_call *c, uint32_t i)
     if (b && b->kind == NAME_SCOPE) {
         bool was = c->guards;
         for (uint32_t k = 0; k < i && !c->guards; k++)
-            c->guards = asks_type(c, k);
+            c->guards = is_type_query(c, k);
         uses_chain(c, i, NAME_SCOPE, b->target);
         c->guards = was;
     }

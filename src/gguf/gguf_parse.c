@@ -325,8 +325,8 @@ static int place_tensors(const parser *p, const uint64_t *offsets, uint64_t alig
                           (int)tensor->name.len, tensor->name.ptr, (unsigned long long)offsets[i],
                           (unsigned long long)alignment);
         const bool has_next = i + 1 < part->n_tensors && offsets[i + 1] > offsets[i];
-        const uint64_t behind = has_next ? offsets[i + 1] : data_len;
-        RETURN_IF(check_q2_0(p, tensor, behind > offsets[i] ? behind - offsets[i] : 0));
+        const uint64_t limit = has_next ? offsets[i + 1] : data_len;
+        RETURN_IF(check_q2_0(p, tensor, limit > offsets[i] ? limit - offsets[i] : 0));
         if (offsets[i] > data_len || tensor->size > data_len - offsets[i])
             return refuse(p,
                           "tensor %.*s: its %zu bytes reach past the end of the file; download it "

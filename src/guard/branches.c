@@ -90,7 +90,7 @@ static void mark_compared(judge *j, int32_t n, bool inside)
 
 /* LIST.contains(x) and the like prove something about x if true, and nothing if false; a test of
  * form (x.matches(...)) may be written either way. */
-static bool asks_a_list(view name)
+static bool is_list_test(view name)
 {
     static const char *const names[] = {"contains", "includes", "in_array", "has", "containsKey",
                                         "include?", "member?", "key?", "has_key?", "in?",
@@ -129,7 +129,7 @@ static void mark_guarded(judge *j, int32_t n, bool holds)
         if (text.len && memmem(text.ptr, text.len, "^.*$", 4)) return; /* everything passes */
     }
     if (object >= 0) mark(j, object);
-    if (!holds && asks_a_list(last)) return;
+    if (!holds && is_list_test(last)) return;
     for (int32_t c = arguments < 0 ? -1 : j->tree.list[arguments].child; c >= 0;
          c = j->tree.list[c].next)
         mark(j, c);

@@ -88,7 +88,7 @@ typedef struct {
     uint32_t kind;        /* weakness as a number: guard_weakness_name() */
     bool escaped;         /* the line is in a string of JSON */
     bool added;           /* and after the + of a diff */
-    bool goes_on;         /* a part of its line was released before */
+    bool continues;       /* a part of its line was released before */
     bool known;           /* it was there before: a note */
     char fix[GUARD_FIX_BYTES]; /* the safe form of the whole expression [begin, end), or "" */
     const char *needs;    /* a line that must precede the safe form, or NULL */
@@ -164,7 +164,7 @@ typedef struct {
     bool is_text;            /* it is prose, whatever it quotes */
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
     bool notes;              /* notes are findings, too */
-    bool tells_known;        /* what was there before is a finding, too, as a note */
+    bool reports_known;      /* what was there before is a finding, too, as a note */
     const guard_reader *reader; /* or NULL; borrowed */
     view path;               /* of the file: gives its purpose; read by guard_stream_open() alone */
     const view *request;     /* [n_request] texts that were there before, newest first: the same

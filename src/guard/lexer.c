@@ -89,7 +89,7 @@ size_t lexer_closers(const lexer *x, char *out, size_t size)
 }
 
 /* Does a line that ends after `last` continue below? */
-static bool goes_on(const lexer *x)
+static bool continues(const lexer *x)
 {
     if (x->prev == '\\') return true;
     if (x->language == GUARD_PYTHON || x->language == GUARD_TEXT || !x->last) return false;
@@ -103,7 +103,7 @@ static bool line_ends(lexer *x)
     while (i && strchr("/#Dd", x->stack[i - 1])) i--;
     char t = i ? x->stack[i - 1] : 0;
     if (x->over || (t && t != '{' && t != 'M')) return false;
-    if (i == x->n && goes_on(x)) return false;
+    if (i == x->n && continues(x)) return false;
     if (i == x->n) x->last = '\n';
     return true;
 }

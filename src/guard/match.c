@@ -138,7 +138,7 @@ guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re,
     return rule_severity(u, level);
 }
 
-static bool speaks_of(view text, const char *const *words, size_t n)
+static bool mentions(view text, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t at = 0, len = strlen(words[i]); at + len <= text.len; at++)
@@ -174,7 +174,7 @@ static bool is_asked_for(const judge *j, int32_t n)
         }
         int32_t condition = condition_of(j, p, n);
         view asks = condition < 0 ? (view){NULL, 0} : tree_text(&j->tree, condition);
-        if (speaks_of(asks, words, ARRAY_LEN(words))) return true;
+        if (mentions(asks, words, ARRAY_LEN(words))) return true;
     }
     return false;
 }

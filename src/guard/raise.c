@@ -66,7 +66,7 @@ awaited finding_describe(const guard_stream *s, known_finding what, position fir
                                  .kind = u->weak,
                                  .escaped = s->escaped,
                                  .added = s->added,
-                                 .goes_on = s->continues}};
+                                 .continues = s->continues}};
 }
 
 /* Are the held bytes [from, to) new, consecutive, with nothing between them? */
@@ -121,7 +121,7 @@ static void add_finding(guard_stream *s, guard_finding f, bool known)
                                                  worse */
         return;
     }
-    bool reported = s->config.notes || (known && s->config.tells_known);
+    bool reported = s->config.notes || (known && s->config.reports_known);
     if (f.severity == GUARD_NOTE && !reported) return;
     if (w->n_findings < GUARD_FINDINGS_MAX) w->findings[w->n_findings++] = f;
 }
@@ -166,7 +166,7 @@ void finding_raise(guard_stream *s, const awaited *a, view line)
 }
 
 /* A call that stays open over several lines is seen with each of them, but reported once. */
-static bool is_told(guard_stream *s, uint32_t cwe, uint32_t begin)
+static bool is_reported(guard_stream *s, uint32_t cwe, uint32_t begin)
 {
     for (uint32_t i = 0; i < ARRAY_LEN(s->reported); i++)
         if (s->reported[i].cwe == cwe && s->reported[i].begin == begin + 1) return true;
@@ -203,7 +203,7 @@ void finding_report(guard_stream *s, const rule *u, guard_severity severity, uin
     uint32_t last = end - s->held > held.len ? (uint32_t)held.len - 1 : end - s->held - 1;
     if (from > last) from = last;
     for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
-    if (!fresh || is_allowed(s, held, u->id) || is_told(s, u->cwe, begin)) return;
+    if (!fresh || is_allowed(s, held, u->id) || is_reported(s, u->cwe, begin)) return;
     known_finding what = {u, known_line(held), finding_soften(s, u, severity)};
     awaited a = finding_describe(s, what, s->map[from], s->map[last], s->map[0]);
     /* An expression of which a part was released has none. */
@@ -235,7 +235,7 @@ void finding_read(guard_stream *s, const guard_read *f)
     a.finding.idiom = f->idiom;
     a.finding.name = f->name;
     a.finding.is_import = f->is_import;
-    a.finding.goes_on |= f->late;
+    a.finding.continues |= f->late;
     if (f->lines_back < a.finding.line) a.finding.line -= f->lines_back;
     if (!s->continues && !f->late) keep_line(s, &a.finding, from, last + 1);
     if (!f->late && unwrap_awaits_old(&s->unwrap)) return; /* the removed text may have it */

@@ -508,7 +508,7 @@ size_t guard_repair(const guard_finding *f, repair_form form, char *out, size_t 
 {
     repair r = {.f = f, .line = f->held, .from = f->from, .to = f->to};
     writing w = {.fits = true};
-    if (!f->held.len || f->goes_on || f->from >= f->to) return 0;
+    if (!f->held.len || f->continues || f->from >= f->to) return 0;
     while (r.line.len && strchr("\r\n", r.line.ptr[r.line.len - 1])) r.line.len--;
     r.newline = repair_part(f->held, r.line.len, f->held.len);
     if (r.to > r.line.len) r.to = r.line.len;

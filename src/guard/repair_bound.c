@@ -5,7 +5,7 @@
 #include "guard/repair_parts.h"
 
 /* "Type name = weak": the position after the sign; 0: the line binds nothing. */
-static size_t behind_binding(const repair *r, const repair_depths *d)
+static size_t after_binding(const repair *r, const repair_depths *d)
 {
     for (size_t i = r->indent + 1; i + 1 < r->from && i + 1 < d->n; i++) {
         char before = r->line.ptr[i - 1], next = r->line.ptr[i + 1];
@@ -85,7 +85,7 @@ bool repair_write_bound(const repair *r, const repair_depths *d, writing *w)
     bool c = l == GUARD_C || l == GUARD_CPP;
     if (l == GUARD_GO) return write_argument(r, d, w);
     if (!c && l != GUARD_JAVA && l != GUARD_TYPESCRIPT && l != GUARD_TSX) return false;
-    size_t begin = behind_binding(r, d), end = begin;
+    size_t begin = after_binding(r, d), end = begin;
     if (!begin || r->outside) return false;
     for (uint16_t base = d->at[begin - 1].n; end < d->n; end++) {
         bool ends = d->at[end].n == base && strchr(";,", r->line.ptr[end]);

@@ -101,7 +101,7 @@ static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
     f->from = where.begin - at;
     f->to = where.end - at < n ? where.end - at : n;
     f->line_end = s->deferred[i].end;
-    f->goes_on = false;
+    f->continues = false;
 }
 
 /* Decide waiting uses if their function is there; finally: decide all with the functions that are
@@ -274,9 +274,9 @@ static void commit(guard_stream *s, bool whole)
 {
     /* "# vulnerable", as the first line of a fence.  In text no row begins: the first piece. */
     bool is_first = s->language == GUARD_TEXT ? s->held == 0 : s->row == 0;
-    bool said = is_first && whole && !s->records && s->config.form != GUARD_CODE &&
+    bool is_prose = is_first && whole && !s->records && s->config.form != GUARD_CODE &&
                 !s->escaped && finding_is_comment((view){s->text, s->n});
-    if (said && mark_says_bad((view){s->text, s->n})) s->soft = true;
+    if (is_prose && mark_says_bad((view){s->text, s->n})) s->soft = true;
     finding_note_allowed(s, (view){s->text + s->held, s->n - s->held});
     bool inside = !whole && lexer_in_text(&s->lexer) && s->continues;
     /* For an endless string, its beginning and its end suffice. */

@@ -37,9 +37,9 @@ static void open_string(unwrap *u, const unwrap_sink *to)
     guard_language language = guard_language_of_path(path);
     if (language == GUARD_NOTEBOOK && u->is_new) language = GUARD_PYTHON; /* of one cell */
     u->fence = 0;
-    u->soft_said = false;
+    u->soft_prose = false;
     u->soft_path = guard_path_is_soft(path);
-    u->n_said = u->n_last = 0;
+    u->n_prose = u->n_last = 0;
     u->n_margin = 0;
     u->in_heredoc = false;
     unwrap_set_mode(u, language || u->is_diff ? UNWRAP_PLAIN : UNWRAP_PROSE, language,

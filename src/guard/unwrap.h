@@ -7,7 +7,7 @@
 #include "guard/guard.h"
 #include "guard/json_reader.h"
 
-enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_SAID_BYTES = 200, UNWRAP_NAME_BYTES = 256,
+enum { UNWRAP_HEAD_BYTES = GUARD_LINE_BYTES_MAX, UNWRAP_PROSE_BYTES = 200, UNWRAP_NAME_BYTES = 256,
        UNWRAP_MARGIN_BYTES = GUARD_MARGIN_BYTES };
 
 typedef enum {
@@ -55,12 +55,12 @@ typedef struct {
     bool bare;        /* it is */
     bool blank;       /* the last line of it was blank */
     bool in_prose;    /* the search/replace block is in prose */
-    bool soft_path, soft_said;
+    bool soft_path, soft_prose;
     char head[UNWRAP_HEAD_BYTES]; /* of a line; in a block, it is withheld while it may be a mark */
     uint64_t head_at[UNWRAP_HEAD_BYTES];
     uint32_t n_head, n_sent;
-    char said[UNWRAP_SAID_BYTES]; /* the end of the prose so far */
-    uint32_t n_said;
+    char prose[UNWRAP_PROSE_BYTES]; /* the end of the prose so far */
+    uint32_t n_prose;
     char last[UNWRAP_NAME_BYTES]; /* the last line of prose that is not blank */
     uint32_t n_last;
     /* JSON */

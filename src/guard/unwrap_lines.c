@@ -7,7 +7,7 @@ static void tell_segment(const unwrap *u, guard_language language, bool detect, 
     to->segment(to->arg, (unwrap_segment){.language = language,
                                           .detect = detect,
                                           .guess = guess,
-                                          .soft = u->soft_path || u->soft_said});
+                                          .soft = u->soft_path || u->soft_prose});
 }
 
 void unwrap_begin_line(unwrap *u)
@@ -34,8 +34,8 @@ static void set_prose(unwrap *u, const unwrap_sink *to)
 {
     u->fence = 0;
     u->n_margin = 0;
-    u->in_heredoc = u->soft_said = false;
-    u->n_said = u->n_last = 0;
+    u->in_heredoc = u->soft_prose = false;
+    u->n_prose = u->n_last = 0;
     if (u->form != GUARD_JSON) u->soft_path = false;
     unwrap_set_mode(u, UNWRAP_PROSE, GUARD_TEXT, false, to);
 }
@@ -156,11 +156,11 @@ static bool step_value(unwrap *u, view line, const unwrap_sink *to)
 static void note_prose(unwrap *u, view line)
 {
     view text = trimmed(line);
-    size_t n = line.len < UNWRAP_SAID_BYTES ? line.len : UNWRAP_SAID_BYTES;
-    size_t left = UNWRAP_SAID_BYTES - n < u->n_said ? UNWRAP_SAID_BYTES - n : u->n_said;
-    memmove(u->said, u->said + (u->n_said - left), left);
-    memcpy(u->said + left, line.ptr + (line.len - n), n);
-    u->n_said = (uint32_t)(left + n);
+    size_t n = line.len < UNWRAP_PROSE_BYTES ? line.len : UNWRAP_PROSE_BYTES;
+    size_t left = UNWRAP_PROSE_BYTES - n < u->n_prose ? UNWRAP_PROSE_BYTES - n : u->n_prose;
+    memmove(u->prose, u->prose + (u->n_prose - left), left);
+    memcpy(u->prose + left, line.ptr + (line.len - n), n);
+    u->n_prose = (uint32_t)(left + n);
     if (!text.len) return;
     u->n_last = text.len < UNWRAP_NAME_BYTES ? (uint32_t)text.len : UNWRAP_NAME_BYTES;
     memcpy(u->last, text.ptr, u->n_last);
@@ -176,7 +176,7 @@ static void open_fence(unwrap *u, view info, const unwrap_sink *to)
     if (!word.len && u->mode == UNWRAP_PLAIN) language = u->language;
     bool data = view_equal(word, VIEW("json")) || view_equal(word, VIEW("jsonc"));
     if (data) language = GUARD_NOTEBOOK; /* if it is one */
-    u->soft_said = mark_says_bad((view){u->said, u->n_said});
+    u->soft_prose = mark_says_bad((view){u->prose, u->n_prose});
     u->soft_path |= mark_soft_path(info) || mark_soft_path(last);
     unwrap_set_mode(u, diff ? UNWRAP_DIFF : UNWRAP_FENCED, language,
                     !language && (!word.len || diff), to);

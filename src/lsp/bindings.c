@@ -126,7 +126,7 @@ static scope_kind scope_of(const reading *r, const char *type)
 }
 
 /* The parts of a function or class that belong to the scope around it. */
-static bool stands_outside(const reading *r, const level *whole, const level *child)
+static bool is_outside(const reading *r, const level *whole, const level *child)
 {
     const char *type = whole->type, *field = child->field;
     if (r->language == GUARD_PYTHON) {
@@ -372,7 +372,7 @@ static void enter(reading *r, TSNode at, const char *field, uint32_t nth)
     *self = (level){.type = type, .field = field ? field : "", .nth = nth};
     const level *up = above(r, 1);
     self->scope = r->depth > 1 ? up->scope : 0;
-    if (r->depth > 1 && stands_outside(r, up, self)) {
+    if (r->depth > 1 && is_outside(r, up, self)) {
         int32_t s = up->scope;
         while (s > 0 && r->scopes[s].kind == SCOPE_BLOCK) s = r->scopes[s].parent;
         self->scope = r->scopes[s].parent >= 0 ? r->scopes[s].parent : 0;

@@ -82,7 +82,7 @@ static bool is_rename(view was, const code_word *a, view now, const code_word *b
 bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was_text, edit_rule *out)
 {
     code_word a[RULE_WORDS_MAX], b[RULE_WORDS_MAX];
-    size_t same = 0, behind = 0;
+    size_t same = 0, after = 0;
     view now;
     if (whole_words(t, e, was_text, &now)) return false;
     const view was = {was_text->ptr ? was_text->ptr : "", was_text->len};
@@ -95,11 +95,11 @@ bool edit_rule_of(const lsp_text *t, const edit_record *e, bytes *was_text, edit
     }
     while (same < n_a && same < n_b && view_equal(word_at(was, a[same]), word_at(now, b[same])))
         same++;
-    while (behind < n_a - same && behind < n_b - same &&
-           view_equal(word_at(was, a[n_a - 1 - behind]), word_at(now, b[n_b - 1 - behind])))
-        behind++;
-    n_a -= behind;
-    n_b -= behind;
+    while (after < n_a - same && after < n_b - same &&
+           view_equal(word_at(was, a[n_a - 1 - after]), word_at(now, b[n_b - 1 - after])))
+        after++;
+    n_a -= after;
+    n_b -= after;
     if (n_a == same && n_b == same) return false; /* only blanks */
     size_t place = same < n_b ? b[same].from : n_b ? b[n_b - 1].to : 0;
     *out = (edit_rule){.at = (size_t)(now.ptr - begin) + place};

@@ -38,7 +38,7 @@ static bool take(brackets *b, char c)
 /* How far the text may be shown with these brackets; *replaces: the part of `after` that it
  * includes.  A bracket that it closes was opened by it or on its line, or comes after the caret, or
  * is the block's end. */
-static size_t fit_brackets(view text, view before, view behind, bool is_block, size_t *replaces)
+static size_t fit_brackets(view text, view before, view after, bool is_block, size_t *replaces)
 {
     brackets b = {.n = 0};
     size_t at = 0, line = 0;
@@ -53,9 +53,9 @@ static size_t fit_brackets(view text, view before, view behind, bool is_block, s
         bool is_closer = !b.quote && (c == ')' || c == ']' || c == '}');
         bool own = take(&b, c);
         if (!is_closer || (own && !had)) continue;
-        while (at < behind.len && (behind.ptr[at] == ' ')) at++;
-        if (at < behind.len && behind.ptr[at] == c) *replaces = ++at;
-        else if (own && !(behind.len > at && memchr(behind.ptr + at, c, behind.len - at)))
+        while (at < after.len && (after.ptr[at] == ' ')) at++;
+        if (at < after.len && after.ptr[at] == c) *replaces = ++at;
+        else if (own && !(after.len > at && memchr(after.ptr + at, c, after.len - at)))
             continue;
         else if (own) return i; /* its closing bracket comes later */
         else if (!is_block || without_blanks((view){text.ptr + line, i - line}) || !line) return i;
@@ -90,11 +90,11 @@ static size_t sure_bytes(const lsp_proposal *p, size_t from, view text, double l
 }
 
 /* Does the line already end with it? */
-static bool is_said(view behind, view text)
+static bool is_said(view after, view text)
 {
-    behind.len = without_blanks(behind);
-    return text.len && behind.len >= text.len &&
-           !memcmp(behind.ptr + behind.len - text.len, text.ptr, text.len);
+    after.len = without_blanks(after);
+    return text.len && after.len >= text.len &&
+           !memcmp(after.ptr + after.len - text.len, text.ptr, text.len);
 }
 
 lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place, view before,
@@ -123,10 +123,10 @@ lsp_item lsp_item_of(const lsp_proposal *p, lsp_fit fit, const lsp_place *place,
     if (!item.is_whole) return item;
     rest.len = without_blanks(rest);
     if (!is_shown) rest.len = sure_bytes(p, fit.typed, rest, limits->logprob_min);
-    rest.len = fit_brackets(rest, before, place->behind, is_shown || place->is_block,
+    rest.len = fit_brackets(rest, before, place->after, is_shown || place->is_block,
                             &item.replaces);
     item.len = without_blanks(rest);
-    if (is_said(place->behind, (view){rest.ptr, item.len})) item.len = 0;
+    if (is_said(place->after, (view){rest.ptr, item.len})) item.len = 0;
     if (item.replaces < fit.n_closers) item.len = 0;
     if (!item.len) item.replaces = 0;
     return item;

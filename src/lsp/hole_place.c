@@ -90,10 +90,10 @@ lsp_place lsp_place_at(const lsp_text *t, guard_language language, size_t at, bo
     lsp_text_line(t, line, &from, &to);
     if (at > to) at = to;
     view before = {text + from, at - from};
-    lsp_place p = {.behind = {text + at, to - at}, .is_blank = stripped(before).len == 0};
+    lsp_place p = {.after = {text + at, to - at}, .is_blank = stripped(before).len == 0};
     bool is_plain = true; /* only closers and blanks after it */
-    for (size_t i = 0; i < p.behind.len; i++) {
-        bool is_other = !is_closer(p.behind.ptr[i]) && !is_blank(p.behind.ptr[i]);
+    for (size_t i = 0; i < p.after.len; i++) {
+        bool is_other = !is_closer(p.after.ptr[i]) && !is_blank(p.after.ptr[i]);
         n_other += is_other;
         if (is_other) is_plain = false;
     }
@@ -102,7 +102,7 @@ lsp_place lsp_place_at(const lsp_text *t, guard_language language, size_t at, bo
         p.silence = LSP_SILENT_LARGE;
     else if (is_minified)
         p.silence = LSP_SILENT_MINIFIED;
-    else if (p.behind.len && is_word(*p.behind.ptr))
+    else if (p.after.len && is_word(*p.after.ptr))
         p.silence = LSP_SILENT_WORD;
     else if (!is_invoked && n_other > LSP_BEHIND_BYTES)
         p.silence = LSP_SILENT_BEHIND;

@@ -28,7 +28,7 @@ typedef struct {
     lsp_silence silence;
     bool is_block;  /* more than one line may come */
     bool is_blank;  /* only blanks are before the caret on its line */
-    view behind;    /* the text after the caret on its line */
+    view after;     /* the text after the caret on its line */
 } lsp_place;
 
 /* Did a program write the file?  Reads all of it. */

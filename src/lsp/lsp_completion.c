@@ -51,18 +51,20 @@ static int append_lf(bytes *out, view text)
 }
 
 /* The document's text before `at`, and `more`, in pieces allowed for a model. */
-static int gather(const lsp_server *s, const lsp_document *d, size_t at, view more, size_t behind,
+static int gather(const lsp_server *s, const lsp_document *d, size_t at, view more, size_t n_after,
                   bytes *before, bytes *after)
 {
     const view text = lsp_text_view(&d->text);
     const size_t from = cut_before(s, (view){text.ptr, at});
-    size_t n = text.len - behind;
+    size_t n = text.len - n_after;
     if (n > s->model.after_bytes) n = s->model.after_bytes;
-    while (n && behind + n < text.len && ((unsigned char)text.ptr[behind + n] & 0xC0) == 0x80) n--;
+    while (n && n_after + n < text.len &&
+           ((unsigned char)text.ptr[n_after + n] & 0xC0) == 0x80)
+        n--;
     before->max = after->max = 2 * (size_t)LSP_TEXT_BYTES_MAX;
     if (at > from) RETURN_IF(append_lf(before, (view){text.ptr + from, at - from}));
     RETURN_IF(append_lf(before, more));
-    return n ? append_lf(after, (view){text.ptr + behind, n}) : CERIUM_OK;
+    return n ? append_lf(after, (view){text.ptr + n_after, n}) : CERIUM_OK;
 }
 
 static void close_stop(lsp_document *d)
@@ -92,7 +94,7 @@ static double least_confidence(const lsp_server *s, const lsp_document *d)
 }
 
 /* p: the proposal to continue; NULL: a warm-up of the place. */
-static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, size_t behind)
+static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, size_t n_after)
 {
     bytes before = {0};
     const uint32_t id = p ? p->id : 0;
@@ -100,7 +102,7 @@ static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, si
     stop_running(s, d); /* which moves the others */
     p = id ? lsp_proposals_by_id(&d->proposals, id) : NULL;
     view more = {p ? p->text.ptr : NULL, p ? p->text.len : 0};
-    int status = gather(s, d, at, more, behind, &before, &d->after);
+    int status = gather(s, d, at, more, n_after, &before, &d->after);
     const view b = {before.ptr ? before.ptr : "", before.len};
     const view a = {d->after.ptr ? d->after.ptr : "", d->after.len}; /* d->stop borrows it */
     if (!status) status = infill_stop_open(&d->stop, b, a, 0, true);
@@ -128,12 +130,12 @@ static bool start(lsp_server *s, lsp_document *d, lsp_proposal *p, size_t at, si
 }
 
 /* A new proposal for a place; false: there is no model. */
-static bool begin_at(lsp_server *s, lsp_document *d, size_t at, size_t behind, view seed)
+static bool begin_at(lsp_server *s, lsp_document *d, size_t at, size_t n_after, view seed)
 {
     stop_running(s, d);
-    lsp_proposal *p = lsp_proposals_begin(&d->proposals, &d->text, at, behind, seed);
+    lsp_proposal *p = lsp_proposals_begin(&d->proposals, &d->text, at, n_after, seed);
     if (!p) return false;
-    if (start(s, d, p, at, behind)) return true;
+    if (start(s, d, p, at, n_after)) return true;
     lsp_proposals_drop(&d->proposals, p->id);
     return false;
 }
@@ -413,7 +415,7 @@ static void end_running(lsp_server *s, lsp_document *d, lsp_end end, uint64_t no
     try_answer(s, d, now);
 }
 
-void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view said, double logprob,
+void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view piece, double logprob,
                      uint64_t now)
 {
     lsp_document *d = lsp_document_by_key(s, document);
@@ -421,13 +423,13 @@ void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view sai
     if (!d || d->serial != serial || !d->running) return;
     lsp_proposal *p = lsp_proposals_by_id(&d->proposals, d->running);
     d->logprob += logprob;
-    int status = p ? infill_stop_feed(&d->stop, said, &more) : CERIUM_ERR_CAPACITY;
+    int status = p ? infill_stop_feed(&d->stop, piece, &more) : CERIUM_ERR_CAPACITY;
     if (!status) status = lsp_put_lines(&text, d, (view){more.ptr, more.len});
     if (!status && text.len) {
         status = lsp_proposal_add(p, (view){text.ptr, text.len}, d->logprob);
         d->logprob = 0;
     }
-    for (size_t i = 0; i < said.len; i++) d->n_lines += said.ptr[i] == '\n';
+    for (size_t i = 0; i < piece.len; i++) d->n_lines += piece.ptr[i] == '\n';
     bytes_free(&more);
     bytes_free(&text);
     if (status || d->stop.end || d->n_lines > s->settings.lines_max) {

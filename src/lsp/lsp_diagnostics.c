@@ -153,9 +153,9 @@ void lsp_server_judged(lsp_server *s, uint64_t document, int64_t version,
         return;
     }
     if (d->pull) answer_pull(s, d, now);
-    if (!s->can.pulls && d->told_version != version) {
+    if (!s->can.pulls && d->sent_version != version) {
         publish(s, d, list_of(s, d, now));
-        d->told_version = version;
+        d->sent_version = version;
         if (now < d->typed_until_ns) d->judge_at_ns = d->typed_until_ns; /* once more, with all
                                                                           * lines */
     }

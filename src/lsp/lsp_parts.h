@@ -77,7 +77,7 @@ typedef struct lsp_document {
     uint32_t typed_line;   /* unfinished until then: */
     uint64_t typed_until_ns;
     bytes findings;        /* of lsp_judged */
-    int64_t judged_version, told_version;
+    int64_t judged_version, sent_version;
     bool is_judged, is_judging;
     uint64_t judge_at_ns;
     json_t *pull;          /* id of a waiting textDocument/diagnostic */
@@ -113,7 +113,7 @@ struct lsp_server {
     lsp_settings settings;
     lsp_model model;
     char model_name[256], model_why[512];
-    bool told_failure;
+    bool reported_failure;
     lsp_document *documents[LSP_DOCUMENTS_MAX];
     uint32_t n_documents;
     uint64_t last_key, last_serial, last_id;

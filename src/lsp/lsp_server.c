@@ -150,11 +150,11 @@ static void tell_model(lsp_server *s)
     char line[640];
     bool failed = s->model.state == LSP_MODEL_FAILED;
     if (!s->is_greeted) return; /* reported at that time */
-    if (failed && !s->told_failure) {
+    if (failed && !s->reported_failure) {
         snprintf(line, sizeof line, "cerium: %s", s->model_why);
         lsp_show(s, 1, line);
     }
-    s->told_failure = failed;
+    s->reported_failure = failed;
     if (s->settings.status) lsp_notify(s, "didChangeStatus", status_of(s));
 }
 

@@ -21,12 +21,12 @@ static void close_one(lsp_proposal *p)
     bytes_free(&p->marks);
 }
 
-lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t at, size_t behind,
+lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t at, size_t after,
                                   view seed)
 {
     lsp_proposal p = {.at = at,
                       .n_before = at < LSP_PROPOSAL_AROUND ? at : LSP_PROPOSAL_AROUND,
-                      .after = hash_after(t, behind),
+                      .after = hash_after(t, after),
                       .seed = seed.len,
                       .asked = seed.len,
                       .text = {.max = LSP_PROPOSAL_BYTES_MAX},
@@ -48,15 +48,15 @@ bool lsp_proposal_fits(const lsp_proposal *p, const lsp_text *t, size_t at, lsp_
     if (at < p->at || at > len || at - p->at > p->text.len || p->at < p->n_before) return false;
     size_t typed = at - p->at;
     if (typed && memcmp(t->text.ptr + p->at, p->text.ptr, typed) != 0) return false;
-    size_t behind = at;
-    while (hash_after(t, behind) != p->after) {
-        bool may = behind < len && behind - at < LSP_PROPOSAL_CLOSERS &&
-                   is_closer(t->text.ptr[behind]);
+    size_t after = at;
+    while (hash_after(t, after) != p->after) {
+        bool may = after < len && after - at < LSP_PROPOSAL_CLOSERS &&
+                   is_closer(t->text.ptr[after]);
         if (!may) return false;
-        behind++;
+        after++;
     }
     if (hash_before(t, p->at, p->n_before) != p->before) return false;
-    *fit = (lsp_fit){.typed = typed, .n_closers = behind - at};
+    *fit = (lsp_fit){.typed = typed, .n_closers = after - at};
     return true;
 }
 

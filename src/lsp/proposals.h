@@ -49,7 +49,7 @@ typedef struct {
 
 /* Begin a proposal between [.., at) with `seed` and [behind, ..); NULL without memory.  Its address
  * is valid until the next begin or drop. */
-lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t at, size_t behind,
+lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t at, size_t after,
                                   view seed);
 /* The newest one that fits; NULL: none. */
 lsp_proposal *lsp_proposals_find(lsp_proposals *all, const lsp_text *t, size_t at, lsp_fit *fit);

@@ -26,10 +26,10 @@ void build_gemma3(builder *b)
     for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) {
         step_op *qkv = build_attention(b, layer, windows[layer]);
         if (windows[layer]) qkv->rope = 1;
-        qkv[2].norm_behind =
+        qkv[2].post_norm =
             build_vector(b, "blk.%u.post_attention_norm.weight", layer, s->n_embd);
         step_op *up = build_ffn(b, layer, "blk.%u.ffn_norm.weight");
-        up[1].norm_behind = build_vector(b, "blk.%u.post_ffw_norm.weight", layer, s->n_embd);
+        up[1].post_norm = build_vector(b, "blk.%u.post_ffw_norm.weight", layer, s->n_embd);
     }
     build_head(b);
 }

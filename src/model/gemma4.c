@@ -53,7 +53,7 @@ static void attention(builder *b, const gemma4 *g, uint32_t layer)
                           : build_attention_sharing(b, layer, window, of);
     qkv->rope = is_windowed;
     if (is_own) qkv->head_norm[2] = g->ones[is_windowed];
-    qkv[2].norm_behind = build_vector(b, "blk.%u.post_attention_norm.weight", layer, s->n_embd);
+    qkv[2].post_norm = build_vector(b, "blk.%u.post_attention_norm.weight", layer, s->n_embd);
 }
 
 /* The feed-forward's result waits; the router has its own norm, and so have the experts. */
@@ -61,13 +61,13 @@ static step_op *mixture(builder *b, uint32_t layer)
 {
     step_shape *s = &b->program.shape;
     step_op *down = build_ffn(b, layer, "blk.%u.ffn_norm.weight") + 1;
-    down->norm_behind = build_vector(b, "blk.%u.post_ffw_norm_1.weight", layer, s->n_embd);
+    down->post_norm = build_vector(b, "blk.%u.post_ffw_norm_1.weight", layer, s->n_embd);
     down->waits = true;
     step_op *up = build_experts_ffn(b, layer, "blk.%u.ffn_gate_inp.scale"), *route = up - 1;
     build_times(b, route->norm, s->n_embd, 1 / sqrtf((float)s->n_embd));
     route->expert_scale = build_vector(b, "blk.%u.ffn_down_exps.scale", layer, s->n_experts);
     up->norm = build_vector(b, "blk.%u.pre_ffw_norm_2.weight", layer, s->n_embd);
-    up[1].norm_behind = build_vector(b, "blk.%u.post_ffw_norm_2.weight", layer, s->n_embd);
+    up[1].post_norm = build_vector(b, "blk.%u.post_ffw_norm_2.weight", layer, s->n_embd);
     up[1].norm_of_sum = build_vector(b, "blk.%u.post_ffw_norm.weight", layer, s->n_embd);
     return up + 1;
 }
@@ -79,7 +79,7 @@ static step_op *feed_forward(builder *b, uint32_t layer)
     b->n_ff = build_u32_of_layer(b, "feed_forward_length", layer, 1, s->n_ff, 0);
     if (s->n_experts && build_has(b, "blk.%u.ffn_gate_inp.weight", layer)) return mixture(b, layer);
     step_op *down = build_ffn(b, layer, "blk.%u.ffn_norm.weight") + 1;
-    down->norm_behind = build_vector(b, "blk.%u.post_ffw_norm.weight", layer, s->n_embd);
+    down->post_norm = build_vector(b, "blk.%u.post_ffw_norm.weight", layer, s->n_embd);
     return down;
 }
 
@@ -89,7 +89,7 @@ static void layer_inputs(builder *b)
     const uint32_t all = s->n_layers * s->n_layer_input;
     step_op *op = build_op(b, STEP_LAYER_INPUTS);
     op->w[0] = build_matrix(b, "per_layer_model_proj.weight", 0, all, s->n_embd);
-    op->norm_behind = build_vector(b, "per_layer_proj_norm.weight", 0, s->n_layer_input);
+    op->post_norm = build_vector(b, "per_layer_proj_norm.weight", 0, s->n_layer_input);
     op->table = build_table(b, "per_layer_token_embd.weight", all);
 }
 
@@ -102,7 +102,7 @@ static step_op *layer_gate(builder *b, uint32_t layer)
     op->w[0] = build_matrix(b, "blk.%u.inp_gate.weight", layer, s->n_layer_input, s->n_embd);
     op = build_op(b, STEP_FFN_DOWN);
     op->w[0] = build_matrix(b, "blk.%u.proj.weight", layer, s->n_embd, s->n_layer_input);
-    op->norm_behind = build_vector(b, "blk.%u.post_norm.weight", layer, s->n_embd);
+    op->post_norm = build_vector(b, "blk.%u.post_norm.weight", layer, s->n_embd);
     return op;
 }
 

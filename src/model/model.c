@@ -143,9 +143,9 @@ void model_set_panels(model *m, uint8_t *panels)
         w->panels = panels;
         w->row_error = w->panel_norm = NULL;
         if (!panels) continue;
-        float *behind = (float *)(void *)(panels + panel_area(w));
-        if (w->is_screen) w->row_error = behind;
-        if (w->has_norms) w->panel_norm = behind;
+        float *after = (float *)(void *)(panels + panel_area(w));
+        if (w->is_screen) w->row_error = after;
+        if (w->has_norms) w->panel_norm = after;
         panels += matrix_bytes(w);
     }
 }

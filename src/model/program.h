@@ -146,7 +146,7 @@ typedef struct {
     const float *norm_bias;       /* [n_embd] or NULL */
     const model_matrix *w[STEP_MATRICES_MAX];
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL: none */
-    const float *norm_behind;     /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
+    const float *post_norm;       /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
                                      x.  LAYER_INPUTS: [n_layer_input] */
     bool waits;                   /* FFN_DOWN: norm_behind's output is added to that of the next
                                      EXPERTS_DOWN, not to x, and then */

@@ -205,13 +205,13 @@ int listeners_open_at(listeners *ls, net_loop *l, const char *option, const char
                       listener_accepted *accepted, bool (*full)(void *user), void *user,
                       cerium_error *err)
 {
-    char host[HOST_BYTES], said[HOST_BYTES + 64];
+    char host[HOST_BYTES], label[HOST_BYTES + 64];
     uint32_t port;
     if (!read_place(place, host, &port))
         return error_set(err, CERIUM_ERR_ARGUMENT, "%s '%s': say an address and a port, as in "
                          "127.0.0.1:9383 or [::1]:9383", option, place);
-    snprintf(said, sizeof said, "%s %.*s", option, (int)(strrchr(place, ':') + 1 - place), place);
-    return listeners_open(ls, l, said, host, port, accepted, full, user, err);
+    snprintf(label, sizeof label, "%s %.*s", option, (int)(strrchr(place, ':') + 1 - place), place);
+    return listeners_open(ls, l, label, host, port, accepted, full, user, err);
 }
 
 void listeners_tick(listeners *ls)

@@ -202,8 +202,8 @@ static int make_tokens(edit *e, const cerium_engine *engine, edit_tokens *t, cer
     if (!e->replay) return CERIUM_OK;
     bytes text = {.max = ANSWER_BYTES_MAX};
     int status = read_file(e->replay, &text, err);
-    view said = {text.ptr, text.len};
-    if (!status) status = encode(engine, said, 0, &t->script, &t->n_script, err);
+    view written = {text.ptr, text.len};
+    if (!status) status = encode(engine, written, 0, &t->script, &t->n_script, err);
     bytes_free(&text);
     if (!status && t->n_script == 0)
         return error_set(err, CERIUM_ERR_FORMAT, "%s: an empty answer", e->replay);
@@ -286,16 +286,16 @@ static int answer(edit *e, cerium_engine *engine, const edit_tokens *t, cerium_e
 static int make_edit(edit *e, cerium_error *err)
 {
     char fault[EDIT_FAULT_MAX] = "";
-    view text = {e->text.ptr, e->text.len}, said = {e->answer.ptr, e->answer.len}, whole;
+    view text = {e->text.ptr, e->text.len}, written = {e->answer.ptr, e->answer.len}, whole;
     edit_blocks *blocks = memory_alloc(sizeof *blocks);
     if (!blocks) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the edit");
     int status = CERIUM_ERR_FORMAT;
     if (e->was_cut)
         snprintf(fault, sizeof fault, "the answer was cut off after %u tokens; give more with -n",
                  e->g.new_tokens);
-    else if (e->form == FORM_BLOCKS && edit_blocks_read(said, blocks, fault))
+    else if (e->form == FORM_BLOCKS && edit_blocks_read(written, blocks, fault))
         status = edit_blocks_apply(blocks, text, &e->edited, fault);
-    else if (e->form == FORM_WHOLE && edit_whole_read(said, text, &whole, fault))
+    else if (e->form == FORM_WHOLE && edit_whole_read(written, text, &whole, fault))
         status = edit_whole_apply(whole, text, &e->edited, fault);
     memory_free(blocks);
     if (status) return error_set(err, status, "%s is unchanged: %s", e->path, fault);

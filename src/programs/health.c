@@ -60,14 +60,14 @@ static void word_of(const bytes *body, long code, char out[64])
 }
 
 /* One request.  True: the server is ready; said: its answer or the error. */
-static bool ask(const asking *a, const char *url, char said[CURL_ERROR_SIZE])
+static bool ask(const asking *a, const char *url, char why[CURL_ERROR_SIZE])
 {
     bytes body = {.max = ANSWER_BYTES_MAX};
     CURL *easy = curl_easy_init();
     long code = 0;
-    said[0] = 0;
+    why[0] = 0;
     if (!easy) {
-        snprintf(said, CURL_ERROR_SIZE, "out of memory");
+        snprintf(why, CURL_ERROR_SIZE, "out of memory");
         return false;
     }
     curl_easy_setopt(easy, CURLOPT_URL, url);
@@ -75,29 +75,29 @@ static bool ask(const asking *a, const char *url, char said[CURL_ERROR_SIZE])
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)a->timeout_s);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, said);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, why);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &body);
     if (a->ca_file) curl_easy_setopt(easy, CURLOPT_CAINFO, a->ca_file);
     CURLcode failed_with = curl_easy_perform(easy);
     curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &code);
     curl_easy_cleanup(easy);
-    if (failed_with && !said[0])
-        snprintf(said, CURL_ERROR_SIZE, "%s", curl_easy_strerror(failed_with));
-    if (!failed_with) word_of(&body, code, said);
+    if (failed_with && !why[0])
+        snprintf(why, CURL_ERROR_SIZE, "%s", curl_easy_strerror(failed_with));
+    if (!failed_with) word_of(&body, code, why);
     bytes_free(&body);
     return !failed_with && code == 200;
 }
 
 /* A URL without a path is a server's. */
-static bool make_url(const asking *a, const char *said, char out[URL_BYTES])
+static bool make_url(const asking *a, const char *why, char out[URL_BYTES])
 {
-    size_t len = strlen(said);
-    if (!server_address_is_url(said)) return false;
-    while (said[len - 1] == '/') len--;
-    const char *host = strstr(said, "://") + 3;
-    bool has_path = memchr(host, '/', (size_t)(said + len - host)) != NULL;
-    int n = snprintf(out, URL_BYTES, "%.*s%s", (int)len, said,
+    size_t len = strlen(why);
+    if (!server_address_is_url(why)) return false;
+    while (why[len - 1] == '/') len--;
+    const char *host = strstr(why, "://") + 3;
+    bool has_path = memchr(host, '/', (size_t)(why + len - host)) != NULL;
+    int n = snprintf(out, URL_BYTES, "%.*s%s", (int)len, why,
                      has_path ? "" : a->live ? "/health/live" : "/health/ready");
     return n > 0 && n < URL_BYTES;
 }
@@ -105,7 +105,7 @@ static bool make_url(const asking *a, const char *said, char out[URL_BYTES])
 int program_health(int argc, char **argv)
 {
     asking a = {.timeout_s = 3};
-    char url[URL_BYTES], said[CURL_ERROR_SIZE];
+    char url[URL_BYTES], why[CURL_ERROR_SIZE];
     RETURN_IF(command_parse(&health_command, &a, argc, argv));
     if (argc - optind > 1)
         return usage_error("health", "'%s' is one too many", argv[optind + 1]);
@@ -113,16 +113,16 @@ int program_health(int argc, char **argv)
     if (!make_url(&a, where, url))
         return usage_error("health", "'%s' is not an address: write http://HOST:PORT", where);
     const uint64_t end_ns = clock_ns() + a.wait_s * UINT64_C(1000000000);
-    bool is_well = ask(&a, url, said);
+    bool is_well = ask(&a, url, why);
     while (!is_well && clock_ns() < end_ns) {
         struct timespec pause = {.tv_nsec = TRY_MS * 1000000L};
         nanosleep(&pause, NULL);
-        is_well = ask(&a, url, said);
+        is_well = ask(&a, url, why);
     }
     if (a.quiet) return is_well ? 0 : EXIT_FAILED;
     if (is_well)
-        printf("%s: %s\n", url, said);
+        printf("%s: %s\n", url, why);
     else
-        fprintf(stderr, "cerium: %s: %s\n", url, said);
+        fprintf(stderr, "cerium: %s: %s\n", url, why);
     return is_well ? 0 : EXIT_FAILED;
 }

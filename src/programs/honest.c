@@ -128,14 +128,15 @@ static int add_message(json_t *messages, const char *role, view text)
 }
 
 /* Begin the conversation, or continue it with the last answer and its failure. */
-static int grow(json_t *messages, const honest_task *t, const honest_answer *said, const char *why)
+static int grow(json_t *messages, const honest_task *t, const honest_answer *answer,
+                const char *why)
 {
     bytes text = {.max = 2 * SOLVE_TEXT_BYTES_MAX};
     int bad = 0;
     if (!json_array_size(messages)) {
         bad = put_question(&text, t);
     } else {
-        bad = add_message(messages, "assistant", (view){said->text.ptr, said->text.len});
+        bad = add_message(messages, "assistant", (view){answer->text.ptr, answer->text.len});
         if (!bad) bad = put(&text, VIEW("That fails: "));
         if (!bad) bad = put(&text, view_of(why));
         if (!bad) bad = put(&text, VIEW("\nAnswer with the whole file once more."));
@@ -178,15 +179,16 @@ static void take_why(outcome *o, view why)
 static bool read_answer(run *r, const honest_task *t, bool chats, outcome *o)
 {
     char fault[EDIT_FAULT_MAX] = "out of memory";
-    const view said = {r->answer.text.ptr ? r->answer.text.ptr : "", r->answer.text.len};
+    const view answer = {r->answer.text.ptr ? r->answer.text.ptr : "", r->answer.text.len};
     view file;
     r->program.len = 0;
     r->program.max = 2 * SOLVE_TEXT_BYTES_MAX;
     bool is_good = !r->answer.was_cut || !chats;
     if (!is_good) snprintf(fault, sizeof fault, "the answer was cut off");
-    else if (chats) is_good = edit_whole_read(said, t->source, &file, fault) &&
+    else if (chats) is_good = edit_whole_read(answer, t->source, &file, fault) &&
                               !edit_whole_apply(file, t->source, &r->program, fault);
-    else is_good = !put(&r->program, (view){t->source.ptr, t->begin}) && !put(&r->program, said) &&
+    else is_good = !put(&r->program, (view){t->source.ptr, t->begin}) &&
+                   !put(&r->program, answer) &&
                    !put(&r->program, (view){t->source.ptr + t->end, t->source.len - t->end});
     if (!is_good) take_why(o, view_of(fault));
     return is_good;

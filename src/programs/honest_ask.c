@@ -57,7 +57,7 @@ static size_t on_data(char *data, size_t size, size_t n, void *user)
 static int perform(honest_server *s, const char *route, const char *body, long *code,
                    cerium_error *err)
 {
-    char url[URL_BYTES], said[CURL_ERROR_SIZE] = "";
+    char url[URL_BYTES], why[CURL_ERROR_SIZE] = "";
     CURL *e = s->easy;
     snprintf(url, sizeof url, "%s%s", s->url, route);
     s->in.line.len = 0;
@@ -69,7 +69,7 @@ static int perform(honest_server *s, const char *route, const char *body, long *
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)SILENT_S);
-    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, said);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, why);
     curl_easy_setopt(e, CURLOPT_HTTPHEADER, s->headers);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, s);
@@ -78,7 +78,7 @@ static int perform(honest_server *s, const char *route, const char *body, long *
     const CURLcode failed = curl_easy_perform(e);
     curl_easy_getinfo(e, CURLINFO_RESPONSE_CODE, code);
     return failed ? error_set(err, CERIUM_ERR_IO, "%.300s: %.400s", s->url,
-                              *said ? said : curl_easy_strerror(failed))
+                              *why ? why : curl_easy_strerror(failed))
                   : CERIUM_OK;
 }
 

@@ -221,7 +221,7 @@ static void print_states(const facts *f)
 
 static void print_mtp(const facts *f)
 {
-    static const char *const said[] = {
+    static const char *const words[] = {
         [MTP_LEFT_OUT] = "not in this file; others of the model have one, often with MTP in their "
                          "names",
         [MTP_NOT_RUN] = "there, but not run",
@@ -229,7 +229,7 @@ static void print_mtp(const facts *f)
     };
     if (f->mtp == MTP_NONE) return;
     print_label("MTP head");
-    printf("%s\n", said[f->mtp]);
+    printf("%s\n", words[f->mtp]);
 }
 
 void inspect_print_summary(const facts *f)

@@ -14,15 +14,15 @@
 
 extern char **environ;
 
-enum { WORDS_MAX = 12 + 2 * OPTIONS_GUARDS_MAX, SAID_BYTES_MAX = 4096 };
+enum { WORDS_MAX = 12 + 2 * OPTIONS_GUARDS_MAX, ERRORS_BYTES_MAX = 4096 };
 
 struct lsp_edit {
     const options *o;
     uint64_t serial; /* 0: none is running */
     pid_t pid;
-    int said_fd;     /* its standard error; -1: none */
+    int errors_fd;   /* its standard error; -1: none */
     char folder[256], path[1024];
-    bytes said;
+    bytes errors;
     char *replay;    /* full path of a recorded answer; or NULL */
 };
 
@@ -31,8 +31,8 @@ int lsp_edit_open(lsp_edit **out, const options *o, const char *replay, cerium_e
     lsp_edit *e = memory_zalloc(1, sizeof *e);
     if (!e) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     e->o = o;
-    e->said_fd = -1;
-    e->said.max = 2 * SAID_BYTES_MAX;
+    e->errors_fd = -1;
+    e->errors.max = 2 * ERRORS_BYTES_MAX;
     *out = e;
     char whole[PATH_MAX];
     if (!replay) return CERIUM_OK;
@@ -42,14 +42,14 @@ int lsp_edit_open(lsp_edit **out, const options *o, const char *replay, cerium_e
     return e->replay ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "out of memory");
 }
 
-int lsp_edit_fd(const lsp_edit *e) { return e->said_fd; }
+int lsp_edit_fd(const lsp_edit *e) { return e->errors_fd; }
 
 static void clean(lsp_edit *e)
 {
-    if (e->said_fd >= 0) close(e->said_fd);
+    if (e->errors_fd >= 0) close(e->errors_fd);
     if (e->path[0]) unlink(e->path);
     if (e->folder[0]) rmdir(e->folder);
-    e->said_fd = -1;
+    e->errors_fd = -1;
     e->path[0] = e->folder[0] = 0;
     e->serial = 0;
 }
@@ -100,12 +100,12 @@ static void make_words(const lsp_edit *e, const lsp_edit_order *order, const cha
     words[n] = NULL;
 }
 
-static bool spawn(lsp_edit *e, const char *words[], int said)
+static bool spawn(lsp_edit *e, const char *words[], int errors)
 {
     posix_spawn_file_actions_t acts;
     if (posix_spawn_file_actions_init(&acts)) return false;
     int bad = posix_spawn_file_actions_addopen(&acts, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    bad |= posix_spawn_file_actions_adddup2(&acts, said, STDERR_FILENO);
+    bad |= posix_spawn_file_actions_adddup2(&acts, errors, STDERR_FILENO);
     bad |= posix_spawn_file_actions_addopen(&acts, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     bad |= posix_spawn_file_actions_addchdir_np(&acts, e->folder);
     if (!bad)
@@ -139,12 +139,12 @@ bool lsp_edit_start(lsp_edit *e, const lsp_edit_order *order, const char **why)
     }
     bool runs = spawn(e, words, ends[1]);
     close(ends[1]);
-    e->said_fd = ends[0];
+    e->errors_fd = ends[0];
     if (!runs) {
         clean(e);
         return false;
     }
-    e->said.len = 0;
+    e->errors.len = 0;
     e->serial = order->serial;
     return true;
 }
@@ -153,8 +153,8 @@ bool lsp_edit_start(lsp_edit *e, const lsp_edit_order *order, const char **why)
 static const char *last_line(lsp_edit *e)
 {
     static const char name[] = "cerium: ";
-    if (bytes_append(&e->said, "", 1)) return "out of memory";
-    char *text = e->said.ptr;
+    if (bytes_append(&e->errors, "", 1)) return "out of memory";
+    char *text = e->errors.ptr;
     size_t n = strlen(text);
     while (n && text[n - 1] == '\n') text[--n] = 0;
     char *line = strrchr(text, '\n');
@@ -180,20 +180,20 @@ static void finish(lsp_edit *e, lsp_server *s)
 
 void lsp_edit_look(lsp_edit *e, lsp_server *s, bool is_readable)
 {
-    char buffer[SAID_BYTES_MAX];
+    char buffer[ERRORS_BYTES_MAX];
     if (!e->serial || !is_readable) return;
-    ssize_t n = read(e->said_fd, buffer, sizeof buffer);
+    ssize_t n = read(e->errors_fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) return;
     if (n <= 0) {
         finish(e, s);
         return;
     }
-    if (e->said.len > SAID_BYTES_MAX) { /* only its last lines are shown */
-        e->said.len -= SAID_BYTES_MAX / 2;
-        memmove(e->said.ptr, e->said.ptr + SAID_BYTES_MAX / 2, e->said.len);
+    if (e->errors.len > ERRORS_BYTES_MAX) { /* only its last lines are shown */
+        e->errors.len -= ERRORS_BYTES_MAX / 2;
+        memmove(e->errors.ptr, e->errors.ptr + ERRORS_BYTES_MAX / 2, e->errors.len);
     }
-    if (e->said.len + (size_t)n < e->said.max && bytes_append(&e->said, buffer, (size_t)n))
-        e->said.len = 0;
+    if (e->errors.len + (size_t)n < e->errors.max && bytes_append(&e->errors, buffer, (size_t)n))
+        e->errors.len = 0;
 }
 
 void lsp_edit_stop(lsp_edit *e)
@@ -208,7 +208,7 @@ void lsp_edit_close(lsp_edit **edit)
 {
     if (!edit || !*edit) return;
     lsp_edit_stop(*edit);
-    bytes_free(&(*edit)->said);
+    bytes_free(&(*edit)->errors);
     memory_free((*edit)->replay);
     memory_free(*edit);
     *edit = NULL;

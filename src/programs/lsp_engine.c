@@ -38,7 +38,7 @@ struct lsp_engine {
     lsp_judge *judge; /* knows when the rules are loaded */
     lsp_bell *bell;
     pthread_t thread;
-    bool was_started, is_told;
+    bool was_started, is_reported;
     _Atomic bool is_loaded, stops;
     int status;
     cerium_error error;
@@ -244,7 +244,7 @@ static bool keep_order(slot *l, const lsp_order *o)
 
 bool lsp_engine_generate(lsp_engine *e, const lsp_order *order)
 {
-    if (!e->is_told || !e->engine) return false;
+    if (!e->is_reported || !e->engine) return false;
     slot *l = slot_for(e, order->document);
     l->used = ++e->n_used;
     stop(l);
@@ -381,7 +381,7 @@ static void tell_loaded(lsp_engine *e, lsp_server *s)
 {
     pthread_join(e->thread, NULL);
     e->was_started = false;
-    e->is_told = true;
+    e->is_reported = true;
     lsp_model m = {.state = LSP_MODEL_FAILED, .why = e->error.message};
     if (!e->status) {
         cerium_engine_describe(e->engine, &e->info);

@@ -22,7 +22,7 @@ struct lsp_predictor {
     bool runs;
     question now, next; /* next: starts when the running one has ended; texts NULL: none */
     next_edit_prompt prompt;
-    bytes said;
+    bytes answer;
 };
 
 /* ---- questions ---- */
@@ -123,7 +123,7 @@ static int start(lsp_predictor *p)
 static bool begin(lsp_predictor *p)
 {
     const char *why = NULL;
-    p->said.len = 0;
+    p->answer.len = 0;
     p->now.place.changes = p->now.changes;
     next_edit_close(&p->prompt);
     if (next_edit_ask(&p->prompt, p->how.form, &p->now.place, &why) || why) return false;
@@ -163,7 +163,7 @@ static void tell(lsp_predictor *p, lsp_server *s, bool is_whole)
     const char *why = NULL;
     next_edits edits = {.n = 0};
     int status = next_edit_read(&edits, &p->now.place, &p->prompt,
-                                (view){p->said.ptr ? p->said.ptr : "", p->said.len}, is_whole,
+                                (view){p->answer.ptr ? p->answer.ptr : "", p->answer.len}, is_whole,
                                 &why);
     const bool says = !status && !why && edits.n && !is_weak(p, &edits.list[0]);
     lsp_server_predicted(s, p->now.document, p->now.serial, edits.list, says ? edits.n : 0);
@@ -190,7 +190,7 @@ void lsp_predictor_look(lsp_predictor *p, lsp_server *s)
         cerium_session_poll(p->session, &event);
         if (event.kind == CERIUM_EVENT_NONE) return;
         if (event.kind == CERIUM_EVENT_DONE) done(p, s, &event);
-        else if (bytes_append(&p->said, event.step.text, event.step.text_len))
+        else if (bytes_append(&p->answer, event.step.text, event.step.text_len))
             cerium_session_cancel(p->session); /* an answer cut at its limit proposes nothing */
     }
 }
@@ -210,7 +210,7 @@ int lsp_predictor_open(lsp_predictor **out, cerium_engine *engine, lsp_predictin
     p->bell = bell;
     p->context_tokens = info.context_tokens_max > NEXT_EDIT_NEW_TOKENS
                             ? info.context_tokens_max : NEXT_EDIT_NEW_TOKENS;
-    p->said.max = 4 * (size_t)NEXT_EDIT_TEXT_BYTES_MAX;
+    p->answer.max = 4 * (size_t)NEXT_EDIT_TEXT_BYTES_MAX;
     *out = p;
     return CERIUM_OK;
 }
@@ -223,7 +223,7 @@ void lsp_predictor_close(lsp_predictor **predictor)
     next_edit_close(&p->prompt);
     forget(&p->now);
     forget(&p->next);
-    bytes_free(&p->said);
+    bytes_free(&p->answer);
     memory_free(p);
     *predictor = NULL;
 }

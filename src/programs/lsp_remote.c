@@ -209,12 +209,12 @@ static void line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLco
     if (!code && status == 200 && json_is_object(answer)) {
         take_line(r, t, s, answer);
     } else {
-        const char *said = json_string_value(
+        const char *message = json_string_value(
             json_object_get(json_object_get(answer, "error"), "message"));
         report_end(t, s, LSP_ENDED_FAILED);
         snprintf(why, sizeof why, "%.300s: %.800s", r->url,
                  code   ? curl_easy_strerror(code)
-                 : said ? said
+                 : message ? message
                         : "an answer that cannot be read");
         /* Refused for a newer request of the same document, or too many at a time: not an error. */
         if (code || (status != 409 && status != 429)) lose(r, why);

@@ -19,13 +19,13 @@
 
 extern char **environ;
 
-enum { READ_BYTES = 65536, WORDS_MAX = 200, SAID_BYTES = 4096, EVENT_BYTES_MAX = 4 << 20 };
+enum { READ_BYTES = 65536, WORDS_MAX = 200, ERRORS_BYTES = 4096, EVENT_BYTES_MAX = 4 << 20 };
 
 /* One running call of solve. */
 typedef struct {
     pid_t pid;                 /* 0: none */
-    int out_fd, said_fd;       /* events; standard error.  -1: ended */
-    bytes events, said;
+    int out_fd, errors_fd;     /* events; standard error.  -1: ended */
+    bytes events, errors;
     json_t *end;               /* the last event; NULL: none yet */
     double of;                 /* variants */
 } solving;
@@ -173,10 +173,10 @@ static const char *make_words(const session *x, words *w, const json_t *a)
 
 static bool spawn(const session *x, solving *c, const words *w)
 {
-    int out[2], said[2];
+    int out[2], errors[2];
     posix_spawn_file_actions_t acts;
     if (pipe2(out, O_CLOEXEC)) return false;
-    if (pipe2(said, O_CLOEXEC)) {
+    if (pipe2(errors, O_CLOEXEC)) {
         close(out[0]);
         close(out[1]);
         return false;
@@ -185,7 +185,7 @@ static bool spawn(const session *x, solving *c, const words *w)
     if (!bad) {
         bad = posix_spawn_file_actions_addopen(&acts, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         bad |= posix_spawn_file_actions_adddup2(&acts, out[1], STDOUT_FILENO);
-        bad |= posix_spawn_file_actions_adddup2(&acts, said[1], STDERR_FILENO);
+        bad |= posix_spawn_file_actions_adddup2(&acts, errors[1], STDERR_FILENO);
         bad |= posix_spawn_file_actions_addchdir_np(&acts, x->folder);
         if (!bad)
             bad = posix_spawn(&c->pid, "/proc/self/exe", &acts, NULL,
@@ -193,24 +193,24 @@ static bool spawn(const session *x, solving *c, const words *w)
         posix_spawn_file_actions_destroy(&acts);
     }
     close(out[1]);
-    close(said[1]);
+    close(errors[1]);
     c->out_fd = out[0];
-    c->said_fd = said[0];
+    c->errors_fd = errors[0];
     if (!bad) return true;
     close(out[0]);
-    close(said[0]);
-    *c = (solving){.out_fd = -1, .said_fd = -1};
+    close(errors[0]);
+    *c = (solving){.out_fd = -1, .errors_fd = -1};
     return false;
 }
 
 static void forget(solving *c)
 {
     if (c->out_fd >= 0) close(c->out_fd);
-    if (c->said_fd >= 0) close(c->said_fd);
+    if (c->errors_fd >= 0) close(c->errors_fd);
     bytes_free(&c->events);
-    bytes_free(&c->said);
+    bytes_free(&c->errors);
     json_decref(c->end);
-    *c = (solving){.out_fd = -1, .said_fd = -1};
+    *c = (solving){.out_fd = -1, .errors_fd = -1};
 }
 
 static void cancel(void *user, uint32_t call)
@@ -231,7 +231,7 @@ static const char *start_solve(session *x, uint32_t call, const json_t *argument
     if (why) return why;
     *c = (solving){.of = n ? (double)json_integer_value(n) : 256};
     c->events.max = EVENT_BYTES_MAX;
-    c->said.max = 2 * SAID_BYTES;
+    c->errors.max = 2 * ERRORS_BYTES;
     return spawn(x, c, &w) ? NULL : "no process for it can be started";
 }
 
@@ -270,12 +270,12 @@ static void take_events(session *x, uint32_t call)
 }
 
 /* The last line that it wrote, without the command's name. */
-static view last_line(const bytes *said)
+static view last_line(const bytes *errors)
 {
-    size_t end = said->len, begin;
-    while (end > 0 && said->ptr[end - 1] == '\n') end--;
-    for (begin = end; begin > 0 && said->ptr[begin - 1] != '\n';) begin--;
-    view line = {said->ptr + begin, end - begin};
+    size_t end = errors->len, begin;
+    while (end > 0 && errors->ptr[end - 1] == '\n') end--;
+    for (begin = end; begin > 0 && errors->ptr[begin - 1] != '\n';) begin--;
+    view line = {errors->ptr + begin, end - begin};
     if (line.len > 8 && !memcmp(line.ptr, "cerium: ", 8)) line = (view){line.ptr + 8, line.len - 8};
     return line.len ? line : VIEW("solve ended and said nothing");
 }
@@ -292,7 +292,7 @@ static void finish(session *x, uint32_t call)
     const long long index = json_integer_value(json_object_get(c->end, "index"));
     const long long different = json_integer_value(json_object_get(c->end, "different"));
     if (!status) {
-        mcp_server_end(x->server, call, last_line(&c->said), NULL, true);
+        mcp_server_end(x->server, call, last_line(&c->errors), NULL, true);
     } else if (strcmp(status, "found")) {
         snprintf(text, sizeof text, "none of %lld variants (%lld different) passes the tests; "
                  "nothing was written", made, different);
@@ -312,7 +312,7 @@ static void finish(session *x, uint32_t call)
 /* Read one of its descriptors; -1 at its end. */
 static void drain(int *fd, bytes *to, bool keeps_end)
 {
-    char buffer[SAID_BYTES];
+    char buffer[ERRORS_BYTES];
     ssize_t n = read(*fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) return;
     if (n <= 0) {
@@ -320,7 +320,7 @@ static void drain(int *fd, bytes *to, bool keeps_end)
         *fd = -1;
         return;
     }
-    if (keeps_end && to->len > SAID_BYTES) to->len = 0;
+    if (keeps_end && to->len > ERRORS_BYTES) to->len = 0;
     if (bytes_append(to, buffer, (size_t)n)) to->len = 0;
 }
 
@@ -418,7 +418,7 @@ static void turn(session *x)
     struct pollfd fds[1 + 2 * MCP_CALLS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN}};
     for (uint32_t i = 0; i < MCP_CALLS_MAX; i++) {
         fds[1 + 2 * i] = (struct pollfd){.fd = x->calls[i].out_fd, .events = POLLIN};
-        fds[2 + 2 * i] = (struct pollfd){.fd = x->calls[i].said_fd, .events = POLLIN};
+        fds[2 + 2 * i] = (struct pollfd){.fd = x->calls[i].errors_fd, .events = POLLIN};
     }
     if (poll(fds, ARRAY_LEN(fds), -1) < 0) {
         x->ended = errno != EINTR;
@@ -430,8 +430,8 @@ static void turn(session *x)
             drain(&c->out_fd, &c->events, false);
             take_events(x, i);
         }
-        if (c->said_fd >= 0 && fds[2 + 2 * i].revents) drain(&c->said_fd, &c->said, true);
-        if (c->pid && c->out_fd < 0 && c->said_fd < 0) finish(x, i);
+        if (c->errors_fd >= 0 && fds[2 + 2 * i].revents) drain(&c->errors_fd, &c->errors, true);
+        if (c->pid && c->out_fd < 0 && c->errors_fd < 0) finish(x, i);
     }
     if (fds[0].revents) read_in(x);
 }
@@ -451,7 +451,7 @@ static int open_all(session *x, cerium_error *err)
         fprintf(stderr, "cerium mcp: waits for an agent's messages on standard input; "
                 "docs/clients.md says how to set one up\n");
     for (uint32_t i = 0; i < MCP_CALLS_MAX; i++)
-        x->calls[i] = (solving){.out_fd = -1, .said_fd = -1};
+        x->calls[i] = (solving){.out_fd = -1, .errors_fd = -1};
     x->in.max = MCP_LINE_BYTES_MAX + READ_BYTES;
     x->out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     if (x->out_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)

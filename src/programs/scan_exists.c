@@ -20,7 +20,7 @@ typedef struct {
     names_index *names;
     const char *path; /* current file */
     json_t *list;     /* of a line of a batch */
-    bool told_progress;
+    bool shows_progress;
     bool named;       /* the file itself was named, not its folder */
     cerium_error *err;
 } scanning;
@@ -30,7 +30,7 @@ static void show_progress(void *user, uint32_t n_files)
     scanning *s = user;
     if (!isatty(STDERR_FILENO)) return;
     fprintf(stderr, "\rreading the environment: %u files", n_files);
-    s->told_progress = true;
+    s->shows_progress = true;
 }
 
 static int open_names(scanning *s, const char *root, cerium_error *err)
@@ -39,7 +39,7 @@ static int open_names(scanning *s, const char *root, cerium_error *err)
     environment_config c = {.root = root, .progress = show_progress, .user = s};
     if (file_cache_folder(kept, sizeof kept)) c.kept_in = kept;
     int status = environment_read(&s->names, &c, err);
-    if (s->told_progress) fputs("\r\033[K", stderr);
+    if (s->shows_progress) fputs("\r\033[K", stderr);
     return status;
 }
 

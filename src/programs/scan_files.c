@@ -362,8 +362,8 @@ static int scan_stdin(scanning *s, guard_worker *worker, cerium_error *err)
     file_scan r = {.in_folder = false};
     int status = scan_open(s->job, &r, "stdin", worker, STDIN_FILENO, tell_stdin, err);
     if (status == CERIUM_ERR_MEMORY) r.status = status;
-    int told = tell_file(s->job, &r, "stdin", err);
-    return status ? status : told;
+    int reported = tell_file(s->job, &r, "stdin", err);
+    return status ? status : reported;
 }
 
 int scan_files(scan_job *job, int n, char **paths, cerium_error *err)

@@ -81,16 +81,16 @@ static int ask(solve_asked *a, cerium_error *err)
 /* ---- answers ---- */
 
 /* The part of a text up to the end of the place; *cut: it has no end. */
-static int end_text(const solve_asked *a, view said, bytes *out, bool *cut)
+static int end_text(const solve_asked *a, view piece, bytes *out, bool *cut)
 {
     const view text = a->set->text;
     const solve_span at = a->places[a->place];
     infill_stop stop = {0};
     if (maker_is_one_line(text, at, a->n_tokens_max))
-        return bytes_append(out, said.ptr, said.len);
+        return bytes_append(out, piece.ptr, piece.len);
     int status = infill_stop_open(&stop, (view){text.ptr, at.begin},
                                   (view){text.ptr + at.end, text.len - at.end}, 0, true);
-    if (!status) status = infill_stop_feed(&stop, said, out);
+    if (!status) status = infill_stop_feed(&stop, piece, out);
     if (stop.end != INFILL_STOP_NONE) *cut = false;
     else if (!status && !*cut) status = infill_stop_finish(&stop, out);
     infill_stop_close(&stop);
@@ -103,11 +103,11 @@ static int take_choice(solve_asked *a, uint32_t i, const json_t *choice, cerium_
     const uint32_t index = a->first + a->n_done + i;
     const json_t *text = json_object_get(choice, "text");
     const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
-    const view said = {json_is_string(text) ? json_string_value(text) : "",
-                       json_string_length(text)};
+    const view piece = {json_is_string(text) ? json_string_value(text) : "",
+                        json_string_length(text)};
     bool cut = !reason || strcmp(reason, "stop") != 0;
     bytes out = {.max = MODEL_TEXT_BYTES_MAX};
-    int status = end_text(a, said, &out, &cut);
+    int status = end_text(a, piece, &out, &cut);
     if (status == CERIUM_ERR_MEMORY) {
         bytes_free(&out);
         return error_set(err, status, "no memory for a variant");

@@ -88,7 +88,7 @@ bool mutate_is_operand(const mutator *m, uint32_t i)
 }
 
 /* The token after the bracket that opens at i; m->n if it stays open. */
-uint32_t mutate_behind_bracket(const mutator *m, uint32_t i)
+uint32_t mutate_after_bracket(const mutator *m, uint32_t i)
 {
     uint32_t depth = 0;
     for (; i < m->n; i++) {
@@ -108,13 +108,13 @@ uint32_t mutate_operand_end(const mutator *m, uint32_t i)
     while (at < m->n && mutate_among(mutate_token(m, at), "- ! * &"))
         at++;
     if (mutate_is(m, at, "(") || mutate_is(m, at, "["))
-        at = mutate_behind_bracket(m, at);
+        at = mutate_after_bracket(m, at);
     else if (mutate_is_operand(m, at) && !mutate_is_closer(m, at))
         at++;
     else
         return i;
     while (at < m->n) {
-        if (mutate_is(m, at, "(") || mutate_is(m, at, "[")) at = mutate_behind_bracket(m, at);
+        if (mutate_is(m, at, "(") || mutate_is(m, at, "[")) at = mutate_after_bracket(m, at);
         else if ((mutate_is(m, at, ".") || mutate_is(m, at, "->")) && at + 1 < m->n) at += 2;
         else break;
     }

@@ -56,7 +56,7 @@ static void add_operand(filler *f, uint32_t i)
         bool member = mutate_is(m, at, ".") || mutate_is(m, at, "->");
         bool opens = mutate_is(m, at, "(") || mutate_is(m, at, "[");
         if (!member && !opens) break;
-        at = member ? at + 2 : mutate_behind_bracket(m, at);
+        at = member ? at + 2 : mutate_after_bracket(m, at);
         if (at <= end) add_piece(f, mutate_span(m, i, at));
     }
     if (end > i + 1) add_piece(f, mutate_span(m, i, end));

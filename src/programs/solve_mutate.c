@@ -97,18 +97,19 @@ static int add_signs(mutator *m, uint32_t i)
 {
     static const char *const more[] = {" + 1", " - 1"};
     bool ends = mutate_is_operand(m, i) && m->tokens[i].kind != TOKEN_STRING;
-    bool goes_on = mutate_is(m, i + 1, "(") || mutate_is(m, i + 1, ".") || mutate_is(m, i + 1, "=");
-    for (size_t k = 0; k < ARRAY_LEN(more) && ends && !goes_on; k++)
+    bool continues = mutate_is(m, i + 1, "(") || mutate_is(m, i + 1, ".") ||
+                     mutate_is(m, i + 1, "=");
+    for (size_t k = 0; k < ARRAY_LEN(more) && ends && !continues; k++)
         RETURN_IF(mutate_edit(m, m->tokens[i].end, m->tokens[i].end, view_of(more[k])));
     bool begins = mutate_is_operand(m, i) && !mutate_is_closer(m, i) &&
                   !(i > 0 && mutate_is(m, i - 1, "."));
-    bool behind = i > 0 && mutate_is_operand(m, i - 1);
-    if (begins && !behind)
+    bool follows = i > 0 && mutate_is_operand(m, i - 1);
+    if (begins && !follows)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].begin, VIEW("-")));
     bool is_not = mutate_is(m, i, "not") || mutate_is(m, i, "!");
     if (is_not && i + 1 < m->n)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i + 1].begin, VIEW("")));
-    if (mutate_is(m, i, "-") && !behind)
+    if (mutate_is(m, i, "-") && !follows)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[i].end, VIEW("")));
     bool asks = mutate_is(m, i, "if") || mutate_is(m, i, "while") || mutate_is(m, i, "return") ||
                 mutate_is(m, i, "and") || mutate_is(m, i, "or") || mutate_is(m, i, "elif");
@@ -175,7 +176,7 @@ static int change_sides(mutator *m, uint32_t i)
 /* f(a, b): f(b, a), f(a), f(b); f(a): a. */
 static int change_arguments(mutator *m, uint32_t i)
 {
-    uint32_t end = mutate_behind_bracket(m, i), commas[2] = {0}, n = 0, depth = 0;
+    uint32_t end = mutate_after_bracket(m, i), commas[2] = {0}, n = 0, depth = 0;
     if (!mutate_is(m, i, "(") || end <= i + 2 || !mutate_is_closer(m, end - 1)) return CERIUM_OK;
     for (uint32_t k = i + 1; k + 1 < end; k++) {
         depth += mutate_is(m, k, "(") || mutate_is(m, k, "[") || mutate_is(m, k, "{");
@@ -222,7 +223,7 @@ static int change_slices(mutator *m, uint32_t i)
 {
     static const char *const others[] = {"[1:]", "[:-1]", "[::-1]", "[-1]", "[0]", "[:]"};
     bool subscript = mutate_is(m, i, "[") && i > 0 && mutate_is_operand(m, i - 1);
-    uint32_t end = mutate_behind_bracket(m, i);
+    uint32_t end = mutate_after_bracket(m, i);
     if (!subscript || end > m->n || !mutate_is_closer(m, end - 1)) return CERIUM_OK;
     for (size_t k = 0; k < ARRAY_LEN(others); k++)
         RETURN_IF(mutate_edit(m, m->tokens[i].begin, m->tokens[end - 1].end, view_of(others[k])));

@@ -37,7 +37,7 @@ bool mutate_is_operand(const mutator *m, uint32_t i);
 bool mutate_is_closer(const mutator *m, uint32_t i);
 bool mutate_is_keyword(view word);
 /* The token after the bracket that opens at i; m->n if it stays open. */
-uint32_t mutate_behind_bracket(const mutator *m, uint32_t i);
+uint32_t mutate_after_bracket(const mutator *m, uint32_t i);
 /* The beginning of the operand that ends before i; i if there is none. */
 uint32_t mutate_operand_begin(const mutator *m, uint32_t i);
 /* Make a variant: [begin, end) replaced by text, or by its parts; none if it equals another, is too

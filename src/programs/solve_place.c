@@ -168,7 +168,7 @@ static bool braced_body(view text, wire_language language, size_t open, solve_sp
 }
 
 /* After the name: its parameters, and the text up to the body. */
-static bool body_behind(view text, wire_language language, size_t head, size_t at, solve_span *out)
+static bool body_after(view text, wire_language language, size_t head, size_t at, solve_span *out)
 {
     solve_token t;
     if (!next_code(text, language, &at, &t)) return false;
@@ -194,7 +194,7 @@ int solve_function_span(view text, wire_language language, const char *name, sol
     for (size_t at = 0; next_code(text, language, &at, &t);) {
         bool named = t.kind == TOKEN_NAME && token_is(text, &t, name);
         if (named && (defines || language != WIRE_PYTHON) &&
-            body_behind(text, language, t.begin, at, out))
+            body_after(text, language, t.begin, at, out))
             return CERIUM_OK;
         defines = t.kind == TOKEN_NAME && token_is(text, &t, "def");
     }

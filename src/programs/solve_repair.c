@@ -19,7 +19,7 @@ static uint32_t count_lines(view text)
 
 void solve_read_failure(solve *s, const sandbox_result *r)
 {
-    const view said = solve_failure(r), tests = {s->tests.text.ptr, s->tests.text.len};
+    const view failure = solve_failure(r), tests = {s->tests.text.ptr, s->tests.text.len};
     char name[WIRE_NAME_BYTES_MAX];
     snprintf(name, sizeof name, "%.*s", (int)s->judge.name.len, s->judge.name.ptr);
     solve_failed *f = &s->failed;
@@ -30,9 +30,9 @@ void solve_read_failure(solve *s, const sandbox_result *r)
     if (r->why.len) of_tests = solve_line_of(r->why, "tests");
     const view test = of_tests ? solve_line_span_text(tests, of_tests) : (view){"", 0};
     const int n_test = (int)(test.len < TEST_BYTES_MAX ? test.len : TEST_BYTES_MAX);
-    const int n_said = (int)(said.len < HINT_BYTES_MAX ? said.len : HINT_BYTES_MAX);
-    snprintf(f->text, sizeof f->text, "%.*s%s%.*s", n_test, test.ptr, n_test ? ": " : "", n_said,
-             said.ptr ? said.ptr : "");
+    const int n_failure = (int)(failure.len < HINT_BYTES_MAX ? failure.len : HINT_BYTES_MAX);
+    snprintf(f->text, sizeof f->text, "%.*s%s%.*s", n_test, test.ptr, n_test ? ": " : "", n_failure,
+             failure.ptr ? failure.ptr : "");
     for (char *c = f->text; *c; c++)
         if (!isprint((unsigned char)*c)) *c = ' ';
 }

@@ -232,9 +232,9 @@ int solve_run(solve *s, cerium_error *err)
     if (!status && s->makers[MAKER_MUTATE])
         status = solve_mutate(&s->set, s->spans, s->n_spans, n_mutations(s), err);
     if (!status) status = run_all(&l, err);
-    bool goes_on = !l.over && !s->stopped && !s->n_found && s->makers[MAKER_REPAIR];
-    if (!status && goes_on) status = solve_repair(s, n_repairs(s), err);
-    if (!status && goes_on) status = run_all(&l, err);
+    bool continues = !l.over && !s->stopped && !s->n_found && s->makers[MAKER_REPAIR];
+    if (!status && continues) status = solve_repair(s, n_repairs(s), err);
+    if (!status && continues) status = run_all(&l, err);
     bool found = s->n_found && !s->survivors_given && !s->all;
     bool more = !l.over && !s->stopped && !found && s->makers[MAKER_MODEL] &&
                 s->set.n < s->n_variants;

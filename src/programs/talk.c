@@ -294,10 +294,10 @@ static int read_message(talking *t, line_result *how, cerium_error *err)
         }
         bool closes = in_block && line.len >= n_quotes &&
                       !memcmp(line.ptr + line.len - n_quotes, quotes, n_quotes);
-        bool goes_on = !in_block && line.len && line.ptr[line.len - 1] == '\\';
+        bool continues = !in_block && line.len && line.ptr[line.len - 1] == '\\';
         if (closes) line.len -= n_quotes;
-        if (goes_on) line.len--;
-        more = (in_block && !closes) || goes_on;
+        if (continues) line.len--;
+        more = (in_block && !closes) || continues;
         if (in_block && first && more) continue; /* the quotes had their own line */
         RETURN_IF(add_line(t, line, !more, err));
     }

@@ -121,10 +121,10 @@ static void put_logprobs(json_out *t, const json_out *list)
 
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
-    bool said = c->piece == PIECE_TEXT;
-    bytes *all = said ? &c->said : &c->thought;
+    bool content = c->piece == PIECE_TEXT;
+    bytes *all = content ? &c->content : &c->thought;
     if (c->piece != PIECE_CALL) w->status = bytes_append(all, text.ptr, text.len);
-    if (said && w->has_logprobs && c->tokens.taken.b.len) {
+    if (content && w->has_logprobs && c->tokens.taken.b.len) {
         if (c->logprobs.b.len) json_out_literal(&c->logprobs, ",");
         json_out_put(&c->logprobs, json_out_view(&c->tokens.taken));
         if (!w->status) w->status = c->logprobs.status;
@@ -134,7 +134,7 @@ static void delta(protocol_writer *w, writer_choice *c, view text)
     json_out_put(t, json_out_view(&c->head));
     json_out_escape(t, text);
     json_out_put(t, c->piece == PIECE_CALL ? end_call(w) : VIEW("\"},\"logprobs\":"));
-    if (said && w->has_logprobs)
+    if (content && w->has_logprobs)
         put_logprobs(t, &c->tokens.taken);
     else
         json_out_literal(t, "null");
@@ -210,8 +210,8 @@ static void put_message(const protocol_writer *w, const writer_choice *c, json_o
     json_out_literal(t, "{\"index\":");
     json_out_integer(t, c->index);
     json_out_literal(t, ",\"message\":{\"role\":\"assistant\",\"content\":");
-    if (c->said.len || !c->calls.b.len)
-        json_out_quoted(t, (view){c->said.ptr, c->said.len});
+    if (c->content.len || !c->calls.b.len)
+        json_out_quoted(t, (view){c->content.ptr, c->content.len});
     else
         json_out_literal(t, "null");
     json_out_literal(t, ",\"refusal\":null");

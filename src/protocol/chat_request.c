@@ -36,20 +36,20 @@ static int add_legacy_call(parser *p, const chat_message *in, const json_t *call
 /* The assistant's thoughts, text and calls, in this order. */
 static int add_assistant(parser *p, const chat_message *in)
 {
-    const char *thought = NULL, *said = NULL;
+    const char *thought = NULL, *shown = NULL;
     const place content = {in->at, "content", 0}, list = {in->at, "tool_calls", 0};
     json_t *calls = NULL, *legacy = NULL;
     if (json_is_string(json_object_get(in->message, "reasoning")))
         RETURN_IF(field_string(p, in->at, in->message, "reasoning", &thought));
     RETURN_IF(field_string(p, in->at, in->message, "reasoning_content", &thought));
-    RETURN_IF(content_text(p, &content, json_object_get(in->message, "content"), VIEW(""), &said));
+    RETURN_IF(content_text(p, &content, json_object_get(in->message, "content"), VIEW(""), &shown));
     RETURN_IF(field_array(p, in->at, in->message, "tool_calls", PROTOCOL_MESSAGES_MAX, &calls));
     RETURN_IF(field_object(p, in->at, in->message, "function_call", &legacy));
     if (thought && thought[0])
         RETURN_IF(message_add(p, &(cerium_message){.role = "reasoning", .content = thought},
                               in->index));
-    if (said[0] || (!json_array_size(calls) && !legacy))
-        RETURN_IF(message_add(p, &(cerium_message){.role = "assistant", .content = said},
+    if (shown[0] || (!json_array_size(calls) && !legacy))
+        RETURN_IF(message_add(p, &(cerium_message){.role = "assistant", .content = shown},
                               in->index));
     for (size_t i = 0; i < json_array_size(calls); i++) {
         const place at = {&list, NULL, i};
@@ -136,11 +136,11 @@ static int continue_parse(parser *p)
     protocol_request *r = p->r;
     const place at = {NULL, "continue_final_message", 0};
     const json_t *given = json_object_get(p->root, "add_generation_prompt");
-    bool goes_on = false, opens = true;
-    RETURN_IF(field_bool(p, NULL, p->root, at.key, &goes_on));
+    bool continues = false, opens = true;
+    RETURN_IF(field_bool(p, NULL, p->root, at.key, &continues));
     RETURN_IF(field_bool(p, NULL, p->root, "add_generation_prompt", &opens));
-    r->no_opening = !opens && !goes_on;
-    if (!goes_on) return CERIUM_OK;
+    r->no_opening = !opens && !continues;
+    if (!continues) return CERIUM_OK;
     if (json_is_true(given))
         return parse_fail(p, &at, "invalid_value",
                           "Cannot set both 'continue_final_message' and 'add_generation_prompt' "

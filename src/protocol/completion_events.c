@@ -54,15 +54,15 @@ static void echo(protocol_writer *w, writer_choice *c)
     size_t i = c->index / w->r->n_choices;
     token_text_fn *name_of = w->answer.token_text;
     if (!w->r->prompt_tokens[i]) {
-        w->status = bytes_append(&c->said, w->r->prompts[i], w->r->prompt_lens[i]);
+        w->status = bytes_append(&c->content, w->r->prompts[i], w->r->prompt_lens[i]);
     } else {
         for (size_t k = 0; name_of && k < w->r->prompt_n_tokens[i] && !w->status; k++) {
             view text = name_of(w->answer.user, w->r->prompt_tokens[i][k]);
-            w->status = bytes_append(&c->said, text.ptr, text.len);
+            w->status = bytes_append(&c->content, text.ptr, text.len);
         }
     }
-    c->legacy.offset = count_chars((view){c->said.ptr, c->said.len});
-    if (!w->status) send_text(w, c, (view){c->said.ptr, c->said.len});
+    c->legacy.offset = count_chars((view){c->content.ptr, c->content.len});
+    if (!w->status) send_text(w, c, (view){c->content.ptr, c->content.len});
 }
 
 static void begin(protocol_writer *w)
@@ -75,7 +75,7 @@ static void begin(protocol_writer *w)
 
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
-    w->status = bytes_append(&c->said, text.ptr, text.len);
+    w->status = bytes_append(&c->content, text.ptr, text.len);
     if (!w->status && text.len) send_text(w, c, text);
 }
 
@@ -118,7 +118,7 @@ static void put_choice(const protocol_writer *w, json_out *t, const writer_choic
     json_out_literal(t, "{\"index\":");
     json_out_integer(t, index);
     json_out_literal(t, ",\"text\":");
-    json_out_quoted(t, (view){c->said.ptr, c->said.len});
+    json_out_quoted(t, (view){c->content.ptr, c->content.len});
     json_out_literal(t, ",\"logprobs\":");
     if (w->has_logprobs)
         legacy_put(&c->legacy, t, false);

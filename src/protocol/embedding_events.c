@@ -4,7 +4,7 @@
 int protocol_writer_embedding(protocol_writer *w, uint32_t choice, const float *numbers, uint32_t n)
 {
     CHECK(choice < w->n_choices);
-    bytes *to = &w->choices[choice].said;
+    bytes *to = &w->choices[choice].content;
     to->len = 0;
     if (!w->status) w->status = bytes_append(to, numbers, n * sizeof *numbers);
     return w->status;
@@ -23,13 +23,13 @@ static void put_vector(const protocol_writer *w, json_out *t, const writer_choic
     _Static_assert(sizeof value == 4, "as it is sent");
     if (w->r->as_base64) {
         json_out_literal(t, "\"");
-        json_out_base64(t, (view){c->said.ptr, c->said.len});
+        json_out_base64(t, (view){c->content.ptr, c->content.len});
         json_out_literal(t, "\"");
         return;
     }
     json_out_literal(t, "[");
-    for (size_t at = 0; at < c->said.len; at += sizeof value) {
-        memcpy(&value, c->said.ptr + at, sizeof value);
+    for (size_t at = 0; at < c->content.len; at += sizeof value) {
+        memcpy(&value, c->content.ptr + at, sizeof value);
         int n = snprintf(number, sizeof number, at ? ",%.9g" : "%.9g", (double)value);
         json_out_put(t, (view){number, (size_t)n});
     }

@@ -44,7 +44,7 @@ void put_findings(const protocol_writer *w, json_out *t)
     if (!w->findings.b.len && !warnings.len) return;
     bool is_blocked = false;
     for (uint32_t i = 0; i < w->n_choices; i++)
-        is_blocked = is_blocked || w->choices[i].told_verdict ||
+        is_blocked = is_blocked || w->choices[i].sent_verdict ||
                      (w->choices[i].ended && w->choices[i].end == PROTOCOL_END_GUARDED);
     json_out_put(t, is_blocked ? VIEW(",\"cerium\":{\"end\":\"blocked\",\"findings\":[")
                                : VIEW(",\"cerium\":{\"findings\":["));

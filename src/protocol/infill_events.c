@@ -14,7 +14,7 @@ static void open(protocol_writer *w, writer_choice *c)
 
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
-    w->status = bytes_append(&c->said, text.ptr, text.len);
+    w->status = bytes_append(&c->content, text.ptr, text.len);
     if (!writer_live(w) || !text.len) return;
     json_out *t = event_begin(w);
     json_out_put(t, json_out_view(&c->head));
@@ -110,7 +110,7 @@ static void put_all(const protocol_writer *w, json_out *t, view content)
     json_out_literal(t, ",\"truncated\":");
     json_out_bool(t, c->end == PROTOCOL_END_CONTEXT);
     json_out_literal(t, ",\"has_new_line\":");
-    json_out_bool(t, c->said.len && memchr(c->said.ptr, '\n', c->said.len));
+    json_out_bool(t, c->content.len && memchr(c->content.ptr, '\n', c->content.len));
     json_out_literal(t, ",\"stop_type\":");
     json_out_string(t, limit                             ? "limit"
                        : c->stopped_by                   ? "word"
@@ -192,7 +192,7 @@ static void end(protocol_writer *w)
 static void body(const protocol_writer *w, json_out *t)
 {
     const writer_choice *c = &w->choices[0];
-    put_answer(w, t, (view){c->said.ptr, c->said.len});
+    put_answer(w, t, (view){c->content.ptr, c->content.len});
 }
 
 /* A piece without text. */

@@ -200,7 +200,7 @@ size_t infill_stop_broken(const infill_stop *h)
 
 /* ---- opening ---- */
 
-static view first_line_behind(view after)
+static view first_line_after(view after)
 {
     const char *end = after.ptr + after.len;
     for (const char *at = after.len ? memchr(after.ptr, '\n', after.len) : NULL; at;) {
@@ -233,7 +233,7 @@ int infill_stop_open(infill_stop *h, view before, view after, uint32_t indent_mi
     h->text.len = h->shown = n;
     h->solid = line + stripped(own).len;
     if (h->solid > line) h->indent = indent_of(own);
-    if (is_block) h->follow = first_line_behind(after);
+    if (is_block) h->follow = first_line_after(after);
     return CERIUM_OK;
 }
 

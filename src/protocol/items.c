@@ -241,11 +241,11 @@ static int input_items(parser *p)
 
 int items_parse(parser *p)
 {
-    const place input = {NULL, "input", 0}, said = {NULL, "instructions", 0};
+    const place input = {NULL, "input", 0}, from = {NULL, "instructions", 0};
     const json_t *instructions = json_object_get(p->root, "instructions");
     const char *text = NULL;
     bool given = json_object_get(p->root, "input") != NULL;
-    RETURN_IF(content_text(p, &said, instructions, VIEW("\n"), &text));
+    RETURN_IF(content_text(p, &from, instructions, VIEW("\n"), &text));
     if (text[0])
         RETURN_IF(message_add(p, &(cerium_message){.role = "system", .content = text}, -1));
     RETURN_IF(input_items(p));

@@ -173,15 +173,15 @@ void json_out_float(json_out *t, float value)
     char digits[24];
     size_t i = sizeof digits;
     double size = fabs((double)value), scaled = size;
-    uint32_t n_behind = 0; /* the point */
+    uint32_t n_after = 0;  /* the point */
     if (!(size >= 1e-4 && size < 1e8) || value == truncf(value)) {
         json_out_number(t, (double)value);
         return;
     }
-    for (; scaled < 1e8; scaled *= 10) n_behind++;
+    for (; scaled < 1e8; scaled *= 10) n_after++;
     uint64_t rest = (uint64_t)(scaled + 0.5);
-    for (; rest % 10 == 0; rest /= 10) n_behind--;
-    for (; n_behind; rest /= 10, n_behind--) digits[--i] = (char)('0' + rest % 10);
+    for (; rest % 10 == 0; rest /= 10) n_after--;
+    for (; n_after; rest /= 10, n_after--) digits[--i] = (char)('0' + rest % 10);
     digits[--i] = '.';
     do digits[--i] = (char)('0' + rest % 10);
     while (rest /= 10);

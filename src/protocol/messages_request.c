@@ -50,11 +50,11 @@ static int block_text(parser *p, const place *at, const json_t *block, view *out
         text = text_image_note;
     } else if (!strcmp(type, "document") || !strcmp(type, "search_result")) {
         const json_t *source = json_object_get(block, "source");
-        const json_t *said = json_object_get(source, "data");
-        bool is_text = !strcmp(type_of(source), "text") && json_is_string(said);
-        if (!is_text) said = json_object_get(source, "content");
-        if (json_is_string(said))
-            RETURN_IF(string_text(p, said, &text));
+        const json_t *spoken = json_object_get(source, "data");
+        bool is_text = !strcmp(type_of(source), "text") && json_is_string(spoken);
+        if (!is_text) spoken = json_object_get(source, "content");
+        if (json_is_string(spoken))
+            RETURN_IF(string_text(p, spoken, &text));
         else
             text = text_file_note;
     }
@@ -163,7 +163,7 @@ static int add_lacking_results(parser *p, const turn *t)
 /* Results come before the user's text, whatever the order in the input. */
 static int add_user(parser *p, const place *up, const turn *t)
 {
-    bytes said = {.max = SIZE_MAX};
+    bytes spoken = {.max = SIZE_MAX};
     const char *text = "";
     bool any_text = false, any_result = false;
     RETURN_IF(add_lacking_results(p, t));
@@ -179,10 +179,10 @@ static int add_user(parser *p, const place *up, const turn *t)
             if (is && !status) status = add_result(p, &(place){&in, NULL, k}, block, i);
         }
         any_text |= json_is_string(content);
-        if (!status) status = append_content(p, &in, content, VIEW("\n"), false, &said);
+        if (!status) status = append_content(p, &in, content, VIEW("\n"), false, &spoken);
     }
-    if (!status && said.len) status = make_text(p, (view){said.ptr, said.len}, &text);
-    bytes_free(&said);
+    if (!status && spoken.len) status = make_text(p, (view){spoken.ptr, spoken.len}, &text);
+    bytes_free(&spoken);
     if (status || (any_result && (!any_text || !text[0]))) return status;
     return message_add(p, &(cerium_message){.role = "user", .content = text}, (int32_t)t->from);
 }
@@ -218,43 +218,43 @@ static int add_use(parser *p, const place *at, const json_t *block, size_t item)
 }
 
 /* Adjacent texts are joined. */
-static int flush_said(parser *p, bytes *said, size_t item)
+static int flush_content(parser *p, bytes *spoken, size_t item)
 {
     const char *text = NULL;
-    if (!said->len) return CERIUM_OK;
-    RETURN_IF(make_text(p, (view){said->ptr, said->len}, &text));
-    said->len = 0;
+    if (!spoken->len) return CERIUM_OK;
+    RETURN_IF(make_text(p, (view){spoken->ptr, spoken->len}, &text));
+    spoken->len = 0;
     return message_add(p, &(cerium_message){.role = "assistant", .content = text}, (int32_t)item);
 }
 
-static int add_said(parser *p, const place *at, const json_t *block, size_t item, bytes *said)
+static int add_content(parser *p, const place *at, const json_t *block, size_t item, bytes *spoken)
 {
     const char *type = type_of(block);
     view text;
     RETURN_IF(expect_object(p, at, block));
     const bool is_thought = !strcmp(type, "thinking"), is_use = !strcmp(type, "tool_use");
     if (is_thought || is_use) {
-        RETURN_IF(flush_said(p, said, item));
+        RETURN_IF(flush_content(p, spoken, item));
         return is_use ? add_use(p, at, block, item) : add_thought(p, at, block, item);
     }
     if (!strcmp(type, "redacted_thinking") || !strcmp(type, "tool_result")) return CERIUM_OK;
     RETURN_IF(block_text(p, at, block, &text));
-    return bytes_append(said, text.ptr, text.len);
+    return bytes_append(spoken, text.ptr, text.len);
 }
 
-static int add_blocks(parser *p, const place *up, const turn *t, bytes *said)
+static int add_blocks(parser *p, const place *up, const turn *t, bytes *spoken)
 {
     for (size_t i = t->from; i < t->to; i++) {
         const place at = {up, NULL, i}, in = {&at, "content", 0};
         const json_t *content = json_object_get(json_array_get(t->list, i), "content"), *block;
         size_t k;
         if (json_is_string(content))
-            RETURN_IF(bytes_append(said, json_string_value(content),
+            RETURN_IF(bytes_append(spoken, json_string_value(content),
                                    json_string_length(content)));
         else if (content && !json_is_null(content) && !json_is_array(content))
             return parse_fail_type(p, &in, "a string or an array of blocks", content);
         json_array_foreach(content, k, block)
-            RETURN_IF(add_said(p, &(place){&in, NULL, k}, block, i, said));
+            RETURN_IF(add_content(p, &(place){&in, NULL, k}, block, i, spoken));
     }
     return CERIUM_OK;
 }
@@ -264,17 +264,17 @@ static int add_assistant(parser *p, const place *up, const turn *t)
 {
     const bool is_last = t->to == json_array_size(t->list);
     const size_t before = p->r->n_messages;
-    bytes said = {.max = SIZE_MAX};
-    int status = add_blocks(p, up, t, &said);
-    if (!status && is_last && said.len && p->r->n_messages == before) {
-        status = make_text(p, (view){said.ptr, said.len}, &p->r->prefill);
+    bytes spoken = {.max = SIZE_MAX};
+    int status = add_blocks(p, up, t, &spoken);
+    if (!status && is_last && spoken.len && p->r->n_messages == before) {
+        status = make_text(p, (view){spoken.ptr, spoken.len}, &p->r->prefill);
     } else {
-        if (!status) status = flush_said(p, &said, t->from);
+        if (!status) status = flush_content(p, &spoken, t->from);
         if (!status && p->r->n_messages == before && !is_last)
             status = message_add(p, &(cerium_message){.role = "assistant", .content = ""},
                                  (int32_t)t->from);
     }
-    bytes_free(&said);
+    bytes_free(&spoken);
     return status;
 }
 

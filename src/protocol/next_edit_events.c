@@ -4,7 +4,7 @@
 
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
-    w->status = bytes_append(&c->said, text.ptr, text.len);
+    w->status = bytes_append(&c->content, text.ptr, text.len);
 }
 
 static void put_edits(json_out *t, const next_edits *e)
@@ -42,8 +42,8 @@ static void put_prediction(const protocol_writer *w, json_out *t)
     const char *why = ended_by(w, c, &is_whole);
     if (!why && !t->status)
         t->status = next_edit_read(&e, &order->place, &order->prompt,
-                                   (view){c->said.ptr ? c->said.ptr : "", c->said.len}, is_whole,
-                                   &why);
+                                   (view){c->content.ptr ? c->content.ptr : "", c->content.len},
+                                   is_whole, &why);
     json_out_literal(t, "\"model\":");
     json_out_string(t, w->answer.model);
     json_out_literal(t, ",\"form\":");

@@ -54,7 +54,7 @@ static void send_line(protocol_writer *w)
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
     if (c->piece == PIECE_CALL) return;
-    w->status = bytes_append(c->piece == PIECE_REASONING ? &c->thought : &c->said, text.ptr,
+    w->status = bytes_append(c->piece == PIECE_REASONING ? &c->thought : &c->content, text.ptr,
                              text.len);
     if (!writer_live(w)) return;
     json_out *t = event_begin(w);
@@ -151,10 +151,10 @@ static void body(const protocol_writer *w, json_out *t)
     put_head(w, t);
     if (is_chat(w)) {
         json_out_literal(t, ",\"message\":{\"role\":\"assistant\",\"content\":");
-        json_out_quoted(t, (view){c->said.ptr, c->said.len});
+        json_out_quoted(t, (view){c->content.ptr, c->content.len});
     } else {
         json_out_literal(t, ",\"response\":");
-        json_out_quoted(t, (view){c->said.ptr, c->said.len});
+        json_out_quoted(t, (view){c->content.ptr, c->content.len});
     }
     if (c->thought.len) {
         json_out_literal(t, ",\"thinking\":");

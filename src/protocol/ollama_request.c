@@ -135,7 +135,7 @@ static int add_calls(parser *p, const place *at, const json_t *message, size_t i
     return CERIUM_OK;
 }
 
-static int add_assistant(parser *p, const place *at, const json_t *message, const char *said,
+static int add_assistant(parser *p, const place *at, const json_t *message, const char *spoken,
                          size_t item)
 {
     const char *thought = "";
@@ -144,41 +144,41 @@ static int add_assistant(parser *p, const place *at, const json_t *message, cons
     if (thought[0])
         RETURN_IF(message_add(p, &(cerium_message){.role = "reasoning", .content = thought},
                               (int32_t)item));
-    if (said[0] || !json_array_size(calls))
-        RETURN_IF(message_add(p, &(cerium_message){.role = "assistant", .content = said},
+    if (spoken[0] || !json_array_size(calls))
+        RETURN_IF(message_add(p, &(cerium_message){.role = "assistant", .content = spoken},
                               (int32_t)item));
     return add_calls(p, at, message, item);
 }
 
 /* The result of the call with the id, or of the tool with the name; else of some tool. */
-static int add_result(parser *p, const place *at, const json_t *message, const char *said,
+static int add_result(parser *p, const place *at, const json_t *message, const char *spoken,
                       size_t item)
 {
     const char *name = NULL, *id = NULL;
     RETURN_IF(field_string(p, at, message, "tool_name", &name));
     if (!name) RETURN_IF(field_string(p, at, message, "name", &name));
     RETURN_IF(field_string(p, at, message, "tool_call_id", &id));
-    if (id && json_object_get(p->calls, id)) return result_add(p, id, said, (int32_t)item);
-    return message_add(p, &(cerium_message){.role = "tool", .content = said,
+    if (id && json_object_get(p->calls, id)) return result_add(p, id, spoken, (int32_t)item);
+    return message_add(p, &(cerium_message){.role = "tool", .content = spoken,
                                             .name = name && name[0] ? name : "tool"},
                        (int32_t)item);
 }
 
 static int add_message(parser *p, const place *at, const json_t *message, size_t item)
 {
-    const char *role = NULL, *said = NULL;
+    const char *role = NULL, *spoken = NULL;
     const place content = {at, "content", 0};
     RETURN_IF(expect_object(p, at, message));
     RETURN_IF(field_string(p, at, message, "role", &role));
     if (!role) return parse_fail_missing(p, &(place){at, "role", 0});
-    RETURN_IF(content_text(p, &content, json_object_get(message, "content"), VIEW("\n"), &said));
-    RETURN_IF(add_images(p, at, message, &said));
-    if (!strcmp(role, "assistant")) return add_assistant(p, at, message, said, item);
-    if (!strcmp(role, "tool")) return add_result(p, at, message, said, item);
+    RETURN_IF(content_text(p, &content, json_object_get(message, "content"), VIEW("\n"), &spoken));
+    RETURN_IF(add_images(p, at, message, &spoken));
+    if (!strcmp(role, "assistant")) return add_assistant(p, at, message, spoken, item);
+    if (!strcmp(role, "tool")) return add_result(p, at, message, spoken, item);
     if (strcmp(role, "user") && strcmp(role, "system") && strcmp(role, "developer"))
         return parse_fail_value(p, &(place){at, "role", 0}, role,
                                 "'system', 'user', 'assistant', and 'tool'");
-    return message_add(p, &(cerium_message){.role = role, .content = said}, (int32_t)item);
+    return message_add(p, &(cerium_message){.role = role, .content = spoken}, (int32_t)item);
 }
 
 static int chat_messages(parser *p)

@@ -143,7 +143,7 @@ bool protocol_is_side_request(view metadata)
 }
 
 /* Codex says what a request is for, as an object or as its text. */
-static bool asks_on_the_side(const json_t *root)
+static bool is_side_request(const json_t *root)
 {
     const json_t *metadata = json_object_get(json_object_get(root, "client_metadata"),
                                              "x-codex-turn-metadata");
@@ -160,7 +160,7 @@ static int tier_parse(parser *p)
     bool inline_ = !r->talks;
     r->class_ = inline_ ? CERIUM_CLASS_COMPLETION : CERIUM_CLASS_TURN;
     bool is_batch = !strcmp(tier, "flex") || !strcmp(tier, "batch");
-    if (is_batch || (!*tier && asks_on_the_side(p->root))) r->class_ = CERIUM_CLASS_BATCH;
+    if (is_batch || (!*tier && is_side_request(p->root))) r->class_ = CERIUM_CLASS_BATCH;
     if (!inline_ && (!strcmp(tier, "priority") || !strcmp(tier, "fast")))
         r->class_ = CERIUM_CLASS_EDIT;
     return CERIUM_OK;

@@ -83,11 +83,11 @@ static void put_name(const writer_choice *c, json_out *t)
 /* The text part of a message, or of a thought. */
 static void put_part(const writer_choice *c, json_out *t, view text)
 {
-    bool said = c->piece == PIECE_TEXT;
-    json_out_put(t, said ? VIEW("{\"type\":\"output_text\",\"text\":")
+    bool content = c->piece == PIECE_TEXT;
+    json_out_put(t, content ? VIEW("{\"type\":\"output_text\",\"text\":")
                           : VIEW("{\"type\":\"reasoning_text\",\"text\":"));
     json_out_quoted(t, text);
-    if (said) {
+    if (content) {
         json_out_literal(t, ",\"annotations\":[],\"logprobs\":[");
         json_out_put(t, json_out_view(&c->tokens.all));
         json_out_literal(t, "]");
@@ -221,7 +221,7 @@ static void close_item(protocol_writer *w, writer_choice *c, bool whole)
     if (announce) send_item(w, "response.output_item.done", &w->item);
     w->n_items++;
     /* The answer ends well, without a call. */
-    if (!whole && c->piece == PIECE_CALL && c->told_verdict) return;
+    if (!whole && c->piece == PIECE_CALL && c->sent_verdict) return;
     if (w->items.b.len) json_out_literal(&w->items, ",");
     json_out_put(&w->items, json_out_view(&w->item));
     if (w->items.status && !w->status) w->status = w->items.status;
@@ -381,7 +381,7 @@ static void compact_close(protocol_writer *w, writer_choice *c, bool whole)
 {
     (void)whole;
     if (c->piece == PIECE_TEXT && !w->status)
-        w->status = bytes_append(&c->said, c->text.ptr, c->text.len);
+        w->status = bytes_append(&c->content, c->text.ptr, c->text.len);
 }
 
 static void put_item_done(protocol_writer *w)
@@ -424,7 +424,7 @@ static void compact_end_choice(protocol_writer *w, writer_choice *c)
     json_out_literal(t, "{\"id\":");
     json_out_string(t, id);
     json_out_literal(t, ",\"type\":\"compaction\",\"encrypted_content\":");
-    json_out_opaque(t, (view){c->said.ptr, c->said.len});
+    json_out_opaque(t, (view){c->content.ptr, c->content.len});
     json_out_literal(t, "}");
     if (!alone && writer_live(w)) {
         send_item(w, "response.output_item.added", t);

@@ -142,11 +142,11 @@ static int chat_delta(upstream_reader *o, const json_t *delta)
     const json_t *call, *calls = json_object_get(delta, "tool_calls");
     const json_t *thought = json_object_get(delta, "reasoning_content");
     if (!json_is_string(thought)) thought = json_object_get(delta, "reasoning");
-    view said = string_of(json_object_get(delta, "content")), thinks = string_of(thought);
+    view content = string_of(json_object_get(delta, "content")), thinks = string_of(thought);
     if (thinks.len) RETURN_IF(say(o, PROTOCOL_PART_REASONING, thinks));
-    if (said.len) {
+    if (content.len) {
         RETURN_IF(end_call(o));
-        RETURN_IF(say(o, PROTOCOL_PART_TEXT, said));
+        RETURN_IF(say(o, PROTOCOL_PART_TEXT, content));
     }
     json_array_foreach(calls, i, call) RETURN_IF(chat_call(o, call));
     return CERIUM_OK;

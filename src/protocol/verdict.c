@@ -29,7 +29,7 @@ int verdict_note(writer_choice *c, const protocol_finding *f)
 }
 
 /* A program reads text in a given format, and completions are code. */
-bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end)
+bool verdict_is_sent(const protocol_writer *w, const writer_choice *c, protocol_end end)
 {
     const protocol_request *r = w->r;
     return end == PROTOCOL_END_GUARDED && r->talks && !r->compacts && !r->guard_ends &&
@@ -54,11 +54,11 @@ static int add(bytes *to, view text) { return bytes_append(to, text.ptr, text.le
 int verdict_words(const writer_choice *c, bytes *out)
 {
     const bool is_text = c->piece == PIECE_TEXT;
-    const view said = {c->text.ptr ? c->text.ptr : "", is_text ? c->text.len : 0};
+    const view before = {c->text.ptr ? c->text.ptr : "", is_text ? c->text.len : 0};
     const view name = {c->call_name.ptr, c->call_name.len};
-    if (said.len && said.ptr[said.len - 1] != '\n') RETURN_IF(add(out, VIEW("\n")));
-    if (writer_in_fence(said)) RETURN_IF(add(out, VIEW("```\n")));
-    if (said.len) RETURN_IF(add(out, VIEW("\n")));
+    if (before.len && before.ptr[before.len - 1] != '\n') RETURN_IF(add(out, VIEW("\n")));
+    if (writer_in_fence(before)) RETURN_IF(add(out, VIEW("```\n")));
+    if (before.len) RETURN_IF(add(out, VIEW("\n")));
     RETURN_IF(add(out, (view){c->verdict.ptr, c->verdict.len}));
     if (c->piece == PIECE_CALL) {
         RETURN_IF(add(out, VIEW("\nThe call of ")));
@@ -73,6 +73,6 @@ view protocol_writer_verdict(const protocol_writer *w, uint32_t choice)
 {
     CHECK(choice < w->n_choices);
     const writer_choice *c = &w->choices[choice];
-    if (!c->told_verdict) return (view){NULL, 0};
+    if (!c->sent_verdict) return (view){NULL, 0};
     return (view){c->verdict.ptr, c->verdict.len};
 }

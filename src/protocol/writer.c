@@ -62,7 +62,7 @@ static int choices_open(protocol_writer *w)
     for (uint32_t i = 0; i < n; i++) {
         writer_choice *c = &w->choices[i];
         c->index = i;
-        c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->said.max =
+        c->blank.max = c->text.max = c->call_name.max = c->head.b.max = c->content.max =
             c->thought.max = c->calls.b.max = c->logprobs.b.max = c->digest.b.max =
                 PROTOCOL_ANSWER_BYTES_MAX;
         if (!r->talks) continue;
@@ -108,7 +108,7 @@ void protocol_writer_free(protocol_writer **writer)
         bytes_free(&c->text);
         bytes_free(&c->call_name);
         bytes_free(&c->verdict);
-        bytes_free(&c->said);
+        bytes_free(&c->content);
         bytes_free(&c->thought);
         json_out_free(&c->head);
         json_out_free(&c->calls);
@@ -428,7 +428,7 @@ static int tell_verdict(protocol_writer *w, writer_choice *c)
 {
     bytes text = {.max = PROTOCOL_ANSWER_BYTES_MAX};
     int status = verdict_words(c, &text);
-    c->told_verdict = true;
+    c->sent_verdict = true;
     json_out_clear(&c->tokens.taken);
     if (!status && c->piece != PIECE_TEXT) {
         piece_close(w, c, false);
@@ -464,7 +464,7 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     w->status = end_text(w, c, end == PROTOCOL_END_STOP);
     if (w->status) return w->status;
     bool is_cut = end == PROTOCOL_END_STOP && !is_whole && cut_call(c);
-    if (verdict_is_told(w, c, end)) {
+    if (verdict_is_sent(w, c, end)) {
         w->status = tell_verdict(w, c);
         end = PROTOCOL_END_STOP;
     }

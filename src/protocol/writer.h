@@ -34,12 +34,12 @@ typedef struct {
     uint32_t n_whole;                  /* complete calls */
     bool enough;                       /* the only allowed call is complete */
     bytes verdict;                     /* the text sent when the watchdog ends the answer */
-    bool told_verdict;                 /* it was sent */
+    bool sent_verdict;                 /* it was sent */
     stop_state stop;                   /* without a reader */
     const char *stopped_by;            /* the stop string that occurred; NULL: none */
     json_out head;                    /* first half of the events of the open piece */
     /* Chat and Completions: the whole message. */
-    bytes said, thought;
+    bytes content, thought;
     json_out calls;                   /* elements of tool_calls */
     json_out logprobs;                /* Chat: of the whole message */
     token_queue tokens;
@@ -114,7 +114,7 @@ static inline bool writer_live(const protocol_writer *w) { return w->answer.emit
 /* verdict.c: notes what a finding means for the reader; verdict_words() makes the answer's last
  * words after its open piece; verdict_is_told(): does this answer get them? */
 CERIUM_CHECKED int verdict_note(writer_choice *c, const protocol_finding *f);
-bool verdict_is_told(const protocol_writer *w, const writer_choice *c, protocol_end end);
+bool verdict_is_sent(const protocol_writer *w, const writer_choice *c, protocol_end end);
 CERIUM_CHECKED int verdict_words(const writer_choice *c, bytes *out);
 /* Does a text end within a fence? */
 bool writer_in_fence(view text);

@@ -77,7 +77,7 @@ static void begin_message(cerium_reader *r)
         r->fresh = true;
         r->state = in_thought;
     } else {
-        r->separates = r->said;
+        r->separates = r->has_message;
         r->fresh = true;
         r->state = in_text;
     }
@@ -87,7 +87,7 @@ static void begin_message(cerium_reader *r)
 static void give_up(cerium_reader *r)
 {
     for (size_t i = 0; i < r->held.len; i++) reader_say(r, r->held.ptr[i]);
-    r->said = true;
+    r->has_message = true;
     r->held.len = 0;
     r->state = in_text;
 }
@@ -121,7 +121,7 @@ static bool in_text(cerium_reader *r, char c)
     r->window[r->n_window++] = c;
     while ((mark = reader_mark(r, marks, ARRAY_LEN(marks), &out)) == -1) {
         reader_say(r, out);
-        r->said = true;
+        r->has_message = true;
     }
     if (mark >= 0) message_ended(r, mark);
     return true;

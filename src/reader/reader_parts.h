@@ -59,7 +59,7 @@ struct cerium_reader {
     bool fresh;       /* no text since the answer began, a thought or a call */
     bool at_start;    /* only white space yet */
     bool line_start;  /* of the text, white space aside */
-    bool said;        /* Harmony: a message was */
+    bool has_message; /* Harmony: a message was */
     bool separates;   /* there was text, and the next text is another message */
     const char *const *stops; /* [n_stops] */
     uint32_t n_stops;

@@ -168,10 +168,10 @@ static uint32_t find_readers(subsets *s, uint32_t i, bool cut[257])
     return n_readers;
 }
 
-static void add_edge(subsets *s, dfa *out, uint32_t to, uint32_t lo, uint32_t hi, bool goes_on)
+static void add_edge(subsets *s, dfa *out, uint32_t to, uint32_t lo, uint32_t hi, bool continues)
 {
     grammar_edge *edges = (grammar_edge *)out->edges.ptr;
-    if (goes_on) {
+    if (continues) {
         edges[out->edges.len / sizeof *edges - 1].hi = (uint8_t)hi;
         return;
     }

@@ -58,7 +58,7 @@ void lark_skip_blanks(lark *l, bool lines_too)
 }
 
 /* At the end of a line: whether the next line continues with '|' or '->'; if so, move there. */
-bool lark_goes_on(lark *l)
+bool lark_continues(lark *l)
 {
     size_t before = l->n.at;
     lark_skip_blanks(l, true);
@@ -342,7 +342,7 @@ uint32_t lark_expansions(lark *l)
 {
     bytes parts = {.max = 0};
     do notation_keep(&l->n, &parts, lark_expansion(l));
-    while (lark_goes_on(l) && notation_take(&l->n, "|"));
+    while (lark_continues(l) && notation_take(&l->n, "|"));
     return notation_join(&l->n, &parts, true);
 }
 

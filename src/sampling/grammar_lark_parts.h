@@ -33,7 +33,7 @@ typedef struct {
 
 void lark_skip_blanks(lark *l, bool lines_too);
 /* At the end of a line: whether the next line continues with '|'; if so, move there. */
-bool lark_goes_on(lark *l);
+bool lark_continues(lark *l);
 bool lark_is_terminal_name(view name);
 /* Alternatives, up to a bracket that closes or the end of the line. */
 uint32_t lark_expansions(lark *l);

@@ -81,7 +81,7 @@ static void skip_text(lark *l)
     for (uint32_t depth = 0; notation_has(n);) {
         lark_skip_blanks(l, depth > 0);
         char c = notation_peek(n, 0);
-        if (c == '\n' && !lark_goes_on(l)) return;
+        if (c == '\n' && !lark_continues(l)) return;
         if (c == '\n') continue;
         if (c == '"' || c == '/') {
             skip_quoted(n, c);

@@ -452,7 +452,7 @@ const uint64_t *mask_of(matcher *m, uint32_t slot, const mask_vocabulary *v, boo
 
 /* ---- prefixes ---- */
 
-static uint32_t first_from(const mask_vocabulary *v, const mask_trie *t, view text, bool behind)
+static uint32_t first_from(const mask_vocabulary *v, const mask_trie *t, view text, bool inside)
 {
     uint32_t lo = 0, hi = t->n_tokens;
     while (lo < hi) {
@@ -461,7 +461,7 @@ static uint32_t first_from(const mask_vocabulary *v, const mask_trie *t, view te
         size_t n = of.len < text.len ? of.len : text.len;
         int c = memcmp(of.ptr, text.ptr, n);
         if (c == 0 && of.len < text.len) c = -1;
-        if (c < 0 || (c == 0 && behind))
+        if (c < 0 || (c == 0 && inside))
             lo = middle + 1;
         else
             hi = middle;

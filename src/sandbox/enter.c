@@ -144,7 +144,7 @@ static int make_arguments(arguments *a, const sandbox_config *config, char *modu
 /* ---- its process ---- */
 
 /* In the child, between fork and exec: only system calls.  Returns only if one fails. */
-static void become_bwrap(const arguments *a, int socket, int said)
+static void become_bwrap(const arguments *a, int socket, int errors)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -158,7 +158,7 @@ static void become_bwrap(const arguments *a, int socket, int said)
     if (syscall(SYS_close_range, 3, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */)) return;
     for (uint32_t i = 0; i < a->n_fds; i++)
         if (fcntl(a->fds[i], F_SETFD, 0)) return;
-    if (dup2(socket, 0) < 0 || dup2(socket, 1) < 0 || dup2(said, 2) < 0) return;
+    if (dup2(socket, 0) < 0 || dup2(socket, 1) < 0 || dup2(errors, 2) < 0) return;
     execvp("bwrap", (char *const *)a->at);
 }
 
@@ -166,24 +166,24 @@ static void become_bwrap(const arguments *a, int socket, int said)
 static int spawn(sandbox_place *out, const arguments *a, cerium_error *err)
 {
     int ends[2];
-    int said = memory_file((view){NULL, 0});
-    if (said < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        if (said >= 0) close(said);
+    int errors = memory_file((view){NULL, 0});
+    if (errors < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+        if (errors >= 0) close(errors);
         return error_set(err, CERIUM_ERR_IO, "no socket for the sandbox: %s", strerror(errno));
     }
     pid_t pid = fork();
     if (pid == 0) {
-        become_bwrap(a, ends[1], said);
-        (void)!write(said, "cannot run bwrap\n", 17);
+        become_bwrap(a, ends[1], errors);
+        (void)!write(errors, "cannot run bwrap\n", 17);
         _exit(127);
     }
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        close(said);
+        close(errors);
         return error_set(err, CERIUM_ERR_IO, "no process for the sandbox: %s", strerror(errno));
     }
-    *out = (sandbox_place){pid, ends[0], said};
+    *out = (sandbox_place){pid, ends[0], errors};
     return CERIUM_OK;
 }
 
@@ -227,21 +227,21 @@ void sandbox_leave(sandbox_place *place)
 {
     if (!place->pid) return;
     close(place->fd);
-    close(place->said);
+    close(place->errors);
     /* Its death ends the first process inside, and thereby all others. */
     kill(place->pid, SIGKILL);
     while (waitpid(place->pid, NULL, 0) < 0 && errno == EINTR) continue;
     *place = (sandbox_place){0};
 }
 
-void sandbox_said(const sandbox_place *place, char *out, size_t size)
+void sandbox_errors(const sandbox_place *place, char *out, size_t size)
 {
-    size_t n = place->pid ? file_read_at(place->said, out, size - 1, 0) : 0;
+    size_t n = place->pid ? file_read_at(place->errors, out, size - 1, 0) : 0;
     out[n] = 0;
     out[strcspn(out, "\n")] = 0;
 }
 
-int sandbox_refusal(const char *said, sandbox_level level, cerium_error *err)
+int sandbox_refusal(const char *errors, sandbox_level level, cerium_error *err)
 {
     static const struct {
         const char *text, *remedy;
@@ -258,8 +258,8 @@ int sandbox_refusal(const char *said, sandbox_level level, cerium_error *err)
     };
     const char *remedy = "nothing was run";
     for (size_t i = 0; i < ARRAY_LEN(remedies); i++)
-        if (strstr(said, remedies[i].text)) remedy = remedies[i].remedy;
+        if (strstr(errors, remedies[i].text)) remedy = remedies[i].remedy;
     return error_set(err, CERIUM_ERR_IO, "no %s sandbox here (%s): %s",
-                     level == SANDBOX_BASIC ? "basic" : "strict", *said ? said : "it ended at once",
-                     remedy);
+                     level == SANDBOX_BASIC ? "basic" : "strict",
+                     *errors ? errors : "it ended at once", remedy);
 }

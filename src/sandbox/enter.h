@@ -11,7 +11,7 @@
 typedef struct {
     pid_t pid;  /* of bubblewrap; 0: none */
     int fd;     /* the runner's standard input and output */
-    int said;   /* a file with its standard error */
+    int errors; /* a file with its standard error */
 } sandbox_place;
 
 CERIUM_CHECKED int sandbox_enter(sandbox_place *out, const sandbox_config *config,
@@ -19,8 +19,8 @@ CERIUM_CHECKED int sandbox_enter(sandbox_place *out, const sandbox_config *confi
 /* End all processes in it. */
 void sandbox_leave(sandbox_place *place);
 /* The first line of the output inside; "": none. */
-void sandbox_said(const sandbox_place *place, char *out, size_t size);
+void sandbox_errors(const sandbox_place *place, char *out, size_t size);
 /* CERIUM_ERR_IO, with the remedy for that output. */
-int sandbox_refusal(const char *said, sandbox_level level, cerium_error *err);
+int sandbox_refusal(const char *errors, sandbox_level level, cerium_error *err);
 
 #endif

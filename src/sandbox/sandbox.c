@@ -16,14 +16,14 @@
 #include "sandbox/enter.h"
 #include "sandbox/sandbox_parts.h"
 
-enum { TEXT_MAX = 4 * WIRE_SHOWN_BYTES + WIRE_NOTE_BYTES, SAID_BYTES = 400 };
+enum { TEXT_MAX = 4 * WIRE_SHOWN_BYTES + WIRE_NOTE_BYTES, ERRORS_BYTES = 400 };
 
 struct sandbox {
     sandbox_config config;
     sandbox_place place;  /* its descriptors: pid, socket, bubblewrap's output */
     bool used;            /* of SANDBOX_BASIC: it takes only one job */
     char text[TEXT_MAX];  /* of the last result */
-    char why[2 * SAID_BYTES];
+    char why[2 * ERRORS_BYTES];
 };
 
 static const char *const verdict_names[] = {"pass", "fail", "error", "parse", "timeout", "cpu",
@@ -148,7 +148,7 @@ static void read_note(sandbox *s, view note, sandbox_result *out)
     out->n_passed = (uint32_t)n;
     if (n < note.len && note.ptr[n] == '!') n++;
     size_t len = 0;
-    for (; n < note.len && len < SAID_BYTES && note.ptr[n] != '\n'; n++)
+    for (; n < note.len && len < ERRORS_BYTES && note.ptr[n] != '\n'; n++)
         s->why[len++] = isprint((unsigned char)note.ptr[n]) ? note.ptr[n] : '?';
     out->why = (view){s->why, len};
 }
@@ -192,23 +192,23 @@ static int probe(sandbox *s, cerium_error *err)
                            .tests = VIEW("True\n"), .name = VIEW("probe.py"),
                            .limits = sandbox_limits_of(WIRE_PYTHON)};
     sandbox_result result;
-    char said[SAID_BYTES];
+    char errors[ERRORS_BYTES];
     nothing.limits.wall_ms = 20000; /* the first one of a cold machine */
     nothing.limits.cpu_s = 20;
     RETURN_IF(sandbox_start(s, &nothing, err));
     wire_result r;
     if (!receive_all(s->place.fd, &r, sizeof r) || !is_sane(&r) ||
         !receive_all(s->place.fd, s->text, r.n_out + r.n_err + r.n_note)) {
-        sandbox_said(&s->place, said, sizeof said);
-        return sandbox_refusal(said, s->config.level, err);
+        sandbox_errors(&s->place, errors, sizeof errors);
+        return sandbox_refusal(errors, s->config.level, err);
     }
     s->used = s->config.level == SANDBOX_BASIC;
     if (r.verdict == WIRE_PASS) return CERIUM_OK;
     result = (sandbox_result){0};
     read_note(s, (view){s->text + r.n_out + r.n_err, r.n_note}, &result);
-    snprintf(said, sizeof said, "%s: %.*s", verdict_names[r.verdict], (int)result.why.len,
+    snprintf(errors, sizeof errors, "%s: %.*s", verdict_names[r.verdict], (int)result.why.len,
              result.why.len ? result.why.ptr : "");
-    return sandbox_refusal(said, s->config.level, err);
+    return sandbox_refusal(errors, s->config.level, err);
 }
 
 int sandbox_open(sandbox **out, const sandbox_config *config, cerium_error *err)

@@ -123,9 +123,9 @@ static bool rest(accounts_sync *k)
     until.tv_nsec %= 1000000000L;
     pthread_mutex_lock(&k->lock);
     while (!k->stops && !pthread_cond_timedwait(&k->changed, &k->lock, &until)) {}
-    bool goes_on = !k->stops;
+    bool continues = !k->stops;
     pthread_mutex_unlock(&k->lock);
-    return goes_on;
+    return continues;
 }
 
 static void *keep(void *arg)

@@ -15,7 +15,7 @@ static chain chain_after(const answer *a, json_t *output)
     if (chain_none(c) || !output) return none;
     if (!json_array_size(output)) return c;
     const protocol_api api = a->request->api;
-    protocol_request *said = NULL;
+    protocol_request *parsed = NULL;
     protocol_error e;
     protocol_defaults defaults = a->model->defaults;
     protocol_body body = {.root = json_pack("{s:O}", api == PROTOCOL_RESPONSES ? "input"
@@ -23,10 +23,10 @@ static chain chain_after(const answer *a, json_t *output)
                                             output)};
     if (!body.root) return none;
     defaults.counts = true; /* the other needs of an answer are omitted */
-    int status = protocol_body_parse(&said, api, &body, &defaults, &e);
+    int status = protocol_body_parse(&parsed, api, &body, &defaults, &e);
     if (status) return none;
-    for (size_t i = 0; i < said->n_messages; i++) c = chain_add(c, &said->messages[i]);
-    protocol_request_free(&said);
+    for (size_t i = 0; i < parsed->n_messages; i++) c = chain_add(c, &parsed->messages[i]);
+    protocol_request_free(&parsed);
     return c;
 }
 
@@ -49,7 +49,7 @@ static json_t *output_of(const answer *a)
 }
 
 /* APIs whose clients send the answer's text back. */
-static bool goes_on(const protocol_request *r)
+static bool continues(const protocol_request *r)
 {
     switch (r->api) {
     case PROTOCOL_RESPONSES: return !r->compacts;
@@ -77,21 +77,22 @@ bool answer_is_stored(const protocol_request *r)
 static void add_verdict(const answer *a, int32_t **tokens, size_t *n)
 {
     const view verdict = protocol_writer_verdict(a->writer, 0);
-    int32_t *said = NULL;
-    size_t n_said = 0;
+    int32_t *words = NULL;
+    size_t n_words = 0;
     protocol_error e;
-    if (!verdict.len || prompts_tokenize(a->model, verdict, CERIUM_TOKENIZE_WITHIN, &said, &n_said,
-                                          &e))
+    if (!verdict.len ||
+        prompts_tokenize(a->model, verdict, CERIUM_TOKENIZE_WITHIN, &words, &n_words,
+                         &e))
         return;
-    int32_t *all = memory_alloc((*n + n_said) * sizeof *all);
+    int32_t *all = memory_alloc((*n + n_words) * sizeof *all);
     if (all) {
         memcpy(all, *tokens, *n * sizeof *all);
-        memcpy(all + *n, said, n_said * sizeof *all);
+        memcpy(all + *n, words, n_words * sizeof *all);
         memory_free(*tokens);
         *tokens = all;
-        *n += n_said;
+        *n += n_words;
     }
-    memory_free(said);
+    memory_free(words);
 }
 
 bool answer_keep_tokens(answer *a, view body)
@@ -128,7 +129,7 @@ bool answer_keep_tokens(answer *a, view body)
 bool answer_keep(answer *a, view body)
 {
     const protocol_request *r = a->request;
-    return !goes_on(r) || a->source->keep(a, body);
+    return !continues(r) || a->source->keep(a, body);
 }
 
 /* ---- its usage ---- */
@@ -138,7 +139,7 @@ static void log_answer(const answer *a, const metrics_used *used, bool is_metere
     log_event(a->failed ? LOG_ERROR : LOG_INFO, "answer",
               "id=%s requests=%d prompt=%llu cached=%llu tokens=%llu first_ms=%.3f ms=%.3f%s%s%s",
               a->id, is_metered, (unsigned long long)used->prompt,
-              (unsigned long long)used->reused, (unsigned long long)used->said,
+              (unsigned long long)used->reused, (unsigned long long)used->generated,
               (double)a->choices[0].usage.first_token_ns / 1e6,
               (double)(clock_ns() - a->started_ns) / 1e6, a->canceled ? " canceled=" : "",
               a->canceled ? a->canceled : "", a->failed ? " failed=1" : "");
@@ -156,7 +157,7 @@ static metrics_used used_by(const answer *a)
     metrics_used used = {0, 0, 0};
     for (uint32_t i = 0; i < a->n_choices && !a->failed; i++) {
         const cerium_usage *u = &a->choices[i].usage;
-        used.said += u->new_tokens;
+        used.generated += u->new_tokens;
         if (i % a->request->n_choices) continue;
         used.prompt += u->prompt_tokens;
         used.reused += u->reused_tokens;
@@ -167,7 +168,7 @@ static metrics_used used_by(const answer *a)
 void answer_meter(answer *a)
 {
     const metrics_used used = used_by(a);
-    const bool is_metered = used.prompt || used.said;
+    const bool is_metered = used.prompt || used.generated;
     if (a->source->is_local) admission_ended(a->s, clock_ns() - a->started_ns);
     if (is_metered) {
         metrics_metered(&a->s->metrics, a->request->class_,

@@ -69,7 +69,7 @@ static int take_order(answer *a, server *s, const answer_order *order, protocol_
     a->tenant = c->tenant;
     a->serial = c->serial;
     a->warm_up = a->request->warm_up;
-    a->started_ns = a->said_ns = order->started_ns;
+    a->started_ns = a->quiet_since_ns = order->started_ns;
     a->created_at = (int64_t)time(NULL);
     if (order->id)
         snprintf(a->id, sizeof a->id, "%s", order->id);

@@ -218,10 +218,10 @@ bool answer_watchdog_turns(const choice *ch)
 /* ---- restarting ---- */
 
 /* The text after the replaced line, and then the rest. */
-static int say_rest(choice *ch, view behind)
+static int say_rest(choice *ch, view after)
 {
     bytes text = {.max = SIZE_MAX / 2};
-    int status = bytes_append(&text, behind.ptr, behind.len);
+    int status = bytes_append(&text, after.ptr, after.len);
     if (!status) status = choice_script_text(ch, &text);
     if (!status && text.len) status = choice_say(ch, (view){text.ptr, text.len});
     else if (!status) ch->script = ch->a->script, ch->n_script = 0; /* there is no more text */
@@ -238,7 +238,7 @@ static int next_script(choice *ch, const watch_plan *plan)
         size_t n = ch->n_steps < ch->n_script ? ch->n_steps : ch->n_script;
         ch->script += n;
         ch->n_script -= n;
-        return plan->repaired ? say_rest(ch, plan->behind) : CERIUM_OK;
+        return plan->repaired ? say_rest(ch, plan->after) : CERIUM_OK;
     }
     if (!plan->corrects) return CERIUM_OK;
     ch->script = NULL;
@@ -246,9 +246,9 @@ static int next_script(choice *ch, const watch_plan *plan)
     const json_t *text = json_array_get(a->corrected, g->n_corrected);
     if (!text) return CERIUM_OK;
     g->n_corrected++;
-    view said = {json_string_value(text), json_string_length(text)};
-    if (plan->added && view_starts(said, VIEW("+"))) said.ptr++, said.len--; /* the + exists */
-    return choice_say(ch, said);
+    view line = {json_string_value(text), json_string_length(text)};
+    if (plan->added && view_starts(line, VIEW("+"))) line.ptr++, line.len--; /* the + exists */
+    return choice_say(ch, line);
 }
 
 bool answer_watchdog_again(choice *ch, cerium_request *request, int *status)

@@ -349,7 +349,7 @@ static void drop_prompts(answer *a)
         answer_watchdog_close(&a->choices[i]);
         answer_digest_close(&a->choices[i]);
         bytes_free(&a->choices[i].sampled);
-        memory_free(a->choices[i].said);
+        memory_free(a->choices[i].own_script);
         bytes_free(&a->choices[i].unread);
         infill_stop_close(&a->choices[i].stop);
         bytes_free(&a->choices[i].unsure);

@@ -40,7 +40,7 @@ static void emit(void *user, const char *name, const char *json, size_t len)
     }
     recording_add(a->recording, name, (view){json, len});
     if (!a->sink.c && !recording_is_followed(a->recording)) return;
-    a->said_ns = clock_ns();
+    a->quiet_since_ns = clock_ns();
     sink_event(&a->sink, name, (view){json, len});
 }
 
@@ -80,10 +80,10 @@ int api_writer_open(answer *a, protocol_error *e)
     return protocol_error_memory(e);
 }
 
-int api_writer_text(choice *ch, view said, const cerium_watch_token *tokens, uint32_t n)
+int api_writer_text(choice *ch, view text, const cerium_watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
-    if (!tokens) return protocol_writer_text(a->writer, ch->index, said, NULL, n);
+    if (!tokens) return protocol_writer_text(a->writer, ch->index, text, NULL, n);
     bytes list = {.max = SIZE_MAX / 2};
     int status = bytes_reserve(&list, n * sizeof(protocol_token));
     for (uint32_t i = 0; i < n && !status; i++) {
@@ -94,7 +94,7 @@ int api_writer_text(choice *ch, view said, const cerium_watch_token *tokens, uin
         status = bytes_append(&list, &token, sizeof token);
     }
     if (!status)
-        status = protocol_writer_text(a->writer, ch->index, said, (protocol_token *)list.ptr, n);
+        status = protocol_writer_text(a->writer, ch->index, text, (protocol_token *)list.ptr, n);
     bytes_free(&list);
     return status;
 }

@@ -189,7 +189,7 @@ static protocol_request *take_request(intake *in)
 /* ---- HTTP ---- */
 
 /* Agents also send requests for which no user waits: Codex and Claude Code mark them. */
-static bool asks_on_the_side(const connection *c)
+static bool is_side_request(const connection *c)
 {
     const char *metadata = http_reader_field(c->reader, "x-codex-turn-metadata");
     return http_reader_field(c->reader, "x-claude-code-agent-id") ||
@@ -211,7 +211,7 @@ static int begin_http(intake *in, protocol_error *e)
         return protocol_error_set(e, 400, "invalid_request_error", "invalid_value", "type",
                                   "response.cancel is a message of WebSockets; POST to "
                                   "/v1/responses/{id}/cancel");
-    if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && asks_on_the_side(c))
+    if (!r->service_tier && r->class_ == CERIUM_CLASS_TURN && is_side_request(c))
         in->request->class_ = CERIUM_CLASS_BATCH;
     /* Without a key an address is a client, because clients open several connections. */
     answer_order order = {.sink = {.type = sink_of(r), .c = c},
@@ -277,7 +277,7 @@ void intake_http(connection *c, protocol_api api, count_what what)
     intake small = intake_of(c, api, false, (view){x->body.ptr, x->body.len});
     small.counts = what;
     small.defaults.counts = what != COUNT_NONE;
-    if (c->s->config.log_prompts) log_said(c->peer, small.text);
+    if (c->s->config.log_prompts) log_body(c->peer, small.text);
     if (small.text.len <= SERVER_INLINE_BYTES_MAX) {
         read_text(&small);
         deliver_http(&small);
@@ -411,8 +411,8 @@ static bool cancels(intake *in)
 void intake_message(connection *c, bytes *text)
 {
     protocol_error e = {0};
-    const view said = {text->ptr ? text->ptr : "", text->len};
-    intake small = intake_of(c, PROTOCOL_RESPONSES, true, said);
+    const view body = {text->ptr ? text->ptr : "", text->len};
+    intake small = intake_of(c, PROTOCOL_RESPONSES, true, body);
     const bool is_small = text->len <= SERVER_INLINE_BYTES_MAX;
     if (is_small && !c->intake) {
         read_text(&small);

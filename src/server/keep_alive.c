@@ -72,7 +72,7 @@ static void fail(answer *a)
 static void beat(answer *a, uint64_t now_ns)
 {
     protocol_progress p = progress_of(a);
-    a->said_ns = now_ns;
+    a->quiet_since_ns = now_ns;
     if (!a->begun) answer_tell_begin(a);
     if (answer_is_over(a)) return;
     if (protocol_writer_beat(a->writer, &p)) fail(a);
@@ -86,7 +86,7 @@ void keep_alive_tick(server *s, uint64_t now_ns)
     for (answer *a = s->answers, *next; a; a = next) {
         next = a->next; /* answers are freed in answers_reap() only */
         const uint64_t most_ns = waits_for_model(a) ? LOADING_S * UINT64_C(1000000000) : silence_ns;
-        if (may_speak(a) && now_ns > a->said_ns && now_ns - a->said_ns >= most_ns)
+        if (may_speak(a) && now_ns > a->quiet_since_ns && now_ns - a->quiet_since_ns >= most_ns)
             beat(a, now_ns);
     }
 }

@@ -30,7 +30,7 @@ struct kv_events {
     bool lost;            /* number of models reported empty so far */
     uint32_t n_cleared;   /* number of dropped events */
     uint64_t first, n;    /* in ring, modulo its size */
-    uint64_t told;        /* models with events, one bit each */
+    uint64_t announced;   /* models with events, one bit each */
     void (*wake)(void *user);
     void *wake_user;
     event *ring;          /* [KV_EVENTS_RING] */
@@ -84,7 +84,7 @@ static void push(kv_events_model *m, const event *what)
     kv_events *e = m->of;
     pthread_mutex_lock(&e->lock);
     const bool was_quiet = e->n == 0 && !e->lost;
-    e->told |= UINT64_C(1) << m->n;
+    e->announced |= UINT64_C(1) << m->n;
     if (e->n == KV_EVENTS_RING) {
         e->lost = true;
         e->n = 0;
@@ -240,7 +240,7 @@ static uint32_t of_one_model(const kv_events *e)
 static bool is_to_clear(kv_events *e, uint32_t *model)
 {
     while (e->lost && e->n_cleared < KV_EVENTS_MODELS_MAX)
-        if (e->told >> (*model = e->n_cleared++) & 1) return true;
+        if (e->announced >> (*model = e->n_cleared++) & 1) return true;
     e->lost = false;
     return false;
 }

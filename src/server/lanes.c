@@ -266,7 +266,7 @@ static lane *find_lane(connection *c, const char *name, protocol_error *e)
 
 /* ---- steers ---- */
 
-static bool goes_on_from(const protocol_request *r, const char *id)
+static bool continues_from(const protocol_request *r, const char *id)
 {
     return r->previous_response_id && !strcmp(r->previous_response_id, id);
 }
@@ -340,7 +340,7 @@ static void end_steered(lane *l, answer *a)
     }
     g->sequence = protocol_writer_sequence(a->writer);
     for (pending *p = l->first; p; p = p->next)
-        if (goes_on_from(p->request, a->id)) {
+        if (continues_from(p->request, a->id)) {
             (void)take_steers(l, p);
             return;
         }
@@ -357,7 +357,7 @@ static bool is_of(const lane *l, const char *id)
     const answer *a = l->running;
     if (!a) return l->steers.of[0] && !strcmp(l->steers.of, id);
     if (!strcmp(a->id, id)) return true;
-    return l->is_successor && !a->begun && goes_on_from(a->request, id);
+    return l->is_successor && !a->begun && continues_from(a->request, id);
 }
 
 static lane *lane_of(connection *c, const char *id)
@@ -393,20 +393,20 @@ static const char *why_not(const connection *c, const lane *l, const char *id, c
     return a->canceled || a->failed ? "response_not_active" : NULL;
 }
 
-void lanes_steer(connection *c, protocol_steer *said, const protocol_error *refused)
+void lanes_steer(connection *c, protocol_steer *asked, const protocol_error *refused)
 {
-    lane *l = said->previous ? lane_of(c, said->previous) : NULL;
+    lane *l = asked->previous ? lane_of(c, asked->previous) : NULL;
     const steering_lane at = {.c = c, .name = l ? l->name : NULL, .a = l ? l->running : NULL};
-    const char *why = NULL, *code = refused ? NULL : why_not(c, l, said->previous, &why);
+    const char *why = NULL, *code = refused ? NULL : why_not(c, l, asked->previous, &why);
     protocol_error e;
     if (code) (void)protocol_error_set(&e, 400, "invalid_request_error", code, "", "%s", why);
     if (refused || code) {
-        steering_refuse(&at, said, refused ? refused : &e);
-        protocol_steer_free(said);
+        steering_refuse(&at, asked, refused ? refused : &e);
+        protocol_steer_free(asked);
         return;
     }
     const uint32_t n = l->steers.n;
-    steering_take(&l->steers, &at, said);
+    steering_take(&l->steers, &at, asked);
     if (l->steers.n == n) return;
     if (l->running && !l->running->steered) {
         l->running->steered = true;
@@ -452,7 +452,7 @@ static int queue(connection *c, protocol_request *r, size_t n_bytes, uint64_t st
     *(l->last ? &l->last->next : &l->first) = p;
     l->last = p;
     w->n_pending++;
-    if (!l->running && l->steers.of[0] && goes_on_from(r, l->steers.of))
+    if (!l->running && l->steers.of[0] && continues_from(r, l->steers.of))
         (void)take_steers(l, p);
     begin_next(l);
     return CERIUM_OK;

@@ -37,7 +37,7 @@ void socket_limits(const sink *k, const rates_report *left, const char *served_b
  * the request, of this many received bytes. */
 void lanes_take(connection *c, protocol_request *request, size_t n_bytes, uint64_t started_ns);
 /* A response.steer was parsed; takes its input; *e: the reason to refuse it, or NULL. */
-void lanes_steer(connection *c, protocol_steer *said, const protocol_error *e);
+void lanes_steer(connection *c, protocol_steer *asked, const protocol_error *e);
 /* Cancel the response named by a response.cancel, if it runs; false: it does not. */
 bool lanes_cancel(connection *c, const protocol_request *request);
 /* Answers left their lanes: begin the next requests.  At the end of each turn of the loop. */

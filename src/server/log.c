@@ -47,11 +47,11 @@ const char *log_quote(char *out, size_t cap, const char *text)
     return out;
 }
 
-void log_said(const char *peer, view body)
+void log_body(const char *peer, view body)
 {
-    char said[3000], quoted[3600];
-    snprintf(said, sizeof said, "%.*s", (int)(body.len < sizeof said ? body.len : sizeof said - 1),
+    char text[3000], quoted[3600];
+    snprintf(text, sizeof text, "%.*s", (int)(body.len < sizeof text ? body.len : sizeof text - 1),
              body.ptr);
     log_event(LOG_INFO, "said", "peer=%s bytes=%zu text=%s", peer, body.len,
-              log_quote(quoted, sizeof quoted, said));
+              log_quote(quoted, sizeof quoted, text));
 }

@@ -20,6 +20,6 @@ void log_event(log_level level, const char *event, const char *format, ...)
 const char *log_quote(char *out, size_t cap, const char *text);
 
 /* Log the beginning of a client's text, if enabled (--log-prompts), as one event. */
-void log_said(const char *peer, view body);
+void log_body(const char *peer, view body);
 
 #endif

@@ -77,7 +77,7 @@ void metrics_metered(metrics *m, cerium_class class_, metrics_served_by who,
     m->answers[class_]++;
     m->used[who].prompt += used->prompt;
     m->used[who].reused += used->reused;
-    m->used[who].said += used->said;
+    m->used[who].generated += used->generated;
 }
 
 void metrics_ended(metrics *m, metrics_end end, const cerium_usage *usage)
@@ -241,14 +241,14 @@ static void put_used(writer *w, const metrics *m)
     put_value(w, "cerium_reused_tokens_total", counter, "Tokens of prompts found in a cache.",
               (double)(here->reused + there->reused));
     put_value(w, "cerium_new_tokens_total", counter, "Tokens of answers.",
-              (double)(here->said + there->said));
+              (double)(here->generated + there->generated));
     put_value(w, "cerium_forwarded_prompt_tokens_total", counter,
               "Tokens of prompts that upstreams answered.", (double)there->prompt);
     put_value(w, "cerium_forwarded_new_tokens_total", counter, "Tokens of answers of upstreams.",
-              (double)there->said);
+              (double)there->generated);
     put_value(w, "vllm:prompt_tokens_total", counter, "Tokens of prompts.", (double)here->prompt);
     put_value(w, "vllm:generation_tokens_total", counter, "Tokens of answers.",
-              (double)here->said);
+              (double)here->generated);
 }
 
 static void put_by_class(writer *w, const char *name, const char *help,

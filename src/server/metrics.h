@@ -84,7 +84,7 @@ typedef struct {
 
 /* Tokens: of prompts, the cached ones of these, and generated ones. */
 typedef struct {
-    uint64_t prompt, reused, said;
+    uint64_t prompt, reused, generated;
 } metrics_used;
 typedef enum {
     METRICS_HERE = 0,

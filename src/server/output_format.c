@@ -265,15 +265,15 @@ static void begin_stage(format_order *o, order_stage stage)
 /* All parts of a stage were compiled, or a required one failed. */
 static void end_stage(format_order *o)
 {
-    bool goes_on = o->status != CERIUM_ERR_MEMORY;
-    if (goes_on && o->stage == STAGE_BLAME && !o->status) {
+    bool continues = o->status != CERIUM_ERR_MEMORY;
+    if (continues && o->stage == STAGE_BLAME && !o->status) {
         o->loose_document = o->parts[0].failed;
         for (size_t i = 0; i < o->r->n_tools; i++)
             if (o->parts[1 + i].failed) protocol_tool_loosen(o->r, i);
         begin_stage(o, STAGE_AGAIN);
         return;
     }
-    if (goes_on && o->stage == STAGE_WHOLE && o->status) {
+    if (continues && o->stage == STAGE_WHOLE && o->status) {
         begin_stage(o, STAGE_BLAME);
         return;
     }

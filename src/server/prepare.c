@@ -138,8 +138,8 @@ static int run_drafts(preparation *p)
             a->n_script = a->model->info.context_tokens_max;
     }
     if (!r->prediction) return CERIUM_OK;
-    const view said = {r->prediction, r->prediction_len};
-    return prompts_tokenize(a->model, as_far_as_fits(a->model, said), 0,
+    const view predicted = {r->prediction, r->prediction_len};
+    return prompts_tokenize(a->model, as_far_as_fits(a->model, predicted), 0,
                             &a->prediction, &a->n_prediction, &p->why);
 }
 

@@ -47,7 +47,7 @@ static size_t request_bytes(const protocol_request *request)
 }
 
 /* Hash of the instructions, 0 without any. */
-static uint64_t said_instructions(const protocol_request *request)
+static uint64_t hash_instructions(const protocol_request *request)
 {
     chain c = {{0, 0}};
     bool any = false;
@@ -94,13 +94,13 @@ static void conversation_close(conversation *t)
 
 /* The request's messages, with the turns that we sampled as tokens; *c follows the conversation. */
 static void splice_turns(history *h, const protocol_request *request, uint64_t tenant,
-                         bool skip_said, conversation *out, chain *c)
+                         bool skip_answers, conversation *out, chain *c)
 {
     for (size_t i = 0, end; i < request->n_messages; i = end) {
         const cerium_message *m = &request->messages[i];
         end = i + 1;
         if (request->message_item[i] < 0) {
-            if (!skip_said) out->list[out->n++] = *m;
+            if (!skip_answers) out->list[out->n++] = *m;
             continue;
         }
         *c = chain_add(*c, m);
@@ -132,7 +132,7 @@ static int render(const served_model *m, const prompt_room *room, const protocol
                         .n_messages = t->n,
                         .tools = request->tools,
                         .n_tools = request->tools_barred ? 0 : request->n_tools,
-                        .goes_on = n_base > 0,
+                        .continues = n_base > 0,
                         .after = room->tokens,
                         .n_after = n_base,
                         .open = request->warm_up || request->no_opening,
@@ -190,7 +190,7 @@ static int render_fitting(const served_model *m, const prompt_room *room,
  * (`said` is their hash) replace those of the turn, if it has any.  CERIUM_ERR_CAPACITY: longer
  * than the context. */
 static int take_turn(const served_model *m, const prompt_room *room,
-                     const protocol_request *request, uint64_t said,
+                     const protocol_request *request, uint64_t hash,
                      const history_turn *turn, size_t *n_base, size_t *n_head,
                      uint64_t *in_force, cerium_error *err)
 {
@@ -198,12 +198,12 @@ static int take_turn(const served_model *m, const prompt_room *room,
     *n_head = turn->n_head;
     *in_force = turn->instructions;
     /* Without an old head, a new one might lack the text that joins it to the rest. */
-    if (said != turn->instructions && turn->n_head && turn->n_head != CERIUM_NO_HEAD) {
+    if (hash != turn->instructions && turn->n_head && turn->n_head != CERIUM_NO_HEAD) {
         cerium_message messages[] = {{.role = "system", .content = ""},
                                      {.role = "user", .content = "."}};
-        if (said) messages[0] = request->messages[0];
-        cerium_chat chat = {.messages = said ? messages : messages + 1,
-                            .n_messages = said ? 2 : 1,
+        if (hash) messages[0] = request->messages[0];
+        cerium_chat chat = {.messages = hash ? messages : messages + 1,
+                            .n_messages = hash ? 2 : 1,
                             .tools = request->tools,
                             .n_tools = request->tools_barred ? 0 : request->n_tools,
                             .open = true,
@@ -213,7 +213,7 @@ static int take_turn(const served_model *m, const prompt_room *room,
         if (head != CERIUM_NO_HEAD) {
             skipped = turn->n_head;
             *n_head = head;
-            *in_force = said;
+            *in_force = hash;
         } else {
             head = 0;
         }
@@ -262,7 +262,7 @@ int prompts_chat(const served_model *m, const prompt_room *room, protocol_reques
     cerium_error err;
     conversation talk;
     size_t n_base = 0, total = 0, n_head = CERIUM_NO_HEAD;
-    uint64_t said = said_instructions(request), in_force = said;
+    uint64_t hash = hash_instructions(request), in_force = hash;
     /* Another model's tokens cannot be found in either of these. */
     chain c = previous ? previous->chain : (chain){{1, m->key_hash}};
     RETURN_IF(check_bytes(m, request_bytes(request), e));
@@ -270,7 +270,7 @@ int prompts_chat(const served_model *m, const prompt_room *room, protocol_reques
         return protocol_error_memory(e);
     RETURN_IF(protocol_request_check_results(request, e));
     if (previous) {
-        int status = take_turn(m, room, request, said, previous, &n_base, &n_head, &in_force, &err);
+        int status = take_turn(m, room, request, hash, previous, &n_base, &n_head, &in_force, &err);
         RETURN_IF(chat_failed(m, status, n_base, &err, e));
     }
     bool known = !previous || !chain_none(previous->chain);
@@ -278,18 +278,18 @@ int prompts_chat(const served_model *m, const prompt_room *room, protocol_reques
     if (status) {
         (void)error_set(&err, status, "out of memory");
     } else {
-        splice_turns(m->s->history, request, tenant, previous && said == in_force, &talk, &c);
+        splice_turns(m->s->history, request, tenant, previous && hash == in_force, &talk, &c);
         status = render_fitting(m, room, request, &talk, n_base, &total, &n_head, &err);
         if (!status) status = add_prefill(m, room, request, &total, &err);
     }
     /* A first system message that is not the instructions stays in its place. */
-    if (!previous && !said && talk.n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
+    if (!previous && !hash && talk.n && instructs(&request->messages[0])) n_head = CERIUM_NO_HEAD;
     conversation_close(&talk);
     RETURN_IF(chat_failed(m, status, total, &err, e));
     *out = (prompt){.tokens = room->tokens,
                     .n = total,
                     .chain = known ? c : (chain){{0, 0}},
-                    .instructions = said ? said : in_force,
+                    .instructions = hash ? hash : in_force,
                     .n_head = n_head};
     return CERIUM_OK;
 }

@@ -249,12 +249,12 @@ static bool offers(const protocol_request *request, const char *tool)
     return false;
 }
 
-static bool fulfils(const line *l, const protocol_request *request, newest said)
+static bool fulfils(const line *l, const protocol_request *request, newest last)
 {
     if (!l->any_api && l->api != request->api) return false;
-    if (l->role && (!said.role || strcmp(l->role, said.role))) return false;
-    if (l->last && (!said.text.ptr ||
-                    !memmem(said.text.ptr, said.text.len, l->last, strlen(l->last))))
+    if (l->role && (!last.role || strcmp(l->role, last.role))) return false;
+    if (l->last && (!last.text.ptr ||
+                    !memmem(last.text.ptr, last.text.len, l->last, strlen(l->last))))
         return false;
     if (l->model && (!request->model || strcmp(l->model, request->model))) return false;
     return !l->has_tool || offers(request, l->has_tool);
@@ -263,11 +263,11 @@ static bool fulfils(const line *l, const protocol_request *request, newest said)
 /* The first line that matches and may be used; call with the lock. */
 static line *take_line(replay *r, const protocol_request *request)
 {
-    newest said = newest_of(request);
+    newest last = newest_of(request);
     line *taken = NULL;
     for (uint32_t i = 0; i < r->n_lines; i++) {
         line *l = &r->lines[i];
-        if (!fulfils(l, request, said)) continue;
+        if (!fulfils(l, request, last)) continue;
         l->n_matched++;
         if (taken || (l->used && !l->repeat) || (l->nth && l->nth != l->n_matched)) continue;
         taken = l;

@@ -52,8 +52,8 @@ int choice_say(choice *ch, view text)
     int status = text.len ? prompts_tokenize(ch->a->model, text, CERIUM_TOKENIZE_WITHIN, &made, &n,
                                              &e)
                           : CERIUM_OK;
-    memory_free(ch->said);
-    ch->script = ch->said = status ? NULL : made;
+    memory_free(ch->own_script);
+    ch->script = ch->own_script = status ? NULL : made;
     ch->n_script = status ? 0 : n;
     return status;
 }

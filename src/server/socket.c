@@ -21,7 +21,7 @@ static void take_message(connection *c, bytes *message)
     metrics_count(&c->s->metrics, METRICS_MESSAGES, 1);
     metrics_count(&c->s->metrics, METRICS_BYTES_IN, message->len);
     if (c->s->config.log_prompts)
-        log_said(c->peer, (view){message->ptr ? message->ptr : "", message->len});
+        log_body(c->peer, (view){message->ptr ? message->ptr : "", message->len});
     intake_message(c, message);
     connection_flush(c);
 }
@@ -59,11 +59,11 @@ static bool on_input(connection *c)
         stream_pause(&c->io);
         return false;
     }
-    bool goes_on = websocket_feed(c->socket->ws, in, SERVER_MESSAGES_A_TURN, &used);
+    bool continues = websocket_feed(c->socket->ws, in, SERVER_MESSAGES_A_TURN, &used);
     stream_use(&c->io, used);
-    if (!goes_on) connection_close(c);
+    if (!continues) connection_close(c);
     connection_flush(c);
-    return goes_on && used < in.len;
+    return continues && used < in.len;
 }
 
 /* ---- its life ---- */

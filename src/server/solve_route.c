@@ -330,6 +330,6 @@ void solve_route(connection *c)
 {
     protocol_error e;
     if (c->s->config.log_prompts)
-        log_said(c->peer, (view){c->http.body.ptr, c->http.body.len});
+        log_body(c->peer, (view){c->http.body.ptr, c->http.body.len});
     if (begin(c, &e)) http_error(c, &e);
 }

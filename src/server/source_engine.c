@@ -83,13 +83,13 @@ static void steer_off(choice *ch, uint32_t n)
 }
 
 /* Text that may be sent, and its tokens. */
-static void choice_text(choice *ch, view said, const cerium_watch_token *tokens, uint32_t n)
+static void choice_text(choice *ch, view piece, const cerium_watch_token *tokens, uint32_t n)
 {
     answer *a = ch->a;
     int status;
     const cerium_watch_token *wanted = a->request->sampling.logprobs ? tokens : NULL;
     for (uint32_t i = 0; tokens && i < n; i++) ch->logprob += (double)tokens[i].logprob;
-    bool leaves = shown(ch, said, &status);
+    bool leaves = shown(ch, piece, &status);
     view text = {ch->show.ptr, ch->show.len};
     if (!status && (text.len || wanted)) status = choice_tell(ch, text, wanted, n);
     if (status)
@@ -204,23 +204,23 @@ static int say_end_of_thought(choice *ch)
 }
 
 /* Continue after the text so far; *goes_on false: no more will follow, the end is *end. */
-static int go_on(choice *ch, protocol_end *end, bool *goes_on)
+static int go_on(choice *ch, protocol_end *end, bool *continues)
 {
     cerium_sampling sampling;
     cerium_guide guide;
     cerium_error err;
     cerium_request q = request_for(ch, &sampling, &guide);
     size_t n = ch->sampled.len / sizeof(int32_t);
-    const int32_t *said = (const int32_t *)(const void *)ch->sampled.ptr;
-    if (ch->watchdog) said = answer_watchdog_tokens(ch, &n);
+    const int32_t *sampled = (const int32_t *)(const void *)ch->sampled.ptr;
+    if (ch->watchdog) sampled = answer_watchdog_tokens(ch, &n);
     const bool is_over = ch->script && !ch->n_script;
-    *goes_on = !is_over && n < q.new_tokens_max;
+    *continues = !is_over && n < q.new_tokens_max;
     *end = is_over ? PROTOCOL_END_STOP : PROTOCOL_END_LENGTH;
-    if (!*goes_on) return CERIUM_OK;
+    if (!*continues) return CERIUM_OK;
     int32_t *timeline = memory_alloc((ch->n_prompt + n) * sizeof *timeline);
     if (!timeline) return CERIUM_ERR_MEMORY;
     memcpy(timeline, ch->prompt, ch->n_prompt * sizeof *timeline);
-    memcpy(timeline + ch->n_prompt, said, n * sizeof *timeline);
+    memcpy(timeline + ch->n_prompt, sampled, n * sizeof *timeline);
     const cerium_resume resume = {.n_answer = n};
     q.tokens = timeline;
     q.n_tokens = ch->n_prompt + n;
@@ -234,18 +234,18 @@ static int go_on(choice *ch, protocol_end *end, bool *goes_on)
 /* The engine stopped within a thought.  True when it runs again. */
 static bool choice_leaves_thought(choice *ch, protocol_end *end)
 {
-    bool goes_on = false;
+    bool continues = false;
     choice_keep_usage(ch);
     int status = say_end_of_thought(ch);
     if (ch->ended || answer_watchdog_turns(ch)) return false;
-    if (!status) status = go_on(ch, end, &goes_on);
+    if (!status) status = go_on(ch, end, &continues);
     if (status) choice_fail(ch);
-    return !status && goes_on;
+    return !status && continues;
 }
 
 /* The engine stopped because a line was retracted, or at its own end, and the watch decides.  True
  * when it runs again. */
-static bool choice_goes_on(choice *ch, protocol_end *end)
+static bool choice_continues(choice *ch, protocol_end *end)
 {
     watch_result out = {.order = CERIUM_WATCH_RETRY};
     const bool thinks = ch->ends_thought && !ch->ended && *end != PROTOCOL_END_FAILED;
@@ -300,7 +300,7 @@ static void choice_done(choice *ch, const cerium_event *event)
 {
     answer *a = ch->a;
     protocol_end end = end_of(event);
-    if (choice_goes_on(ch, &end)) return;
+    if (choice_continues(ch, &end)) return;
     if (end == PROTOCOL_END_FAILED && !ch->ended) {
         protocol_error e;
         bool damaged = event->status == CERIUM_ERR_NUMBERS;

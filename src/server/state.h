@@ -157,7 +157,7 @@ struct choice {
     bytes sampled;              /* int32_t each; with a watch, only at the end */
     const int32_t *script;      /* [n_script] rest of a recorded text; NULL: the model's own text */
     size_t n_script, n_steps;   /* steps since its start */
-    int32_t *said;              /* owned: a script that differs from the answer's, or NULL */
+    int32_t *own_script;        /* owned: a script that differs from the answer's, or NULL */
     cerium_usage before;        /* usage before its last restart */
     bool was_started_again;
     bool ends_thought;          /* it is stopped, to continue after its thought (restart.h) */
@@ -246,7 +246,7 @@ struct answer {
     uint64_t instructions;      /* hash of the instructions */
     int64_t created_at;         /* seconds since 1970 */
     uint64_t started_ns;
-    uint64_t said_ns;           /* when the client was last sent something; at first, started_ns */
+    uint64_t quiet_since_ns;    /* when the client was last sent something; at first, started_ns */
     uint32_t n_sent;            /* return_progress: tokens reported as done, and when; */
     uint64_t sent_ns;           /* UINT32_MAX: all were */
     bool failed;

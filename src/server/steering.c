@@ -8,7 +8,7 @@ enum { STEERS_MAX = 16, STEERS_BYTES_MAX = 1 << 20 };
 
 struct steer {
     steer *next;
-    protocol_steer said; /* owned */
+    protocol_steer request; /* owned */
     char id[SERVER_ID_BYTES];
 };
 
@@ -32,9 +32,9 @@ static uint64_t next_number(steering *g, const steering_lane *at)
     return g->sequence++;
 }
 
-static protocol_steer_reply told_of(const steer *s, const steering_lane *at, uint64_t sequence)
+static protocol_steer_reply reply_for(const steer *s, const steering_lane *at, uint64_t sequence)
 {
-    return (protocol_steer_reply){.id = s->id, .previous = s->said.previous,
+    return (protocol_steer_reply){.id = s->id, .previous = s->request.previous,
                                  .stream_id = at->name, .sequence = sequence};
 }
 
@@ -42,20 +42,20 @@ static void tell_failed(steering *g, const steering_lane *at, const steer *s,
                         const protocol_error *e)
 {
     message m = {.event.max = 2u * PROTOCOL_BODY_BYTES_MAX};
-    protocol_steer_reply reply = told_of(s, at, next_number(g, at));
-    m.status = protocol_steer_failed(&m.event, &reply, s->said.input, e);
+    protocol_steer_reply reply = reply_for(s, at, next_number(g, at));
+    m.status = protocol_steer_failed(&m.event, &reply, s->request.input, e);
     tell(at->c, &m);
 }
 
-void steering_refuse(const steering_lane *at, const protocol_steer *said,
+void steering_refuse(const steering_lane *at, const protocol_steer *request,
                      const protocol_error *e)
 {
     message m = {.event.max = 2u * PROTOCOL_BODY_BYTES_MAX};
     steering none = {.sequence = 0};
-    protocol_steer_reply reply = {.previous = said->previous ? said->previous : "",
+    protocol_steer_reply reply = {.previous = request->previous ? request->previous : "",
                                 .stream_id = at->name,
                                 .sequence = at->a ? next_number(&none, at) : 0};
-    m.status = protocol_steer_failed(&m.event, &reply, said->input, e);
+    m.status = protocol_steer_failed(&m.event, &reply, request->input, e);
     tell(at->c, &m);
 }
 
@@ -66,8 +66,8 @@ static void drop_first(steering *g)
     steer *s = g->first;
     g->first = s->next;
     g->n--;
-    g->n_bytes -= s->said.n_bytes;
-    protocol_steer_free(&s->said);
+    g->n_bytes -= s->request.n_bytes;
+    protocol_steer_free(&s->request);
     memory_free(s);
 }
 
@@ -75,34 +75,34 @@ static void tell_pending(steering *g, const steering_lane *at, const steer *s,
                          const json_t *output)
 {
     message m = {.event.max = 1 << 20};
-    protocol_steer_reply reply = told_of(s, at, next_number(g, at));
+    protocol_steer_reply reply = reply_for(s, at, next_number(g, at));
     m.status = protocol_steer_pending(&m.event, &reply, output);
     tell(at->c, &m);
 }
 
-void steering_take(steering *g, const steering_lane *at, protocol_steer *said)
+void steering_take(steering *g, const steering_lane *at, protocol_steer *request)
 {
     protocol_error e;
     steer *s = memory_zalloc(1, sizeof *s);
     message m = {.event.max = 1 << 16};
-    if (g->n >= STEERS_MAX || g->n_bytes + said->n_bytes > STEERS_BYTES_MAX || !s) {
+    if (g->n >= STEERS_MAX || g->n_bytes + request->n_bytes > STEERS_BYTES_MAX || !s) {
         (void)protocol_error_set(&e, 400, "invalid_request_error", "too_many_pending_steers", "",
                                  "%u steers wait for this response: it takes %u, of %u bytes "
                                  "together", g->n, STEERS_MAX, STEERS_BYTES_MAX);
-        steering_refuse(at, said, &e);
-        protocol_steer_free(said);
+        steering_refuse(at, request, &e);
+        protocol_steer_free(request);
         memory_free(s);
         return;
     }
-    s->said = *said;
-    *said = (protocol_steer){.previous = NULL};
+    s->request = *request;
+    *request = (protocol_steer){.previous = NULL};
     make_id(s->id, "steer_");
     steer **end = &g->first;
     while (*end) end = &(*end)->next;
     *end = s;
     g->n++;
-    g->n_bytes += s->said.n_bytes;
-    protocol_steer_reply reply = told_of(s, at, next_number(g, at));
+    g->n_bytes += s->request.n_bytes;
+    protocol_steer_reply reply = reply_for(s, at, next_number(g, at));
     m.status = protocol_steer_accepted(&m.event, &reply);
     tell(at->c, &m);
 }
@@ -112,7 +112,7 @@ json_t *steering_leave(steering *g)
     json_t *items = json_array();
     bool whole = items != NULL;
     for (const steer *s = g->first; s && whole; s = s->next)
-        whole = !json_array_extend(items, s->said.items);
+        whole = !json_array_extend(items, s->request.items);
     if (!whole) {
         json_decref(items);
         return NULL;

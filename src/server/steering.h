@@ -29,9 +29,9 @@ typedef struct {
 } steering_lane;
 
 /* Accept, with an event; or refuse.  Takes its input. */
-void steering_take(steering *g, const steering_lane *at, protocol_steer *said);
+void steering_take(steering *g, const steering_lane *at, protocol_steer *request);
 /* Report that it failed without having been accepted; at->a may be NULL. */
-void steering_refuse(const steering_lane *at, const protocol_steer *said,
+void steering_refuse(const steering_lane *at, const protocol_steer *request,
                      const protocol_error *e);
 /* The items of all waiting steers, for a request; they are then part of it.  NULL: out of
  * memory. */

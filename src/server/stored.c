@@ -116,9 +116,10 @@ int stored_conversation(const answer *a, const char *id, json_t *whole, bool *fa
             n_bytes += row.input.len + row.response.len;
             if (n_bytes > PROTOCOL_ANSWER_BYTES_MAX) status = CERIUM_ERR_CAPACITY;
             json_t *items = json_read(row.input, JSON_ALLOW_NUL, NULL);
-            json_t *said = json_read(row.response, JSON_ALLOW_NUL, NULL);
-            if (json_array_extend(items, json_object_get(said, "output"))) status = CERIUM_ERR_IO;
-            json_decref(said);
+            json_t *response = json_read(row.response, JSON_ALLOW_NUL, NULL);
+            if (json_array_extend(items, json_object_get(response, "output")))
+                status = CERIUM_ERR_IO;
+            json_decref(response);
             turns[n++] = items;
             snprintf(next, sizeof next, "%s", row.previous_id ? row.previous_id : "");
         }

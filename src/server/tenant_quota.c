@@ -219,7 +219,7 @@ void tenant_quota_meter(answer *a, const metrics_used *u, const char *model)
 {
     if (!a->quota.reserved) return;
     /* Cached tokens do not count against the limit: they cost almost nothing. */
-    uint64_t used = u->prompt - u->reused + u->said;
+    uint64_t used = u->prompt - u->reused + u->generated;
     if (a->quota.rate) {
         int64_t more = (int64_t)bucket_cost(used, a->quota.rate) -
                        (int64_t)bucket_cost(a->quota.charged, a->quota.rate);
@@ -230,8 +230,9 @@ void tenant_quota_meter(answer *a, const metrics_used *u, const char *model)
                           .requests = 1,
                           .input_tokens = (uint32_t)u->prompt,
                           .cached_tokens = (uint32_t)u->reused,
-                          .output_tokens = (uint32_t)u->said,
-                          .nanodollars = rates_price(a->quota.tier, u->prompt, u->reused, u->said)};
+                          .output_tokens = (uint32_t)u->generated,
+                          .nanodollars = rates_price(a->quota.tier, u->prompt, u->reused,
+                                                     u->generated)};
     snprintf(record.model, sizeof record.model, "%s", model);
     a->quota.reserved = false;
     live_add(a->s->live, &record);

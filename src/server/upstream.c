@@ -230,13 +230,13 @@ static const char *look_at(transfer *t, uint64_t now)
     const upstream_policy *p = t->peer->policy;
     pthread_mutex_lock(&t->lock);
     bool ends = t->orphaned;
-    bool goes_on = t->paused && t->held.len < HELD_BYTES_MAX / 2;
-    if (goes_on) t->paused = false;
+    bool continues = t->paused && t->held.len < HELD_BYTES_MAX / 2;
+    if (continues) t->paused = false;
     bool waits_for_us = t->paused;
     pthread_mutex_unlock(&t->lock);
     if (ends) return "canceled";
-    if (goes_on || waits_for_us) t->last_ns = now; /* it is not the other server's fault */
-    if (goes_on) curl_easy_pause(t->easy, CURLPAUSE_CONT); /* bytes may arrive within the call */
+    if (continues || waits_for_us) t->last_ns = now; /* it is not the other server's fault */
+    if (continues) curl_easy_pause(t->easy, CURLPAUSE_CONT); /* bytes may arrive within the call */
     uint64_t first_s = t->is_health ? p->connect_s : p->first_s;
     if (!t->n_total && now - t->begun_ns > first_s * UINT64_C(1000000000))
         return "no answer came in time";
@@ -387,15 +387,15 @@ static int read_key(const upstream_policy *p, char key[KEY_BYTES_MAX], cerium_er
     return CERIUM_OK;
 }
 
-static int open_peer(peer *p, const upstream_policy *said, cerium_error *err)
+static int open_peer(peer *p, const upstream_policy *given, cerium_error *err)
 {
     static const char *const plain[] = {"Content-Type: application/json",
                                         "Accept: text/event-stream, application/json",
                                         "Expect:", "User-Agent: cerium"};
     char key[KEY_BYTES_MAX], line[KEY_BYTES_MAX + 32];
-    p->policy = said;
+    p->policy = given;
     p->asked_ns = clock_ns();
-    RETURN_IF(read_key(said, key, err));
+    RETURN_IF(read_key(given, key, err));
     snprintf(line, sizeof line, "Authorization: Bearer %s", key);
     for (size_t i = 0; i < ARRAY_LEN(plain) + (key[0] != 0); i++) {
         struct curl_slist *more =

@@ -83,10 +83,10 @@ static int send(asking *a, const policy *p, cerium_error *err)
                             .items = a->request->items,
                             .model = model_of(a),
                             .responses = a->policy->responses};
-    const protocol_answer said = {.request = a->request, .id = "resp_deep", .model = order.model,
-                                  .emit = on_event, .user = a};
+    const protocol_answer answer = {.request = a->request, .id = "resp_deep", .model = order.model,
+                                    .emit = on_event, .user = a};
     RETURN_IF(upstreams_open(&a->all, p, ring, &a->bell, err));
-    int status = protocol_writer_open(&a->writer, &said);
+    int status = protocol_writer_open(&a->writer, &answer);
     if (!status) status = upstream_body(&a->body, &order);
     if (!status && a->question->new_tokens_max)
         status = upstream_cap(&a->body, &order, a->question->new_tokens_max);

@@ -75,9 +75,9 @@ static void replace_first(queue *q, job *old, job *new)
 {
     job *before = NULL;
     for (job *j = q->first; j != old; j = j->next_client) before = j;
-    job *behind = old->next_client;
-    if (new) new->next_client = behind;
-    *(before ? &before->next_client : &q->first) = new ? new : behind;
+    job *second = old->next_client;
+    if (new) new->next_client = second;
+    *(before ? &before->next_client : &q->first) = new ? new : second;
     if (q->last == old) q->last = new ? new : before;
 }
 

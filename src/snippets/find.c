@@ -324,9 +324,9 @@ static double line_value(const search *s, view line, uint32_t *n_new, uint32_t *
         value += weight_of(s, word);
         if (!is_new) continue;
         ++*n_new;
-        const bool goes_on = s->begun.len > 1 && word.len > s->begun.len &&
+        const bool continues = s->begun.len > 1 && word.len > s->begun.len &&
                              view_starts(word, s->begun);
-        value += (goes_on ? 1 : NOVEL_LINE) * s->idf_max;
+        value += (continues ? 1 : NOVEL_LINE) * s->idf_max;
     }
     return value;
 }

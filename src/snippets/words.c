@@ -60,8 +60,8 @@ bool word_is_defined_at(view line, size_t at, size_t n)
     if (at == 0 && next == '=' && after + 1 < line.len && line.ptr[after + 1] != '=') return true;
     /* C: a type before it, not in a statement; or the name at a typedef's end. */
     bool typed = end < at ? begin < end : at > 0 && strchr("*&", line.ptr[at - 1]) != NULL;
-    bool goes_on = tail == '{' || tail == ')' || tail == ',';
-    if (margin && typed && next == '(' && goes_on && !calls(word)) return true;
+    bool continues = tail == '{' || tail == ')' || tail == ',';
+    if (margin && typed && next == '(' && continues && !calls(word)) return true;
     return line.ptr[0] == '}' && next == ';';
 }
 

@@ -29,7 +29,7 @@ static draft_text text_of(const drafter *d, draft_source source, const int32_t *
 }
 
 /* Does the text have a token at this place? */
-static bool goes_on(const draft_text *text, uint32_t at)
+static bool continues(const draft_text *text, uint32_t at)
 {
     return at < text->n && text->tokens[at] != PAST_END;
 }
@@ -85,7 +85,7 @@ static void find_way(draft_trail *t, draft_source source, const draft_text *text
 static void follow_one(drafter *d, draft_source source, const draft_text *text, int32_t token)
 {
     draft_trail *t = &d->trails[source];
-    if (!t->is_on || !goes_on(text, t->at)) {
+    if (!t->is_on || !continues(text, t->at)) {
         t->is_on = false;
         return;
     }
@@ -140,7 +140,7 @@ static uint32_t tokens_left(const draft_text *text, draft_source source, uint32_
 {
     uint32_t n = 0;
     if (source == DRAFT_TIMELINE) return n_max; /* see below */
-    while (n < n_max && goes_on(text, at + n)) n++;
+    while (n < n_max && continues(text, at + n)) n++;
     return n;
 }
 
@@ -164,7 +164,7 @@ uint32_t drafter_draft(const drafter *d, const draft_pace *pace, const int32_t *
         const draft_trail *t = &d->trails[s];
         draft_text text = text_of(d, s, tokens);
         float gain;
-        if (!t->is_on || !goes_on(&text, t->at)) continue;
+        if (!t->is_on || !continues(&text, t->at)) continue;
         uint32_t most = tokens_left(&text, s, t->at, n_max);
         uint32_t length = draft_length(&d->odds, s, t->match, cost, most, &gain);
         if (length == 0 || gain <= best_gain) continue;

@@ -229,7 +229,7 @@ static jinja_value str_rpartition(jinja_run *r, jinja_value v, const jinja_args 
     return partition(r, v, args, true);
 }
 
-static bool stands_at(jinja_value v, jinja_value part, bool end)
+static bool is_at(jinja_value v, jinja_value part, bool end)
 {
     if (part.len > v.len) return false;
     return !part.len || !memcmp(end ? v.text + v.len - part.len : v.text, part.text, part.len);
@@ -240,10 +240,10 @@ static jinja_value affixed(jinja_run *r, jinja_value v, const jinja_args *args, 
 {
     jinja_value what = jinja_arg(args, 0, NULL, jinja_missing());
     if (!jinja_is(what, KIND_TUPLE))
-        return jinja_bool(stands_at(v, text_arg(r, args, 0, NULL), end) && !r->status);
+        return jinja_bool(is_at(v, text_arg(r, args, 0, NULL), end) && !r->status);
     const jinja_items *in = jinja_items_of(what);
     for (size_t i = 0; i < in->n && jinja_step(r, 1); i++)
-        if (jinja_is(in->items[i], KIND_STRING) && stands_at(v, in->items[i], end))
+        if (jinja_is(in->items[i], KIND_STRING) && is_at(v, in->items[i], end))
             return jinja_bool(true);
     return jinja_bool(false);
 }
@@ -261,13 +261,13 @@ static jinja_value str_endswith(jinja_run *r, jinja_value v, const jinja_args *a
 static jinja_value str_removeprefix(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     jinja_value part = text_arg(r, args, 0, NULL);
-    return stands_at(v, part, false) ? jinja_part(v, part.len, v.len - part.len) : v;
+    return is_at(v, part, false) ? jinja_part(v, part.len, v.len - part.len) : v;
 }
 
 static jinja_value str_removesuffix(jinja_run *r, jinja_value v, const jinja_args *args)
 {
     jinja_value part = text_arg(r, args, 0, NULL);
-    return stands_at(v, part, true) ? jinja_part(v, 0, v.len - part.len) : v;
+    return is_at(v, part, true) ? jinja_part(v, 0, v.len - part.len) : v;
 }
 
 static jinja_value position(jinja_run *r, jinja_value v, const jinja_args *args, bool last,

@@ -90,7 +90,7 @@ static const struct {
     piece_kind kind;
 } roles[] = {
     {{"system", 6}, PIECE_SYSTEM}, {{"developer", 9}, PIECE_SYSTEM}, {{"user", 4}, PIECE_USER},
-    {{"assistant", 9}, PIECE_SAID}, {{"reasoning", 9}, PIECE_THOUGHT}, {{"call", 4}, PIECE_CALL},
+    {{"assistant", 9}, PIECE_CONTENT}, {{"reasoning", 9}, PIECE_THOUGHT}, {{"call", 4}, PIECE_CALL},
     {{"tool", 4}, PIECE_RESULT},
 };
 
@@ -111,7 +111,7 @@ static view find_name(const piece *list, size_t i)
 static int read_sampled(const tokenizer *t, const cerium_message *m, size_t i, piece *out,
                         cerium_error *err)
 {
-    if (out->kind != PIECE_SAID)
+    if (out->kind != PIECE_CONTENT)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "message %zu: only what the assistant said may be tokens", i);
     for (size_t j = 0; j < m->n_tokens; j++)
@@ -148,14 +148,14 @@ static int read_piece(const tokenizer *t, const cerium_message *m, size_t i, pie
     return CERIUM_OK;
 }
 
-static int read_tools(const cerium_chat *chat, bool said, chat_tool *tools, cerium_error *err)
+static int read_tools(const cerium_chat *chat, bool answered, chat_tool *tools, cerium_error *err)
 {
     for (size_t i = 0; i < chat->n_tools; i++) {
         const cerium_tool *from = &chat->tools[i];
         if (!from->name)
             return error_set(err, CERIUM_ERR_ARGUMENT, "tool %zu has no name", i);
         tools[i] = (chat_tool){.name = from->name, .free_text = !from->parameters};
-        if (!said) continue;
+        if (!answered) continue;
         int status = CERIUM_OK;
         tools[i].spec = chat_tool_spec(from, &status);
         if (status == CERIUM_ERR_FORMAT)
@@ -174,7 +174,7 @@ static bool runs_template(const talk *k)
     json_t *value;
     if (!k->form->template || k->form->runs) return k->form->template != NULL;
     json_object_foreach((json_t *)(uintptr_t)k->variables, name, value)
-        if (chat_template_asks(k->form->template, name)) return true;
+        if (chat_template_uses(k->form->template, name)) return true;
     return false;
 }
 
@@ -236,11 +236,11 @@ static bool begins(chat_kind kind)
 static int render_talk(const tokenizer *t, talk *k, const cerium_chat *chat, int32_t *tokens,
                        size_t cap, size_t *n_tokens, cerium_error *err)
 {
-    bool bos = !k->goes_on && !runs_template(k) &&
+    bool bos = !k->continues && !runs_template(k) &&
                (tokenizer_adds_bos(t) || begins(k->form->kind));
     prompt p;
     prompt_open(&p, t, bos, tokens, cap, err);
-    if (k->goes_on) prompt_after(&p, chat->after[chat->n_after - 1]);
+    if (k->continues) prompt_after(&p, chat->after[chat->n_after - 1]);
     k->p = &p;
     render(k);
     return prompt_finish(&p, n_tokens);
@@ -263,7 +263,7 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
 {
     CHECK(t && form && chat && n_tokens && (tokens || !cap));
     CHECK((chat->messages || !chat->n_messages) && (chat->tools || !chat->n_tools));
-    bool goes_on = chat->goes_on && chat->n_after > 0;
+    bool continues = chat->continues && chat->n_after > 0;
     size_t n = chat->n_messages, n_tools = chat->n_tools;
     if (chat->n_head) *chat->n_head = CERIUM_NO_HEAD;
     if (form->refusal)
@@ -286,9 +286,9 @@ int chat_render(const tokenizer *t, const chat_form *form, const cerium_chat *ch
                                : error_set(err, CERIUM_ERR_MEMORY, "no memory for %zu messages", n);
     for (size_t i = 0; !status && i < n; i++)
         status = read_piece(t, &chat->messages[i], i, list, err);
-    if (!status) status = read_tools(chat, !goes_on, tools, err);
+    if (!status) status = read_tools(chat, !continues, tools, err);
     talk k = {.form = form, .list = list, .n = n, .tools = tools, .n_tools = n_tools,
-              .says_tools = n_tools > 0 && !goes_on, .goes_on = goes_on, .open = chat->open,
+              .says_tools = n_tools > 0 && !continues, .continues = continues, .open = chat->open,
               .after = chat->after, .n_after = chat->n_after, .n_head = chat->n_head,
               .variables = variables};
     if (!status) status = render_talk(t, &k, chat, tokens, cap, n_tokens, err);

@@ -117,10 +117,10 @@ static size_t count_before_question(const talk *k, const relative *r)
 {
     size_t last = k->n;
     while (last > 0 && k->list[last - 1].kind == PIECE_SYSTEM) last--;
-    if (k->open && last && k->list[last - 1].kind == PIECE_SAID) return k->n;
+    if (k->open && last && k->list[last - 1].kind == PIECE_CONTENT) return k->n;
     for (size_t i = k->n; i-- > 0;)
         if (is_question(r, &k->list[i])) return i + 1;
-    return k->goes_on ? 0 : k->n;
+    return k->continues ? 0 : k->n;
 }
 
 /* ---- turns ---- */
@@ -143,8 +143,8 @@ static void put_thought(const talk *k, const relative *r, size_t i, size_t end, 
 }
 
 /* One piece of the assistant, in its family's form. */
-static view said(const talk *k, const relative *r, size_t j, bool calls, bool thought_shown,
-                 view *thought)
+static view answered(const talk *k, const relative *r, size_t j, bool calls, bool thought_shown,
+                     view *thought)
 {
     view text = k->list[j].content;
     *thought = (view){0};
@@ -160,11 +160,11 @@ static void put_assistant(const talk *k, const relative *r, size_t i, size_t end
     for (size_t j = i; j < end; j++) {
         calls = calls || k->list[j].kind == PIECE_CALL;
         has_thought = has_thought || k->list[j].kind == PIECE_THOUGHT;
-        if (first == end && k->list[j].kind == PIECE_SAID) first = j;
+        if (first == end && k->list[j].kind == PIECE_CONTENT) first = j;
     }
     view thought = {0};
     bool always = r->opens_thought || (end == k->n && !k->open);
-    if (first < end) said(k, r, first, calls, false, &thought);
+    if (first < end) answered(k, r, first, calls, false, &thought);
     bool shown = r->thinks && keeps && (always || thought.len || has_thought);
     if (!shown && first == end && !calls) return; /* a thought, which is dropped */
     prompt_scaffold(k->p, "<|im_start|>assistant\n");
@@ -173,10 +173,11 @@ static void put_assistant(const talk *k, const relative *r, size_t i, size_t end
     for (size_t j = i; j < end; j++) {
         const piece *one = &k->list[j];
         view text = {0};
-        if (one->kind == PIECE_SAID) text = said(k, r, j, calls, shown && j == first, &thought);
-        if (one->kind == PIECE_THOUGHT || (one->kind == PIECE_SAID && !text.len)) continue;
+        if (one->kind == PIECE_CONTENT)
+            text = answered(k, r, j, calls, shown && j == first, &thought);
+        if (one->kind == PIECE_THOUGHT || (one->kind == PIECE_CONTENT && !text.len)) continue;
         if (before)
-            prompt_scaffold(k->p, before->kind == PIECE_SAID && one->kind == PIECE_CALL
+            prompt_scaffold(k->p, before->kind == PIECE_CONTENT && one->kind == PIECE_CALL
                                       ? r->call_after_text
                                       : "\n");
         if (one->kind == PIECE_CALL) r->call(k, one);
@@ -227,9 +228,9 @@ void chat_render_chatml(const talk *k)
 {
     const relative *r = relative_of(k->form->kind);
     size_t before_question = count_before_question(k, r), i = 0;
-    if (k->goes_on) chat_close(k, k->after, k->n_after, "<|im_end|>", "\n");
+    if (k->continues) chat_close(k, k->after, k->n_after, "<|im_end|>", "\n");
     else i = put_head(k, r);
-    if (!k->goes_on) chat_head_ends(k);
+    if (!k->continues) chat_head_ends(k);
     for (size_t end; i < k->n; i = end) {
         const piece *one = &k->list[i];
         end = chat_turn_end(k, i);
@@ -247,7 +248,7 @@ void chat_render_chatml(const talk *k)
             chat_close(k, one->tokens, one->n_tokens, "<|im_end|>", "\n");
             break;
         case PIECE_RESULT: put_results(k, r, i, end); break;
-        case PIECE_SAID:
+        case PIECE_CONTENT:
         case PIECE_THOUGHT:
         case PIECE_CALL: put_assistant(k, r, i, end, i >= before_question); break;
         }

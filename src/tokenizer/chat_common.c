@@ -10,7 +10,7 @@ view chat_trim(view text)
 
 static bool of_assistant(piece_kind kind)
 {
-    return kind == PIECE_SAID || kind == PIECE_THOUGHT || kind == PIECE_CALL;
+    return kind == PIECE_CONTENT || kind == PIECE_THOUGHT || kind == PIECE_CALL;
 }
 
 size_t chat_turn_end(const talk *k, size_t i)

@@ -13,7 +13,7 @@
 typedef enum {
     PIECE_SYSTEM,  /* and a developer's */
     PIECE_USER,
-    PIECE_SAID,    /* of the assistant: its text, */
+    PIECE_CONTENT, /* of the assistant: its text, */
     PIECE_THOUGHT, /* thought */
     PIECE_CALL,    /* and called */
     PIECE_SAMPLED, /* a whole turn of the assistant as tokens */
@@ -41,7 +41,7 @@ typedef struct {
     const chat_tool *tools; /* [n_tools] */
     size_t n_tools;
     bool says_tools;        /* there are tools, and this is the place for them */
-    bool goes_on, open;
+    bool continues, open;
     const int32_t *after;   /* [n_after] the timeline to continue */
     size_t n_after;
     size_t *n_head;         /* or NULL: see chat_head_ends() */
@@ -99,6 +99,6 @@ void chat_render_harmony(const talk *k);
 /* By the template of the form. */
 void chat_render_template(const talk *k);
 /* Does it have a variable of this name? */
-bool chat_template_asks(const chat_template *c, const char *name);
+bool chat_template_uses(const chat_template *c, const char *name);
 
 #endif

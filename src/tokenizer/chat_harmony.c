@@ -292,7 +292,7 @@ static size_t find_final(const talk *k)
         const piece *one = &k->list[i];
         if (one->kind == PIECE_SAMPLED) read_last_header(k, one->tokens, one->n_tokens, &h);
         if (one->kind == PIECE_SAMPLED && !h.to.len) return i;
-        if (one->kind != PIECE_SAID) continue;
+        if (one->kind != PIECE_CONTENT) continue;
         size_t j = i + 1, end = chat_turn_end(k, i);
         while (j < end && k->list[j].kind != PIECE_CALL) j++;
         if (j == end) return i;
@@ -309,7 +309,7 @@ static void put_assistant(const talk *k, size_t i, size_t end, size_t final)
     for (; i < end; i++) {
         const piece *one = &k->list[i];
         if (one->kind == PIECE_THOUGHT && final < k->n && i < final) continue;
-        if (one->kind == PIECE_SAID && !one->content.len && end - i > 1) continue;
+        if (one->kind == PIECE_CONTENT && !one->content.len && end - i > 1) continue;
         prompt_scaffold(k->p, "<|start|>assistant");
         if (one->kind == PIECE_CALL) {
             prompt_scaffold(k->p, " to=functions.");
@@ -364,7 +364,7 @@ static void put_message(const talk *k, const char *header, view content)
 static void put_results(const talk *k, size_t i, size_t end)
 {
     last_header h = {.to = {0}};
-    if (k->goes_on) read_last_header(k, k->after, k->n_after, &h);
+    if (k->continues) read_last_header(k, k->after, k->n_after, &h);
     for (; i < end; i++) {
         view name = k->list[i].name;
         prompt_scaffold(k->p, name.len || !h.to.len ? "<|start|>functions." : "<|start|>");
@@ -376,9 +376,9 @@ static void put_results(const talk *k, size_t i, size_t end)
 void chat_render_harmony(const talk *k)
 {
     size_t final = find_final(k), i = 0;
-    if (k->goes_on) close_answer(k, k->after, k->n_after);
+    if (k->continues) close_answer(k, k->after, k->n_after);
     else i = put_head(k);
-    if (!k->goes_on) chat_head_ends(k);
+    if (!k->continues) chat_head_ends(k);
     for (size_t end; i < k->n; i = end) {
         const piece *one = &k->list[i];
         end = chat_turn_end(k, i);
@@ -389,7 +389,7 @@ void chat_render_harmony(const talk *k)
         case PIECE_USER: put_message(k, "<|start|>user<|message|>", one->content); break;
         case PIECE_RESULT: put_results(k, i, end); break;
         case PIECE_SAMPLED: put_sampled(k, one); break;
-        case PIECE_SAID:
+        case PIECE_CONTENT:
         case PIECE_THOUGHT:
         case PIECE_CALL: put_assistant(k, i, end, final); break;
         }

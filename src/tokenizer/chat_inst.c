@@ -185,7 +185,7 @@ static bool put_due(writer *w, size_t i)
  * turn.  Continued timelines cannot move them: there they come with the next user message. */
 static bool carries(const writer *w, size_t i)
 {
-    return !w->form->system_last || w->k->open || w->k->goes_on || i == w->last_user;
+    return !w->form->system_last || w->k->open || w->k->continues || i == w->last_user;
 }
 
 static void put_user(writer *w, size_t i)
@@ -250,17 +250,17 @@ static void put_assistant(writer *w, size_t i, size_t end)
     size_t n_calls = 0, n_said = 0, nth = 0;
     for (size_t j = i; j < end; j++) {
         n_calls += k->list[j].kind == PIECE_CALL;
-        n_said += k->list[j].kind == PIECE_SAID;
+        n_said += k->list[j].kind == PIECE_CONTENT;
     }
     if (!n_calls && !n_said) return;
     prompt_scaffold(k->p, n_said || w->form->tools == TOOLS_AS_TEXT ? w->form->answer : "");
     for (size_t j = i; j < end; j++) {
         const piece *one = &k->list[j];
-        bool joins = one->kind == PIECE_SAID || w->form->tools == TOOLS_AS_TEXT;
+        bool joins = one->kind == PIECE_CONTENT || w->form->tools == TOOLS_AS_TEXT;
         if (one->kind == PIECE_THOUGHT || (listed && one->kind == PIECE_CALL)) continue;
         if (any && joins) prompt_scaffold(k->p, "\n");
         any = true;
-        if (one->kind == PIECE_SAID)
+        if (one->kind == PIECE_CONTENT)
             prompt_text(k->p, w->form->trims_answer ? chat_trim(one->content) : one->content);
         else if (w->form->tools == TOOLS_AS_TEXT) chat_hermes_call(k, one);
         else put_call(w, one, true, true);
@@ -305,7 +305,7 @@ static void put_turn(writer *w, size_t i, size_t end)
         close_answer(w, one->tokens, one->n_tokens);
         w->begun = false;
         return;
-    case PIECE_SAID:
+    case PIECE_CONTENT:
     case PIECE_THOUGHT:
     case PIECE_CALL: put_assistant(w, i, end); return;
     }
@@ -314,17 +314,17 @@ static void put_turn(writer *w, size_t i, size_t end)
 void chat_render_inst(const talk *k)
 {
     writer w = {.k = k, .form = &mistrals[k->form->kind], .llama2 = k->form->kind == CHAT_LLAMA2,
-                .begun = !k->goes_on, .tools_due = k->says_tools, .last_user = k->n};
+                .begun = !k->continues, .tools_due = k->says_tools, .last_user = k->n};
     CHECK(w.form->open);
     for (size_t i = 0; i < k->n; i++)
         if (k->list[i].kind == PIECE_USER) w.last_user = i;
-    if (k->goes_on) go_on(&w);
+    if (k->continues) go_on(&w);
     for (size_t i = 0, end; i < k->n; i = end) {
         end = chat_turn_end(k, i);
         /* Right after the first system message, if those have turns. */
         bool head = w.form->open_system && (i > 0 || k->list[i].kind != PIECE_SYSTEM);
         if (w.tools_due && head && carries(&w, i)) put_tools_block(&w);
-        if (head && !k->goes_on && i == (k->list[0].kind == PIECE_SYSTEM)) chat_head_ends(k);
+        if (head && !k->continues && i == (k->list[0].kind == PIECE_SYSTEM)) chat_head_ends(k);
         prompt_cut(k->p);
         put_turn(&w, i, end);
     }

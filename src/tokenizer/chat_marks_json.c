@@ -65,10 +65,10 @@ static size_t opening(view before, view opens)
 static view begun(const chat_call_probes *p, view before)
 {
     const size_t from = view_past(p->prompt, p->question);
-    const size_t said = view_past(p->said, p->question);
-    const size_t text = view_find(p->said, said, p->answer);
+    const size_t answered = view_past(p->answered, p->question);
+    const size_t text = view_find(p->answered, answered, p->answer);
     size_t n = opening(before, (view){p->prompt.ptr + from, p->prompt.len - from});
-    const size_t m = opening(before, (view){p->said.ptr + said, text - said});
+    const size_t m = opening(before, (view){p->answered.ptr + answered, text - answered});
     if (n < m) n = m;
     view out = {before.ptr + n, before.len - n};
     const size_t thought = view_past(out, VIEW("</think>"));
@@ -81,17 +81,17 @@ static bool take_pieces(const chat_call_probes *p, calls_text *c)
     view text = p->calls;
     const size_t from = view_past(text, p->question), name = view_find(text, from, p->name);
     const size_t mark = name + p->name.len, object = view_find(text, mark, p->arguments);
-    const size_t behind = object + p->arguments.len;
+    const size_t rest_of = object + p->arguments.len;
     if (object >= text.len) return false;
-    const size_t again = view_find(text, behind, p->name), mark_2 = again + p->name.len;
+    const size_t again = view_find(text, rest_of, p->name), mark_2 = again + p->name.len;
     const size_t object_2 = view_find(text, mark_2, p->arguments);
     c->one = again >= text.len || object_2 >= text.len;
     take_piece(&c->before, p, begun(p, (view){text.ptr + from, name - from}));
     take_piece(&c->mark, p, (view){text.ptr + mark, object - mark});
-    const size_t end = c->one ? behind : object_2 + p->arguments.len;
+    const size_t end = c->one ? rest_of : object_2 + p->arguments.len;
     take_piece(&c->after, p, (view){text.ptr + end, text.len - end});
     if (c->one) return true;
-    take_piece(&c->between, p, (view){text.ptr + behind, again - behind});
+    take_piece(&c->between, p, (view){text.ptr + rest_of, again - rest_of});
     take_piece(&c->mark_again, p, (view){text.ptr + mark_2, object_2 - mark_2});
     return true;
 }

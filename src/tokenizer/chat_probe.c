@@ -93,7 +93,7 @@ static bool shows(prober *b, const piece *list, size_t n, bool tools, const char
 }
 
 #define P_USER {.kind = PIECE_USER, .content = {"probe question", 14}}
-#define P_SAID {.kind = PIECE_SAID, .content = {ANSWER, sizeof ANSWER - 1}}
+#define P_CONTENT {.kind = PIECE_CONTENT, .content = {ANSWER, sizeof ANSWER - 1}}
 #define P_CALL {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid01", 9},       \
                 .content = {"{\"" KEY "\": \"probe value\"}", sizeof KEY + 18}}
 #define P_CALL_2 {.kind = PIECE_CALL, .name = {TOOL, sizeof TOOL - 1}, .id = {"probeid02", 9},     \
@@ -135,7 +135,7 @@ static void speak(prober *b)
 /* The accepted forms: content as text or as parts, arguments as an object or as text. */
 static void find_types(prober *b)
 {
-    static const piece user[] = {P_USER}, said[] = {P_USER, P_SAID, P_USER},
+    static const piece user[] = {P_USER}, answered[] = {P_USER, P_CONTENT, P_USER},
                        call[] = {P_USER, P_CALL, P_RESULT};
     bool shown = shows(b, user, 1, false, "probe question");
     if (!shown && !b->status && b->err.failure == JINJA_FAILED) {
@@ -153,7 +153,7 @@ static void find_types(prober *b)
             return;
         }
     }
-    if (!shows(b, said, 3, false, ANSWER) && !b->status) {
+    if (!shows(b, answered, 3, false, ANSWER) && !b->status) {
         refuse(b, b->err.message[0] ? "" : "it does not show what the assistant said");
         return;
     }
@@ -235,7 +235,7 @@ static bool find_marks(prober *b, bool opens_thought)
         {P_USER, CALL_OF("{\"" KEY "\": true}"), P_RESULT},
         {P_USER, P_CALL, P_CALL_2, P_RESULT},
         {P_USER},
-        {P_USER, P_SAID},
+        {P_USER, P_CONTENT},
     };
     static const size_t n[N] = {3, 4, 3, 3, 4, 1, 2};
     view t[N] = {{0}}, end = {0};
@@ -245,7 +245,7 @@ static bool find_marks(prober *b, bool opens_thought)
     if (b->c->end >= 0) end.ptr = tokenizer_bytes(b->t, b->c->end, &end.len);
     const chat_call_probes p = {
         .other = t[0], .two = t[1], .number = t[2], .truth = t[3], .calls = t[4], .prompt = t[5],
-        .said = t[6], .question = VIEW("probe question"), .answer = VIEW(ANSWER),
+        .answered = t[6], .question = VIEW("probe question"), .answer = VIEW(ANSWER),
         .name = VIEW(TOOL), .key = VIEW(KEY), .value = VIEW("probe value"),
         .second = VIEW("probe_second"), .figure = VIEW("48813"), .yes = VIEW("true"),
         .arguments = VIEW(JSON_ARGS), .ids = {VIEW("probeid01"), VIEW("probeid02")}, .end = end,
@@ -315,13 +315,13 @@ static bool find_end(void *user, view text)
 
 static void look_into(prober *b)
 {
-    static const piece said[] = {P_USER, P_SAID, P_USER};
+    static const piece answered[] = {P_USER, P_CONTENT, P_USER};
     find_types(b);
     if (b->c->refusal[0] || b->status) return;
     if (b->form.kind != CHAT_NONE && family_is_equal(b)) return;
     b->form.runs = true;
     b->form.name = "template";
-    look_at(b, said, 3, false, find_end, b);
+    look_at(b, answered, 3, false, find_end, b);
     find_calls(b);
 }
 

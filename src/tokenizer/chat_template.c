@@ -26,7 +26,7 @@ typedef struct {
     bool bare_calls;    /* a sampled turn with calls has no text */
     bool merges_system; /* into the first user message */
     view system;        /* with text waiting for it */
-    bool said_tools;    /* as text */
+    bool wrote_tools;   /* as text */
 } builder;
 
 static void keep(builder *b, json_t *json)
@@ -155,17 +155,18 @@ static void add_assistant(builder *b, size_t from, size_t to)
 {
     jinja_value message = begin_message(b, "assistant"), calls = jinja_list(b->run);
     bool calls_any = false, thinks = false;
-    view said = gather(b, from, to, PIECE_SAID);
+    view answered = gather(b, from, to, PIECE_CONTENT);
     for (size_t i = from; i < to; i++) {
         const piece *one = &b->k->list[i];
         thinks = thinks || one->kind == PIECE_THOUGHT;
         if (one->kind != PIECE_CALL) continue;
         calls_any = !b->c->spoken;
         if (b->c->spoken)
-            said = joined(b, said, said.len ? VIEW("\n") : VIEW(""), spoken(b, "name", one));
+            answered = joined(b, answered, answered.len ? VIEW("\n") : VIEW(""),
+                              spoken(b, "name", one));
         else add_piece_call(b, calls, one);
     }
-    put_content(b, message, message_text(said));
+    put_content(b, message, message_text(answered));
     if (thinks) put_thought(b, message, message_text(gather(b, from, to, PIECE_THOUGHT)));
     if (calls_any) jinja_put(b->run, message, "tool_calls", calls);
 }
@@ -227,9 +228,9 @@ static void add_user(builder *b, const piece *one)
 static void add_system(builder *b, const piece *one)
 {
     view text = one ? one->content : VIEW("");
-    if (b->c->spoken && b->k->says_tools && !b->said_tools) {
+    if (b->c->spoken && b->k->says_tools && !b->wrote_tools) {
         text = joined(b, text, text.len ? VIEW("\n\n") : VIEW(""), spoken(b, "tools", NULL));
-        b->said_tools = true;
+        b->wrote_tools = true;
     }
     if (b->merges_system)
         b->system = b->system.len ? joined(b, b->system, VIEW("\n\n"), text) : text;
@@ -251,7 +252,7 @@ static void add_messages(builder *b)
             else add_result(b, one);
             break;
         case PIECE_SAMPLED: add_sampled(b, end); break;
-        case PIECE_SAID:
+        case PIECE_CONTENT:
         case PIECE_THOUGHT:
         case PIECE_CALL:
             end = chat_turn_end(b->k, i);
@@ -401,14 +402,14 @@ static size_t find_last(view text, size_t from, size_t to, view part)
 /* The text with which this template opens and closes turns of the assistant, with the variables of
  * this talk. */
 typedef struct {
-    chat_rendering asked, open, said; /* u; u and the generation prompt; u and a mark */
+    chat_rendering asked, open, answered; /* u; u and the generation prompt; u and a mark */
     view prompt; /* the generation prompt */
     view header; /* the part of it with which every turn of the assistant begins */
     view close;  /* after its text */
     view end;    /* the part up to the special token */
 } turns;
 
-static view behind(view text, size_t n) { return (view){text.ptr + n, text.len - n}; }
+static view rest_of(view text, size_t n) { return (view){text.ptr + n, text.len - n}; }
 
 static int read_turns(const chat_template *c, const talk *k, turns *w, jinja_error *err)
 {
@@ -422,14 +423,14 @@ static int read_turns(const chat_template *c, const talk *k, turns *w, jinja_err
     RETURN_IF(chat_template_text(c, &one, false, &w->asked, err));
     RETURN_IF(chat_template_text(c, &one, true, &w->open, err));
     one.n = 2;
-    RETURN_IF(chat_template_text(c, &one, false, &w->said, err));
-    view asked = w->asked.out.text, open = w->open.out.text, said = w->said.out.text;
+    RETURN_IF(chat_template_text(c, &one, false, &w->answered, err));
+    view asked = w->asked.out.text, open = w->open.out.text, answered = w->answered.out.text;
     view mark = chat_template_mark(buffer, 0);
-    size_t at = find(said, 0, mark), len = 0, n = 0;
-    if (view_starts(open, asked)) w->prompt = behind(open, asked.len);
-    if (view_starts(said, asked))
-        w->header = (view){w->prompt.ptr, view_common(w->prompt, behind(said, asked.len))};
-    if (at < said.len) w->close = behind(said, at + mark.len);
+    size_t at = find(answered, 0, mark), len = 0, n = 0;
+    if (view_starts(open, asked)) w->prompt = rest_of(open, asked.len);
+    if (view_starts(answered, asked))
+        w->header = (view){w->prompt.ptr, view_common(w->prompt, rest_of(answered, asked.len))};
+    if (at < answered.len) w->close = rest_of(answered, at + mark.len);
     w->end = w->close;
     if (tokenizer_find_special(k->p->t, w->close, &n, &len) >= 0)
         w->end = (view){w->close.ptr, n + len};
@@ -440,7 +441,7 @@ static void free_turns(turns *w)
 {
     chat_template_text_free(&w->asked);
     chat_template_text_free(&w->open);
-    chat_template_text_free(&w->said);
+    chat_template_text_free(&w->answered);
 }
 
 /* Whether tokens end with these bytes of the template. */
@@ -460,7 +461,7 @@ static size_t skip_closing(const talk *k, const turns *w, view text, size_t at,
 {
     size_t end = find(text, at, w->end);
     if (end < text.len) at = end; /* the text before it closes a call, which was sampled */
-    view rest = behind(text, at);
+    view rest = rest_of(text, at);
     if (view_starts(rest, w->close) && ends_with(k, tokens, n, w->close)) return at + w->close.len;
     if (view_starts(rest, w->end) && ends_with(k, tokens, n, w->end)) return at + w->end.len;
     return at;
@@ -474,7 +475,7 @@ static void join_turns(const talk *k, const turns *w, const jinja_output *out)
     for (size_t i = 0; i < k->n; i++) {
         const piece *one = &k->list[i];
         if (one->kind != PIECE_SAMPLED) continue;
-        bool timeline = k->goes_on && n_marks == 0;
+        bool timeline = k->continues && n_marks == 0;
         view mark = chat_template_mark(buffer, n_marks++);
         size_t first = find(out->text, at, mark);
         if (first == out->text.len) {
@@ -520,7 +521,7 @@ static void render_talk(const chat_template *c, const talk *k)
         fail(k, status, &err);
         return;
     }
-    if (!k->goes_on) begin_text(k, &whole.out);
+    if (!k->continues) begin_text(k, &whole.out);
     if (any_sampled(k)) status = read_turns(c, k, &w, &err);
     if (status) fail(k, status, &err);
     else if (!any_sampled(k)) emit(k, &whole.out, 0, whole.out.text.len);
@@ -529,7 +530,7 @@ static void render_talk(const chat_template *c, const talk *k)
     chat_template_text_free(&whole);
 }
 
-bool chat_template_asks(const chat_template *c, const char *name)
+bool chat_template_uses(const chat_template *c, const char *name)
 {
     return jinja_mentions(c->program, view_of(name));
 }
@@ -538,7 +539,7 @@ void chat_render_template(const talk *k)
 {
     const chat_template *c = k->form->template;
     CHECK(c && c->program);
-    if (!k->goes_on) {
+    if (!k->continues) {
         render_talk(c, k);
         return;
     }

@@ -42,7 +42,7 @@ enum { CHAT_MARK_BYTES = 16 };
 /* Renderings of the same question with calls in the answer, and the names in them. */
 typedef struct {
     view other, two, number, truth; /* f(a="v", b="w"); two calls of f(a="v"); f(a=5); f(a=true) */
-    view calls, prompt, said; /* two calls with other ids; no answer; one that is text */
+    view calls, prompt, answered; /* two calls with other ids; no answer; one that is text */
     view question, answer, name, key, value, second, figure, yes;
     view arguments, ids[2];
     view end; /* text of the token that ends a turn, or empty */

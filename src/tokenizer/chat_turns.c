@@ -83,7 +83,7 @@ static size_t find_last(view text, const char *part)
 }
 
 /* Whether the last heading of a timeline is the assistant's, and its turn has not ended. */
-static bool assistant_speaks(const talk *k, const turns *form)
+static bool assistant_is_last(const talk *k, const turns *form)
 {
     bytes text = {.max = SIZE_MAX};
     int32_t end = tokenizer_find(k->p->t, view_of(form->end));
@@ -119,7 +119,7 @@ static void go_on(const talk *k, const turns *form)
     snprintf(closed, sizeof closed, "%s%s", form->end, form->rest);
     if (chat_ends(k->p->t, k->after, k->n_after, closed)) return;
     if (!form->headings || chat_ends(k->p->t, k->after, k->n_after, form->end) ||
-        assistant_speaks(k, form))
+        assistant_is_last(k, form))
         close_answer(k, form, k->after, k->n_after);
 }
 
@@ -146,11 +146,12 @@ static void put_assistant(const talk *k, const turns *form, size_t i, size_t end
     prompt_scaffold(k->p, form->before[TURN_ASSISTANT]);
     for (; i < end; i++) {
         const piece *one = &k->list[i];
-        if (one->kind == PIECE_THOUGHT || (one->kind == PIECE_SAID && !one->content.len)) continue;
+        if (one->kind == PIECE_THOUGHT) continue;
+        if (one->kind == PIECE_CONTENT && !one->content.len) continue;
         if (before && llama31 && before->kind == PIECE_CALL && one->kind == PIECE_CALL)
             prompt_scaffold(k->p, "; ");
         else if (before) prompt_scaffold(k->p, "\n");
-        if (one->kind == PIECE_SAID) put_content(k, form, one->content);
+        if (one->kind == PIECE_CONTENT) put_content(k, form, one->content);
         else if (llama31) llama31_call(k, one);
         else chat_hermes_call(k, one);
         before = one;
@@ -243,7 +244,7 @@ static void put_turn(const talk *k, const turns *form, size_t i, size_t end)
         if (k->form->kind == CHAT_LLAMA31) llama31_results(k, i, end);
         else put_results(k, form, i, end);
         return;
-    case PIECE_SAID:
+    case PIECE_CONTENT:
     case PIECE_THOUGHT:
     case PIECE_CALL: put_assistant(k, form, i, end); return;
     }
@@ -259,10 +260,10 @@ void chat_render_turns(const talk *k)
 {
     const turns *form = turns_of(k->form->kind);
     size_t i = 0;
-    if (k->goes_on) go_on(k, form);
+    if (k->continues) go_on(k, form);
     else i = put_head(k, form);
-    bool first = !k->goes_on && !i && !form->default_system && !k->says_tools;
-    if (!k->goes_on) chat_head_ends(k);
+    bool first = !k->continues && !i && !form->default_system && !k->says_tools;
+    if (!k->continues) chat_head_ends(k);
     for (size_t end; i < k->n; i = end) {
         end = chat_turn_end(k, i);
         put_glue(k, form, first);

@@ -56,12 +56,12 @@ draft_figures draft_figure(const draft_us us[2], const draft_joules *j, const pl
                                 : draft_turns_guesses(tokens);
     }
     /* In turns, one guess comes after two tokens if all guesses before were right. */
-    const double behind = overlapped || tokens < 2 ? 0 : pow(p, tokens - 1);
+    const double rest = overlapped || tokens < 2 ? 0 : pow(p, tokens - 1);
     const double low = j->verify.low + j->messages.low + fmin(made[0], made[1]) * j->guess.low +
-                       behind * (j->catch_up.low - j->guess.low);
+                       rest * (j->catch_up.low - j->guess.low);
     const double high = j->verify.high + j->messages.high +
                         fmax(made[0], made[1]) * j->guess.high +
-                        behind * (j->catch_up.high - j->guess.high);
+                        rest * (j->catch_up.high - j->guess.high);
     const wafer_band idle = plan_static_watts(plan, r);
     const wafer_band tokens_s = {rate[1], rate[0]};
     return (draft_figures){

@@ -66,10 +66,10 @@ static void add_flow(routing *r, flow of, uint32_t colour, wafer_axis axis, uint
 static void add_broadcast(routing *r, flow of, uint32_t colour, wafer_axis axis, uint32_t line,
                           uint32_t root, uint32_t first, uint32_t end)
 {
-    const uint32_t ahead = 1u << forward[axis], behind = 1u << back[axis], ramp = 1u << MESH_RAMP;
+    const uint32_t ahead = 1u << forward[axis], rest = 1u << back[axis], ramp = 1u << MESH_RAMP;
     if (end - first < 2) return;
     for (uint32_t at = first; at < end; at++) {
-        const uint32_t on = at + 1 < end ? ahead : 0, off = at > first ? behind : 0;
+        const uint32_t on = at + 1 < end ? ahead : 0, off = at > first ? rest : 0;
         if (at == root) add_route(r, of, colour, axis, line, at, MESH_RAMP, on | off);
         else if (at > root) add_route(r, of, colour, axis, line, at, back[axis], ramp | on);
         else add_route(r, of, colour, axis, line, at, forward[axis], ramp | off);

@@ -16,7 +16,7 @@ static const char *beyond_mesh(const step_op *op, const step_shape *s)
     if (op->is_row_norm) return "norms over all heads of a row";
     if (op->kind == STEP_LINEAR_IN) return "layers with a recurrent state";
     if (op->is_gated || op->n_gates) return "gates on attention or experts";
-    if (op->norm_behind) return "norms after branches";
+    if (op->post_norm) return "norms after branches";
     if (op->expert_scale || (op->kind == STEP_EXPERTS_UP && op->norm))
         return "experts with a scale or an input of their own";
     if (op->choice_bias) return "a bias on the choice of experts";

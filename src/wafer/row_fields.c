@@ -31,7 +31,7 @@ static bool number_in(const char *s, size_t *at, double *out)
 }
 
 /* After "x", "*" or U+00D7 and blanks around it, if a number follows; else NULL. */
-static const char *behind_times(const char *s)
+static const char *after_times(const char *s)
 {
     s += strspn(s, " ]");
     if (*s == 'x' || *s == 'X' || *s == '*')
@@ -52,7 +52,7 @@ static size_t factors_in(const char *s, double out[3])
         const char *more = s;
         while (n < 3 && more && number_in(s, &next, &out[n])) {
             n++;
-            more = behind_times(s + next);
+            more = after_times(s + next);
             if (more) next = (size_t)(more - s);
         }
         if (n > 1) return n;
@@ -126,9 +126,9 @@ static uint32_t devices_of(const published_row *row)
 {
     double n = row->devices, named;
     const size_t digits = strspn(row->system, "0123456789");
-    const char *behind = row->system + digits + strspn(row->system + digits, " ");
+    const char *rest = row->system + digits + strspn(row->system + digits, " ");
     /* "8x B200", if the column of devices has no number. */
-    const bool times = *behind == 'x' || *behind == 'X' || !strncmp(behind, "\xc3\x97", 2);
+    const bool times = *rest == 'x' || *rest == 'X' || !strncmp(rest, "\xc3\x97", 2);
     if (n <= 1 && digits && times && parse_f64((view){row->system, digits}, &named)) n = named;
     if (n < 1 && (row_number_after(row->system, "TP", &named))) n = named;
     return n >= 1 ? (uint32_t)fmin(n, 65536) : 1;

@@ -22,7 +22,7 @@ int watch_drive_finish(watch_drive *d, watch_result *out)
 int watch_drive_retry(watch_drive *d, cerium_request *q, bool *runs)
 {
     size_t n;
-    const int32_t *said = watch_tokens(d->watch, &n);
+    const int32_t *written = watch_tokens(d->watch, &n);
     d->retries = false;
     watch_retry(d->watch, &d->plan);
     *runs = n < q->new_tokens_max;
@@ -31,7 +31,7 @@ int watch_drive_retry(watch_drive *d, cerium_request *q, bool *runs)
     d->timeline = memory_alloc((d->n_prompt + n) * sizeof *d->timeline);
     if (!d->timeline) return CERIUM_ERR_MEMORY;
     memcpy(d->timeline, d->prompt, d->n_prompt * sizeof *d->timeline);
-    if (n) memcpy(d->timeline + d->n_prompt, said, n * sizeof *said);
+    if (n) memcpy(d->timeline + d->n_prompt, written, n * sizeof *written);
     q->tokens = d->timeline;
     q->n_tokens = d->n_prompt + n;
     q->new_tokens_max -= q->new_tokens_max == UINT32_MAX ? 0 : (uint32_t)n;

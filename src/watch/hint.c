@@ -41,7 +41,7 @@ size_t watch_hint(const guard_finding *f, view line, char *out, size_t size)
     const char *end = out + size;
     char number[32];
     bool prose = f->language == GUARD_TEXT;
-    if (f->goes_on || !f->idiom) return 0;
+    if (f->continues || !f->idiom) return 0;
     if (!prose) put(&at, end, indent_of(line), false);
     put(&at, end, view_of(comment_of(f->language)), f->escaped);
     snprintf(number, sizeof number, "CWE-%u: ", f->cwe);

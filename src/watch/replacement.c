@@ -33,7 +33,7 @@ static uint64_t circle(const watch *w)
 }
 
 /* The place at which the text after a note repeats words of it; UINT64_MAX: none. */
-static uint64_t said_of_note(const watch *w)
+static uint64_t hash_of_note(const watch *w)
 {
     view text = text_from(w, w->verified_until, w->fed), message = view_of(w->wrong.message);
     if (message.len > MESSAGE_BYTES) message.len = MESSAGE_BYTES;
@@ -70,7 +70,7 @@ static bool has_tries(const watch *w)
 static cerium_watch_order decline(watch *w, uint64_t fault)
 {
     uint32_t before = watch_n_logged(w);
-    w->behind.len = 0;
+    w->after.len = 0;
     bool spent = !has_tries(w);
     if (w->corrects && (spent || !watch_rollback_reply(w, fault))) {
         cerium_watch_order order = give_up(w);
@@ -147,7 +147,7 @@ cerium_watch_order watch_weigh(watch *w)
     reply_kind kind = judged && w->safe - w->verified_until < BACK_BYTES ? kind_of(w) : REPLY_CODE;
     guard_syntax syntax = GUARD_SYNTAX_COMPLETE;
     w->weighed = w->safe;
-    uint64_t at = said_of_note(w);
+    uint64_t at = hash_of_note(w);
     if (at == UINT64_MAX) at = circle(w);
     if (at == UINT64_MAX && w->fed > w->verified_until) at = fault(w, &syntax);
     if (at == UINT64_MAX && w->corrects && kind == REPLY_COMMENT) at = w->verified_until;
@@ -171,7 +171,7 @@ static bool drops_half(watch *w)
 cerium_watch_order watch_weigh_end(watch *w, bool by_itself)
 {
     reply_kind kind = w->safe > w->verified_until ? kind_of(w) : REPLY_NOTHING;
-    uint64_t at = said_of_note(w);
+    uint64_t at = hash_of_note(w);
     guard_syntax syntax;
     bool half = !by_itself && strcmp(w->wrong.language, "text") != 0;
     if (w->corrects && (kind != REPLY_CODE || half || leaves_hole(w))) return give_up(w);

@@ -40,7 +40,7 @@ static const guard_finding *feed(watch *w, view text, bool *fits)
     uint32_t n_good;
     const guard_finding *first = NULL;
     *fits = false;
-    if (w->keeps_line) watch_names_told(w->names, w->wrong_name);
+    if (w->keeps_line) watch_names_reported(w->names, w->wrong_name);
     if (bytes_append(&w->text, text.ptr, text.len)) return NULL;
     guard_feed(w->stream, w->config.worker, text.ptr, text.len, &r);
     w->fed += text.len;
@@ -105,8 +105,8 @@ bool watch_splice(watch *w)
         if (!text.len) continue;
         bool whole = try_text(w, text, at, 0);
         if (!whole && !try_text(w, text, at, OTHERS_MAX)) continue;
-        view said = {w->text.ptr + (at - w->text_at), (size_t)(w->fed - at)};
-        done = watch_append(w, said, at);
+        view written = {w->text.ptr + (at - w->text_at), (size_t)(w->fed - at)};
+        done = watch_append(w, written, at);
         bool fixed = form == REPAIR_FIX && whole;
         if (done && w->keeps_line) go_on(w, CERIUM_FINDING_WARNED);
         else if (done) go_on(w, fixed ? CERIUM_FINDING_REPLACED : CERIUM_FINDING_WITHHELD);

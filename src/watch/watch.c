@@ -6,13 +6,13 @@ int watch_open(watch **out, const watch_config *config, cerium_error *err)
     guard_stream_config how = {.form = config->form, .language = config->language,
                                .request = config->request,
                                .n_request = config->n_request,
-                               .tells_known = true};
+                               .reports_known = true};
     watch *w = memory_zalloc(1, sizeof *w);
     int status = w ? CERIUM_OK : CERIUM_ERR_MEMORY;
     if (w) {
         w->config = *config;
         w->policy = *config->policy;
-        if (config->names && watch_policy_asks_names(config->policy)) {
+        if (config->names && watch_policy_uses_names(config->policy)) {
             w->names = memory_zalloc(1, sizeof *w->names);
             status = w->names ? CERIUM_OK : CERIUM_ERR_MEMORY;
         }
@@ -21,7 +21,7 @@ int watch_open(watch **out, const watch_config *config, cerium_error *err)
             how.reader = watch_names_reader(w->names);
         }
         w->text.max = w->log.max = w->ends.max = SIZE_MAX / 2;
-        w->kept.max = w->tops.max = w->out_tokens.max = w->behind.max = SIZE_MAX / 2;
+        w->kept.max = w->tops.max = w->out_tokens.max = w->after.max = SIZE_MAX / 2;
         if (!status) status = guard_stream_open(&w->stream, config->guard, &how, NULL);
         if (!status) status = guard_stream_open(&w->base, config->guard, &how, NULL);
     }
@@ -48,7 +48,7 @@ void watch_close(watch **w)
     bytes_free(&(*w)->kept);
     bytes_free(&(*w)->tops);
     bytes_free(&(*w)->out_tokens);
-    bytes_free(&(*w)->behind);
+    bytes_free(&(*w)->after);
     memory_free((*w)->names);
     memory_free(*w);
     *w = NULL;
@@ -97,7 +97,7 @@ static bool is_asked_for(const watch *w, const guard_finding *f)
  * name, it is only reported. */
 static bool holds_name(const watch *w, const guard_finding *f)
 {
-    bool there = f->held.len && !f->goes_on && !w->lost && f->line_begin >= w->base_at &&
+    bool there = f->held.len && !f->continues && !w->lost && f->line_begin >= w->base_at &&
                  f->line_begin >= w->released;
     return there && w->policy.action[f->kind] != WATCH_OFF && !is_asked_for(w, f);
 }
@@ -122,7 +122,7 @@ static const guard_finding *first_blocked(watch *w, const guard_result *r)
         bool warns = watch_policy_action(&w->policy, f) == WATCH_WARN;
         if (first && f->line_begin >= first->line_begin) continue;
         cerium_finding found = describe(w, f);
-        if (warns && f->name) watch_names_told(w->names, f->name);
+        if (warns && f->name) watch_names_reported(w->names, f->name);
         if (warns) watch_add(w, &found, CERIUM_FINDING_WARNED);
         else if (f->known && is_first_known(w, f)) watch_add(w, &found, CERIUM_FINDING_KNOWN);
     }
@@ -142,13 +142,13 @@ static cerium_watch_order end_before(watch *w, uint64_t at, const cerium_finding
 }
 
 /* The text of the answer after the line: only a recorded answer continues with it. */
-static bool keep_behind(watch *w, const guard_finding *f)
+static bool keep_after(watch *w, const guard_finding *f)
 {
     uint64_t from = f->line_end;
-    w->behind.len = 0;
+    w->after.len = 0;
     if (from <= f->line_begin || from > w->fed || from < w->text_at) return true;
     view text = {w->text.ptr + (from - w->text_at), (size_t)(w->fed - from)};
-    return !bytes_append(&w->behind, text.ptr, text.len);
+    return !bytes_append(&w->after, text.ptr, text.len);
 }
 
 static bool has_tries(const watch *w)
@@ -169,7 +169,7 @@ static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_findin
     uint32_t before = watch_n_logged(w);
     uint64_t at = f->line_begin > w->released ? f->line_begin : w->released;
     bool whole = at == f->line_begin && !w->lost && at >= w->base_at;
-    if (!whole || !keep_behind(w, f) || !watch_cut(w, at)) return end_before(w, at, found);
+    if (!whole || !keep_after(w, f) || !watch_cut(w, at)) return end_before(w, at, found);
     note_discarded(w, found, before);
     if (!w->n_tries) watch_add(w, found, CERIUM_FINDING_RETRACTED);
     w->wrong = *found;
@@ -217,7 +217,7 @@ static cerium_watch_order weigh_unjudged(watch *w, const guard_result *r, uint64
                        .end = w->fed,
                        .line_begin = line_begin,
                        .line = r->unjudged_line,
-                       .goes_on = true,
+                       .continues = true,
                        .kind = WATCH_KINDS_MAX - 1};
     if (r->blind) {
         f.rule = "blind";
@@ -279,7 +279,7 @@ static int feed(watch *w, view text, cerium_watch_order *order)
         RETURN_IF(feed_piece(w, piece, order));
         if (*order == CERIUM_WATCH_GO && w->checks_form) *order = watch_weigh(w);
         text = (view){text.ptr + piece.len, text.len - piece.len};
-        if (w->repaired) return bytes_append(&w->behind, text.ptr, text.len);
+        if (w->repaired) return bytes_append(&w->after, text.ptr, text.len);
         bool vouched = !w->checks_form || (!w->corrects && w->verified_until == w->fed);
         bool none_held = *order == CERIUM_WATCH_GO && w->safe == w->fed && vouched;
         if (none_held && w->fed - w->base_at >= BASE_BYTES) remember(w);
@@ -426,7 +426,7 @@ void watch_stop(watch *w)
 void watch_retry(const watch *w, watch_plan *plan)
 {
     *plan = (watch_plan){.corrects = w->corrects, .repaired = w->repaired, .added = w->added};
-    if (w->repaired) plan->behind = (view){w->behind.ptr, w->behind.len};
+    if (w->repaired) plan->after = (view){w->after.ptr, w->after.len};
     plan->resume = (cerium_resume){.n_answer = w->log.len / sizeof(int32_t),
                                    .note = w->n_note ? w->note : NULL,
                                    .n_note = w->n_note,

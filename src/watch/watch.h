@@ -52,7 +52,7 @@ void watch_policy_tighten(watch_policy *p, const watch_policy *by);
 /* The action on a finding: a rule that only warns never blocks. */
 watch_action watch_policy_action(const watch_policy *p, const guard_finding *f);
 /* Are names looked up? */
-bool watch_policy_asks_names(const watch_policy *p);
+bool watch_policy_uses_names(const watch_policy *p);
 /* No weakness is checked. */
 bool watch_policy_is_off(const watch_policy *p);
 
@@ -76,7 +76,7 @@ typedef struct {
     bool corrects; /* a line is written again; else the note is removed, or */
     bool added;    /* that line is after the + of a diff */
     bool repaired; /* another line replaced it, and the answer continues after that */
-    view behind;   /* the text after the line: a recorded text continues with it.  Until the next
+    view after;    /* the text after the line: a recorded text continues with it.  Until the next
                       call with the same watch */
 } watch_plan;
 

@@ -27,19 +27,19 @@ static uint32_t line(void *user, void *state, guard_language language, view text
     for (uint32_t i = 0; i < n_found && n_out < GUARD_READER_FINDINGS; i++) {
         const exists_finding *f = &list[i];
         uint64_t name = name_of(f);
-        bool told = false;
-        for (uint32_t k = 0; k < WATCH_NAMES_TOLD && !told; k++) told = n->told[k] == name;
-        if (told) continue;
-        watch_said *said = &n->said[n->n_said++ % WATCH_NAMES_SAID];
-        exists_describe(n->index, f, said->what, said->instead);
+        bool seen = false;
+        for (uint32_t k = 0; k < WATCH_NAMES_REPORTED && !seen; k++) seen = n->seen[k] == name;
+        if (seen) continue;
+        watch_text *texts = &n->texts[n->n_texts++ % WATCH_NAMES_TEXTS];
+        exists_describe(n->index, f, texts->what, texts->instead);
         out[n_out++] = (guard_read){.begin = f->begin,
                                     .end = f->end,
                                     .lines_back = s->line + 1 > f->line ? s->line - f->line : 0,
                                     .late = f->late,
                                     .is_import = f->kind == EXISTS_IMPORT,
                                     .name = name,
-                                    .message = said->what,
-                                    .idiom = said->instead};
+                                    .message = texts->what,
+                                    .idiom = texts->instead};
     }
     return n_out;
 }
@@ -50,7 +50,7 @@ const guard_reader *watch_names_reader(watch_names *n)
     return &n->reader;
 }
 
-void watch_names_told(watch_names *n, uint64_t name)
+void watch_names_reported(watch_names *n, uint64_t name)
 {
-    n->told[n->n_told++ % WATCH_NAMES_TOLD] = name;
+    n->seen[n->n_reported++ % WATCH_NAMES_REPORTED] = name;
 }

@@ -19,23 +19,23 @@ enum {
 
 /* ---- watch_names.c ---- */
 
-enum { WATCH_NAMES_SAID = 32, WATCH_NAMES_TOLD = 64 };
+enum { WATCH_NAMES_TEXTS = 32, WATCH_NAMES_REPORTED = 64 };
 
 typedef struct {
     char what[EXISTS_SAID_BYTES], instead[EXISTS_SAID_BYTES];
-} watch_said;
+} watch_text;
 
 /* Messages about missing names; the newest overwrites the oldest. */
 typedef struct {
     const names_index *index; /* borrowed */
     guard_reader reader;
-    watch_said said[WATCH_NAMES_SAID];
-    uint64_t told[WATCH_NAMES_TOLD]; /* already reported */
-    uint32_t n_said, n_told;
+    watch_text texts[WATCH_NAMES_TEXTS];
+    uint64_t seen[WATCH_NAMES_REPORTED]; /* already reported */
+    uint32_t n_texts, n_reported;
 } watch_names;
 
 const guard_reader *watch_names_reader(watch_names *n);
-void watch_names_told(watch_names *n, uint64_t name);
+void watch_names_reported(watch_names *n, uint64_t name);
 
 /* A token of the answer whose likelihood is given when its text is released. */
 typedef struct {
@@ -80,7 +80,7 @@ struct watch {
     uint32_t n_asked;        /* how often a line was to be written again */
     char repairs[REPAIR_FORMS][REPAIR_BYTES]; /* possible replacements: n_repairs bytes */
     size_t n_repairs[REPAIR_FORMS];
-    bytes behind;            /* of the answer as cut, after the line */
+    bytes after;             /* of the answer as cut, after the line */
     bool repaired;           /* in the last result */
     uint64_t spliced_at;     /* the place of the last inserted line, and */
     uint32_t n_spliced;      /* how often in a row */

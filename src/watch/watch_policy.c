@@ -24,7 +24,7 @@ watch_policy watch_policy_strict(void)
     return p;
 }
 
-bool watch_policy_asks_names(const watch_policy *p)
+bool watch_policy_uses_names(const watch_policy *p)
 {
     return p->action[kind_of_names()] != WATCH_OFF;
 }

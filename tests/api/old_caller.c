@@ -66,8 +66,8 @@ int main(int argc, char **argv)
         return 1;
     }
     cerium_engine_describe_sized(engine, (cerium_engine_info *)(void *)&info, sizeof info.own);
-    const cerium_engine_info *told = (const cerium_engine_info *)(const void *)&info;
-    printf("%s: %d and %d bytes overwritten\n", told->architecture, overwritten(config.after),
+    const cerium_engine_info *old = (const cerium_engine_info *)(const void *)&info;
+    printf("%s: %d and %d bytes overwritten\n", old->architecture, overwritten(config.after),
            overwritten(info.after));
     int is_good = watch_is_good(engine) && overwritten(info.after) == 0;
     cerium_engine_close(&engine);

@@ -55,11 +55,11 @@ static long places_of_a_pass(void)
 /* Go on after a timeline of n tokens, in its session or another one. */
 static void go_on(job *j, size_t n, uint64_t tenant, bool in_another)
 {
-    uint32_t n_said = n > PROMPT ? (uint32_t)n - PROMPT : 0;
+    uint32_t n_output = n > PROMPT ? (uint32_t)n - PROMPT : 0;
     cerium_usage usage;
-    memcpy(j->prompt + PROMPT, want.tokens, n_said * sizeof *j->prompt);
-    j->n_prompt = PROMPT + n_said;
-    j->n_new = ANSWER - n_said;
+    memcpy(j->prompt + PROMPT, want.tokens, n_output * sizeof *j->prompt);
+    j->n_prompt = PROMPT + n_output;
+    j->n_new = ANSWER - n_output;
     j->n_prediction = 0;
     if (in_another) {
         cerium_session_close(&j->session);
@@ -67,7 +67,7 @@ static void go_on(job *j, size_t n, uint64_t tenant, bool in_another)
     }
     run(j);
     TEST_CHECK(j->status == 0 && j->n_tokens == j->n_new);
-    TEST_CHECK(!memcmp(j->tokens, want.tokens + n_said, j->n_tokens * sizeof *j->tokens));
+    TEST_CHECK(!memcmp(j->tokens, want.tokens + n_output, j->n_tokens * sizeof *j->tokens));
     const float *logits = cerium_session_logits(j->session, &n);
     TEST_CHECK(logits && !memcmp(logits, want_logits, n * sizeof *logits));
     cerium_session_usage(j->session, &usage);

@@ -381,7 +381,7 @@ static void test_refused(void)
 
 /* A model recites a text, and one of another vocabulary that recites it, too, guesses it: by steps,
  * most of its guesses right. */
-static void test_recited(const char *text, const char *said)
+static void test_recited(const char *text, const char *output)
 {
     static job asked, have;
     cerium_engine_stats s;
@@ -394,7 +394,7 @@ static void test_recited(const char *text, const char *said)
     cerium_session *plain = session_of(plain_engine);
     by_steps(plain, &asked, 0, want_logits);
     cerium_session_close(&plain);
-    TEST_CHECK_THAT(asked.text_len == strlen(said) && !memcmp(asked.text, said, asked.text_len),
+    TEST_CHECK_THAT(asked.text_len == strlen(output) && !memcmp(asked.text, output, asked.text_len),
                     "%.*s", (int)asked.text_len, asked.text);
     for (int k = 0; k < 3; k++) {
         have = asked;

@@ -83,7 +83,7 @@ static void run_head(cerium_engine *head, const expected *x, uint32_t n_pass, fl
             head->rows[i] = (cpu_row){.token = x->tokens[at],
                                       .position = at,
                                       .sequence = sequence,
-                                      .behind = at ? x->states + (size_t)at * x->n_embd : NULL};
+                                      .last_state = at ? x->states + (size_t)at * x->n_embd : NULL};
             engine_take_logits(head, &head->rows[i], logits + at * head->logits_stride);
         }
         CHECK(cpu_executor_run(head->executor, head->rows, n, &go_on) == 0);

@@ -405,14 +405,14 @@ static void test_starved(job *low, job *high)
 }
 
 /* The pass that is held until the test lets it go on. */
-static _Atomic bool is_armed, is_held, goes_on;
+static _Atomic bool is_armed, is_held, continues;
 
 static void hold_pass(void *user, const cerium_observation *seen)
 {
     (void)user, (void)seen;
     if (!atomic_exchange(&is_armed, false)) return;
     atomic_store(&is_held, true);
-    while (!atomic_load(&goes_on)) wait_briefly();
+    while (!atomic_load(&continues)) wait_briefly();
 }
 
 /* A higher class goes first, and stops a pass that is filled with a lower one's prompt. */
@@ -436,13 +436,13 @@ static void test_preemption(void)
     /* Not every pass looks whether it is to stop after the place where it is held. */
     for (int i = 0; i < 100 && after.preempted_passes == before.preempted_passes; i++) {
         low->session = open_session(++fresh_tenant);
-        atomic_store(&goes_on, false);
+        atomic_store(&continues, false);
         atomic_store(&is_held, false);
         atomic_store(&is_armed, true);
         start(low);
         while (!atomic_load(&is_held)) wait_briefly(); /* in the middle of its first pass */
         start(high);
-        atomic_store(&goes_on, true);
+        atomic_store(&continues, true);
         job *both[] = {low, high};
         finish(both, 2);
         check_same(high, &alone[1], logits[1]);

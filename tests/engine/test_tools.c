@@ -31,7 +31,7 @@ static const char *const forms[] = {"",          "chatml",     "qwen3-coder",   
     "\"custom\",\"name\":\"shout\"}]}" rest "}"
 
 typedef struct {
-    char name[64], arguments[4096], said[4096];
+    char name[64], arguments[4096], output[4096];
     size_t n; /* calls that ended */
 } answer_calls;
 
@@ -62,7 +62,7 @@ static int take_part(void *user, const cerium_part *part)
     answer_calls *a = user;
     const view text = {part->text, part->text_len};
     switch (part->kind) {
-    case CERIUM_PART_TEXT: append(a->said, sizeof a->said, text); break;
+    case CERIUM_PART_TEXT: append(a->output, sizeof a->output, text); break;
     case CERIUM_PART_REASONING: break;
     case CERIUM_PART_CALL:
         a->name[0] = a->arguments[0] = 0;
@@ -141,7 +141,7 @@ static size_t check_form(cerium_engine *engine, const char *form, const char *bo
         TEST_CHECK_THAT(stop != CERIUM_STOP_STUCK, "%s", form);
         if (stop == CERIUM_STOP_END)
             TEST_CHECK_THAT(one ? got.n == 1 : got.n >= 1, "%s: %zu calls, said %s", form, got.n,
-                            got.said);
+                            got.output);
         n += got.n;
     }
     output_format_free(&made);

@@ -30,7 +30,7 @@ static const struct {
     {PROTOCOL_COMPACT, "{\"model\":\"m\",\"input\":\"x\"}"},
 };
 
-static const char said[] = "<think>\nh\n</think>\nHi \xC3<tool_call>\n{\"name\": \"n__f\", "
+static const char output[] = "<think>\nh\n</think>\nHi \xC3<tool_call>\n{\"name\": \"n__f\", "
                            "\"arguments\": {\"a\": 1}}\n</tool_call>\n<tool_call>\n"
                            "{\"name\": \"p\", \"arguments\": {\"input\": \"z\"}}\n</tool_call>";
 
@@ -63,7 +63,7 @@ static int write_answer(const protocol_request *r)
     if (!status) status = protocol_writer_begin(w);
     uint32_t n = r->n_choices * (uint32_t)(r->n_prompts ? r->n_prompts : 1);
     for (uint32_t i = 0; i < n && !status; i++) {
-        status = protocol_writer_text(w, i, VIEW(said), &token, 1);
+        status = protocol_writer_text(w, i, VIEW(output), &token, 1);
         if (!status) status = protocol_writer_end(w, i, PROTOCOL_END_STOP, &usage, NULL);
     }
     if (!status) status = protocol_writer_body(w, &body);

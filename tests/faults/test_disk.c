@@ -109,7 +109,7 @@ static void test_flips(void)
     make_whole();
     size_t used[2][2] = {{0, SEGMENT_HEAD_BYTES + 7 * SEGMENT_RECORD_BYTES - 20},
                          {whole_bytes - 7 * BLOCK_BYTES, whole_bytes}};
-    int n_told = 0;
+    int n_reported = 0;
     for (int i = 0; i < FLIPS; i++) {
         bool is_asked = i / 2 % 2; /* for, or read before */
         windows = is_asked ? some_windows : no_windows;
@@ -120,12 +120,12 @@ static void test_flips(void)
         kept_warm_bytes = is_asked ? 0 : disk_bytes;
         uint32_t n = found();
         kept_warm_bytes = 0;
-        n_told += n_notices;
+        n_reported += n_notices;
         TEST_CHECK_THAT(n_notices <= 1 && (n == TOKENS || n_notices), "%zu: %u found, %d lines", at,
                         n, n_notices);
     }
     windows = some_windows;
-    TEST_CHECK_THAT(n_told >= FLIPS * 3 / 4, "%d", n_told); /* not those in unused bytes */
+    TEST_CHECK_THAT(n_reported >= FLIPS * 3 / 4, "%d", n_reported); /* not those in unused bytes */
 }
 
 static void test_foreign(void)

@@ -42,14 +42,14 @@ static void test_request(void)
 }
 
 typedef struct {
-    bool told;
+    bool got;
     bytes sent;
 } peer;
 
 static void on_message(void *user, bytes *text)
 {
     peer *p = user;
-    p->told = view_equal((view){text->ptr, text->len}, VIEW("hello"));
+    p->got = view_equal((view){text->ptr, text->len}, VIEW("hello"));
 }
 
 static bool on_gather(void *user, ptrdiff_t more)
@@ -74,7 +74,7 @@ static bool exchange(void)
     size_t used;
     websocket *w = websocket_open(64, &events, &p);
     if (!w) return false;
-    bool good = websocket_feed(w, frames, 4, &used) && p.told && !websocket_send(w, VIEW("hi"));
+    bool good = websocket_feed(w, frames, 4, &used) && p.got && !websocket_send(w, VIEW("hi"));
     websocket_close(&w);
     bytes_free(&p.sent);
     return good;

@@ -87,9 +87,9 @@ static outcome try(const char *place)
 static bool opens(const char *want)
 {
     outcome o = try(cache);
-    bool told = want ? n_notices == 1 && strstr(notice_text, want) : n_notices == 0;
-    if (!told) printf("  %d notices: %s\n", n_notices, notice_text);
-    if (!o.mapped || !o.good || !told) return false;
+    bool got = want ? n_notices == 1 && strstr(notice_text, want) : n_notices == 0;
+    if (!got) printf("  %d notices: %s\n", n_notices, notice_text);
+    if (!o.mapped || !o.good || !got) return false;
     o = try(cache);
     return o.mapped && o.good && n_notices == 0;
 }

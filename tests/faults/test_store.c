@@ -88,13 +88,13 @@ static uint32_t kill_one(uint32_t n, uint32_t delay_us)
     int status = 0;
     waitpid(child, &status, 0);
     CHECK_THAT(WIFSIGNALED(status), status);
-    uint32_t said, n_said = 0;
-    while (read(ends[0], &said, sizeof said) == sizeof said) {
-        CHECK_THAT(said == n + n_said, said);
-        n_said++;
+    uint32_t id, n_ids = 0;
+    while (read(ends[0], &id, sizeof id) == sizeof id) {
+        CHECK_THAT(id == n + n_ids, id);
+        n_ids++;
     }
     close(ends[0]);
-    return n_said;
+    return n_ids;
 }
 
 static void test_kills(long kills)
@@ -102,14 +102,14 @@ static void test_kills(long kills)
     uint32_t n = 0, n_empty = 0;
     for (long i = 0; i < kills && failed < 10; i++) {
         /* From the opening of the file to well into writing. */
-        uint32_t n_said = kill_one(n, random_below(60000));
-        n_empty += n_said == 0;
+        uint32_t n_ids = kill_one(n, random_below(60000));
+        n_empty += n_ids == 0;
         store *s = NULL;
         CHECK_THAT(store_open(&s, path, &err) == CERIUM_OK, i);
         if (!s) return;
-        for (uint32_t k = 0; k < n_said; k++) CHECK_THAT(is_stored(s, n + k), n + k);
+        for (uint32_t k = 0; k < n_ids; k++) CHECK_THAT(is_stored(s, n + k), n + k);
         store_close(&s);
-        n += n_said;
+        n += n_ids;
     }
     /* At the end all of them, not only the last ones. */
     store *s = NULL;

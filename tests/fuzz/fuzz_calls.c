@@ -155,7 +155,7 @@ static char *render(const tokenizer *t, int kind, const talk *k)
 /* ---- and back ---- */
 
 typedef struct {
-    bytes said, name, arguments;
+    bytes output, name, arguments;
     const talk *k;
     size_t n; /* calls that ended */
 } reading;
@@ -179,7 +179,7 @@ static int take_part(void *user, const cerium_part *part)
 {
     reading *r = user;
     switch (part->kind) {
-    case CERIUM_PART_TEXT: CHECK(!bytes_append(&r->said, part->text, part->text_len)); break;
+    case CERIUM_PART_TEXT: CHECK(!bytes_append(&r->output, part->text, part->text_len)); break;
     case CERIUM_PART_REASONING: break; /* a form may open a thought that says nothing */
     case CERIUM_PART_CALL:
         r->arguments.len = r->name.len = 0;
@@ -198,7 +198,7 @@ static int take_part(void *user, const cerium_part *part)
 
 static void read_back(const char *form, const talk *k, view text, uint32_t seed)
 {
-    reading out = {.said.max = SIZE_MAX, .name.max = SIZE_MAX, .arguments.max = SIZE_MAX, .k = k};
+    reading out = {.output.max = SIZE_MAX, .name.max = SIZE_MAX, .arguments.max = SIZE_MAX, .k = k};
     cerium_reader *r = NULL;
     CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
     for (size_t i = 0, n; i < text.len; i += n) {
@@ -210,10 +210,10 @@ static void read_back(const char *form, const talk *k, view text, uint32_t seed)
     CHECK(!cerium_reader_end(r, true, take_part, &out));
     cerium_reader_close(&r);
     CHECK(out.n == k->n);
-    view said = {out.said.ptr, out.said.len};
-    while (said.len && strchr(" \n", said.ptr[said.len - 1])) said.len--;
-    if (k->n) CHECK(view_equal(said, k->says ? VIEW("Look.") : VIEW("")));
-    bytes_free(&out.said);
+    view output = {out.output.ptr, out.output.len};
+    while (output.len && strchr(" \n", output.ptr[output.len - 1])) output.len--;
+    if (k->n) CHECK(view_equal(output, k->says ? VIEW("Look.") : VIEW("")));
+    bytes_free(&out.output);
     bytes_free(&out.name);
     bytes_free(&out.arguments);
 }
@@ -242,9 +242,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(!bytes_append(&text, "", 1));
     talk k = {.is_xml = kind == CHAT_QWEN3_CODER || kind == CHAT_QWEN35};
     read_talk(&k, text.ptr);
-    char *said = render(t, kind, &k);
-    read_back(names[kind], &k, view_of(said), data[1]);
-    memory_free(said);
+    char *output = render(t, kind, &k);
+    read_back(names[kind], &k, view_of(output), data[1]);
+    memory_free(output);
     forget(&k);
     bytes_free(&text);
     return 0;

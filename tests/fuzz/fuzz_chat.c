@@ -72,7 +72,7 @@ static void go_on(const tokenizer *t, const chat_form *form, const conversation 
     chat.n_after = render(t, form, &chat, &first);
     chat.messages += split;
     chat.n_messages = c->n - split;
-    chat.goes_on = true;
+    chat.continues = true;
     chat.open = false;
     chat.after = first;
     render(t, form, &chat, &second);
@@ -94,18 +94,18 @@ static void add_line(conversation *c, char *line)
     static const char letters[] = "sadrctSu";
     static const char *const roles[] = {"system", "assistant", "developer", "reasoning",
                                         "call",   "tool",      "assistant", "user"};
-    const char *said = line[0] ? line + 1 : line;
+    const char *words = line[0] ? line + 1 : line;
     if ((line[0] == 'F' || line[0] == 'J') && c->n_tools < TOOLS_MAX) {
         c->tools[c->n_tools++] = (cerium_tool){
-            .name = line[0] == 'F' ? "text" : "json", .description = said,
-            .parameters = line[0] == 'J' ? said : NULL};
+            .name = line[0] == 'F' ? "text" : "json", .description = words,
+            .parameters = line[0] == 'J' ? words : NULL};
         return;
     }
     const char *letter = line[0] ? strchr(letters, line[0]) : NULL;
     cerium_message *m = &c->messages[c->n++];
-    *m = (cerium_message){.role = roles[letter ? letter - letters : 7], .content = said};
-    if (line[0] == 'c') m->name = said[0] == '{' ? "json" : "text";
-    if (line[0] == 'S') add_sampled(c, m, said);
+    *m = (cerium_message){.role = roles[letter ? letter - letters : 7], .content = words};
+    if (line[0] == 'c') m->name = words[0] == '{' ? "json" : "text";
+    if (line[0] == 'S') add_sampled(c, m, words);
 }
 
 static void read_talk(char *text, conversation *c)
@@ -131,14 +131,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         t = open_template((view){text, size - 1});
         form = chat_detect(t);
     }
-    static conversation said, other;
-    said = (conversation){.n = 0};
-    read_talk(text, &said);
-    other = said;
-    for (size_t i = 0; i < said.n; i++)
-        if (said.messages[i].content[0]) other.messages[i].content = "x";
-    CHECK(count_control(t, &form, &said) == count_control(t, &form, &other));
-    go_on(t, &form, &said, said.n / 2);
+    static conversation words, other;
+    words = (conversation){.n = 0};
+    read_talk(text, &words);
+    other = words;
+    for (size_t i = 0; i < words.n; i++)
+        if (words.messages[i].content[0]) other.messages[i].content = "x";
+    CHECK(count_control(t, &form, &words) == count_control(t, &form, &other));
+    go_on(t, &form, &words, words.n / 2);
     if (t != plain) tokenizer_close(&t);
     memory_free(text);
     return 0;

@@ -28,7 +28,7 @@ static int run(const step_program *program, kv_pool *pool, cpu_executor *executo
                cerium_error *err)
 {
     static float logits[ROWS][VOCAB_MAX + KERNEL_PANEL_ROWS];
-    static const float behind[WIDTH_MAX] = {1};
+    static const float last_state[WIDTH_MAX] = {1};
     kv_sequence *sequence = NULL;
     cpu_row rows[ROWS];
     RETURN_IF(kv_sequence_open(&sequence, pool, 64, 0, err));
@@ -37,7 +37,7 @@ static int run(const step_program *program, kv_pool *pool, cpu_executor *executo
         rows[i] = (cpu_row){.token = (int32_t)(i % program->shape.n_vocab),
                             .position = i,
                             .sequence = sequence,
-                            .behind = i ? behind : NULL,
+                            .last_state = i ? last_state : NULL,
                             .logits = logits[i]};
     if (!status && cpu_state_floats(program)) {
         rows[1].next_state = kv_sequence_next_state(sequence);

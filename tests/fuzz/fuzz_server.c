@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { REQUESTS_MAX = 64 };
 
 /* What a run of requests comes to, one line each. */
-static void read_requests(view text, size_t cut, bytes *told)
+static void read_requests(view text, size_t cut, bytes *log)
 {
     http_reader *r = http_reader_open();
     bytes body = {.max = 4096};
@@ -30,7 +30,7 @@ static void read_requests(view text, size_t cut, bytes *told)
             end = text.len - end < cut ? text.len : end + cut;
         } else if (progress == HTTP_READ_BAD) {
             CHECK(http_reader_status(r) >= 400 && *http_reader_reason(r));
-            (void)bytes_append(told, line,
+            (void)bytes_append(log, line,
                                (size_t)snprintf(line, sizeof line, "%d\n", http_reader_status(r)));
             break;
         } else if (progress == HTTP_READ_HEAD) {
@@ -40,7 +40,7 @@ static void read_requests(view text, size_t cut, bytes *told)
             int len = snprintf(line, sizeof line, "%d %.60s %zu %llx\n", http_reader_method(r),
                                http_reader_path(r), body.len,
                                (unsigned long long)hash_bytes(body.ptr, body.len, 0));
-            (void)bytes_append(told, line, (size_t)len);
+            (void)bytes_append(log, line, (size_t)len);
             body.len = 0;
             http_reader_begin(r);
             n++;
@@ -65,13 +65,13 @@ static void check_requests(view text, size_t cut)
 
 typedef struct {
     ptrdiff_t gathered;
-    bytes told;
+    bytes log;
 } frames;
 
 static void on_message(void *user, bytes *text)
 {
     frames *f = user;
-    (void)bytes_append(&f->told, text->ptr, text->len);
+    (void)bytes_append(&f->log, text->ptr, text->len);
 }
 
 static bool on_gather(void *user, ptrdiff_t more)
@@ -88,11 +88,11 @@ static int on_send(void *user, view frame)
     return frame.len ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
-static void read_frames(view text, size_t cut, bytes *told)
+static void read_frames(view text, size_t cut, bytes *log)
 {
     static const websocket_events events = {
         .message = on_message, .gathers = on_gather, .send = on_send};
-    frames f = {.told = {.max = 1 << 20}};
+    frames f = {.log = {.max = 1 << 20}};
     websocket *w = websocket_open(4096, &events, &f);
     CHECK(w != NULL);
     for (size_t begin = 0, end = 0; begin < text.len;) {
@@ -103,7 +103,7 @@ static void read_frames(view text, size_t cut, bytes *told)
     }
     websocket_close(&w);
     CHECK(f.gathered == 0);
-    *told = f.told;
+    *log = f.log;
 }
 
 static void check_frames(view text, size_t cut)

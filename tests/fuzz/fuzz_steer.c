@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static json_t *told(const protocol_steer *s, const protocol_error *e)
+static json_t *reply(const protocol_steer *s, const protocol_error *e)
 {
     const protocol_steer_reply how = {.id = e ? NULL : "steer_1", .previous = s->previous};
     bytes out = {.max = 1 << 28};
@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int status = protocol_steer_read(&s, &body, size, &error);
     CHECK(!status || (status == CERIUM_ERR_ARGUMENT && !strcmp(error.code, "invalid_input")));
     CHECK(!status == (s.items != NULL));
-    json_t *event = told(&s, status ? &error : NULL);
+    json_t *event = reply(&s, status ? &error : NULL);
     if (status && s.input)
         CHECK(json_equal(json_object_get(json_object_get(event, "steer"), "input"), s.input));
     json_decref(event);

@@ -35,9 +35,9 @@ static int read_answer(view body, size_t cut, bool responses, bytes *out)
     client c = {.events.max = 1 << 24};
     const protocol_defaults defaults = {.has_chat_form = true};
     CHECK(!protocol_request_parse(&request, PROTOCOL_RESPONSES, VIEW(body_text), &defaults, &e));
-    const protocol_answer told = {.request = request, .id = "resp_1", .model = "m",
-                                  .emit = on_event, .user = &c};
-    CHECK(!protocol_writer_open(&writer, &told) && !protocol_writer_begin(writer));
+    const protocol_answer answer = {.request = request, .id = "resp_1", .model = "m",
+                                    .emit = on_event, .user = &c};
+    CHECK(!protocol_writer_open(&writer, &answer) && !protocol_writer_begin(writer));
     upstream_reader_open(&o, request, writer, responses);
     int status = CERIUM_OK;
     for (size_t at = 0, n; at < body.len && !status; at += n) {

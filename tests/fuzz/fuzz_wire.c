@@ -133,19 +133,19 @@ static void reset_connection(int fd)
 }
 
 /* What is there now into *told, which may be NULL. False: the server has ended it. */
-static bool read_some(int fd, bytes *told)
+static bool read_some(int fd, bytes *log)
 {
     char scratch[16384];
     ssize_t n;
     while ((n = recv(fd, scratch, sizeof scratch, 0)) > 0)
-        if (told) CHECK(!bytes_append(told, scratch, (size_t)n));
+        if (log) CHECK(!bytes_append(log, scratch, (size_t)n));
     return n < 0 && errno == EAGAIN;
 }
 
-static void read_to_end(int fd, bytes *told)
+static void read_to_end(int fd, bytes *log)
 {
     uint64_t end = now_ms() + PATIENCE_MS;
-    while (read_some(fd, told)) {
+    while (read_some(fd, log)) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         CHECK(now_ms() < end);
         (void)poll(&wait, 1, 1000);
@@ -188,19 +188,19 @@ static bool is_quiet(void)
     static const view asked = VIEW("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                    "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
                                    "Connection: close\r\n\r\n");
-    bytes told = {.max = TOLD_BYTES_MAX};
+    bytes log = {.max = TOLD_BYTES_MAX};
     int fd = open_connection(0);
     CHECK(send_all(fd, asked, false));
-    read_to_end(fd, &told);
+    read_to_end(fd, &log);
     reset_connection(fd);
-    CHECK(!bytes_append(&told, "", 1));
-    CHECK(!strncmp(told.ptr, "HTTP/1.1 200 ", 13));
-    CHECK(strstr(told.ptr, "\ncerium_open{what=\"connections\"} "));
-    bool quiet = metric(told.ptr, "cerium_open{what=\"connections\"}") == 1 &&
-                 metric(told.ptr, "cerium_waiting_bytes{way=\"in\"}") == 0 &&
-                 metric(told.ptr, "cerium_requests_running{") == 0 &&
-                 metric(told.ptr, "cerium_requests_waiting{") == 0;
-    bytes_free(&told);
+    CHECK(!bytes_append(&log, "", 1));
+    CHECK(!strncmp(log.ptr, "HTTP/1.1 200 ", 13));
+    CHECK(strstr(log.ptr, "\ncerium_open{what=\"connections\"} "));
+    bool quiet = metric(log.ptr, "cerium_open{what=\"connections\"}") == 1 &&
+                 metric(log.ptr, "cerium_waiting_bytes{way=\"in\"}") == 0 &&
+                 metric(log.ptr, "cerium_requests_running{") == 0 &&
+                 metric(log.ptr, "cerium_requests_waiting{") == 0;
+    bytes_free(&log);
     return quiet;
 }
 

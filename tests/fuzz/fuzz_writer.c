@@ -80,7 +80,7 @@ typedef struct {
     const protocol_request *request;
     const char *form;
     protocol_end end;
-    view said;
+    view output;
     bool cut;
 } run;
 
@@ -107,8 +107,8 @@ static json_t *answer(const run *r, client *c)
     size_t n = r->request->n_choices * (r->request->n_prompts ? r->request->n_prompts : 1);
     const cerium_logprob top = {0, -1};
     for (uint32_t i = 0; i < n; i++) {
-        for (size_t at = 0; at < r->said.len;) {
-            view left = {r->said.ptr + at, r->said.len - at};
+        for (size_t at = 0; at < r->output.len;) {
+            view left = {r->output.ptr + at, r->output.len - at};
             size_t len = cut_len(left, r->cut);
             const protocol_token token = {{left.ptr, len}, -0.25f, &top, 1};
             CHECK(!protocol_writer_text(w, i, (view){left.ptr, len}, &token, 1));
@@ -132,8 +132,8 @@ static void check_cuts(const run *r, const json_t *object)
 {
     bytes plain = {.max = 1u << 24};
     bool whole_chars = true;
-    for (size_t at = 0; at < r->said.len;) {
-        view left = {r->said.ptr + at, r->said.len - at};
+    for (size_t at = 0; at < r->output.len;) {
+        view left = {r->output.ptr + at, r->output.len - at};
         size_t len = cut_len(left, true);
         whole_chars = whole_chars && utf8_valid((view){left.ptr, len});
         CHECK(!bytes_append(&plain, left.ptr, len));
@@ -141,7 +141,7 @@ static void check_cuts(const run *r, const json_t *object)
     }
     run whole = *r;
     whole.cut = false;
-    whole.said = (view){plain.ptr, plain.len};
+    whole.output = (view){plain.ptr, plain.len};
     /* Callers give whole characters; and logprobs say how the text came. */
     if (whole_chars && !r->request->sampling.logprobs) {
         json_t *other = answer(&whole, NULL);

@@ -65,7 +65,7 @@ static void check_again(const zmtp_frame *f)
 }
 
 /* A line for each frame, and how it ended. */
-static void read_frames(view text, size_t first, size_t cut, bytes *told)
+static void read_frames(view text, size_t first, size_t cut, bytes *log)
 {
     char line[LINE_BYTES];
     zmtp_result found = ZMTP_PARTIAL;
@@ -80,7 +80,7 @@ static void read_frames(view text, size_t first, size_t cut, bytes *told)
             check_again(&f);
             const int n = snprintf(line, sizeof line, "%d%d %zu %llx\n", f.more, f.command, f.size,
                                    (unsigned long long)hash_bytes(f.body.ptr, f.body.len, 0));
-            CHECK(!bytes_append(told, line, (size_t)n));
+            CHECK(!bytes_append(log, line, (size_t)n));
             at += f.size;
         }
         memory_free(exact);
@@ -88,7 +88,7 @@ static void read_frames(view text, size_t first, size_t cut, bytes *told)
         if (end == text.len) break;
         end = text.len - end < cut ? text.len : end + cut;
     }
-    CHECK(!bytes_append(told, found == ZMTP_BROKEN ? "broken" : "more", 4));
+    CHECK(!bytes_append(log, found == ZMTP_BROKEN ? "broken" : "more", 4));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -343,7 +343,7 @@ static int is_expect(const struct dirent *entry)
 typedef struct {
     int32_t ids[STORY_IDS];
     size_t n_ids;
-    float told[2][STORY_VOCAB]; /* after the begin token; those that the last id is chosen by */
+    float wanted[2][STORY_VOCAB]; /* after the begin token; those that the last id is chosen by */
     float half[2][STORY_VOCAB]; /* the same with an F16 cache, from stories260K.logits */
     char text[STORY_TEXT];
     size_t text_len;
@@ -393,9 +393,9 @@ static bool story_read(story *s, const char *json)
     s->n_ids = json_floats(json, "ids", numbers, STORY_IDS);
     for (size_t i = 0; i < s->n_ids; i++) s->ids[i] = (int32_t)numbers[i];
     if (json_floats(json, "logits_after_bos", numbers, STORY_VOCAB) != STORY_VOCAB) return false;
-    for (size_t i = 0; i < STORY_VOCAB; i++) s->told[0][i] = (float)numbers[i];
+    for (size_t i = 0; i < STORY_VOCAB; i++) s->wanted[0][i] = (float)numbers[i];
     if (json_floats(json, "logits_last", numbers, STORY_VOCAB) != STORY_VOCAB) return false;
-    for (size_t i = 0; i < STORY_VOCAB; i++) s->told[1][i] = (float)numbers[i];
+    for (size_t i = 0; i < STORY_VOCAB; i++) s->wanted[1][i] = (float)numbers[i];
     s->text_len = json_text(json, "text", s->text, sizeof s->text);
     return s->n_ids > 2 && s->text_len > 0;
 }
@@ -428,7 +428,7 @@ static int story_errors(const story *s, cerium_session *session, float worst[2],
         if (status) return status;
         const float *got = cerium_session_logits(session, &n_got);
         story_error(s->half[end], got, n_got, &worst[0]);
-        story_error(s->told[end], got, n_got, &worst[1]);
+        story_error(s->wanted[end], got, n_got, &worst[1]);
     }
     return 0;
 }

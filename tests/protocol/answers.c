@@ -27,7 +27,7 @@ static const char chat_calls[] =
 static const struct {
     const char *name;
     protocol_api api;
-    const char *body, *said;
+    const char *body, *words;
     protocol_end end;
 } answers[] = {
     {"text", PROTOCOL_RESPONSES, "{\"model\":\"m\",\"input\":\"x\",\"temperature\":0.5}", text, 0},
@@ -95,15 +95,15 @@ static view token_text(void *user, int32_t token)
 static const protocol_progress halfway = {9, 4, 6, 1000000, NULL, 0, 0};
 
 /* Three bytes a token, and a token a time. */
-static void say(protocol_writer *w, uint32_t choice, const char *said)
+static void say(protocol_writer *w, uint32_t choice, const char *words)
 {
     static const cerium_logprob top[] = {{1, -0.25f}, {0, -1.5f}};
-    for (size_t i = 0, len = strlen(said); i < len;) {
+    for (size_t i = 0, len = strlen(words); i < len;) {
         if (i % 2) CHECK(!protocol_writer_beat(w, &halfway));
         size_t n = len - i < 3 ? len - i : 3;
-        while (i + n < len && ((unsigned char)said[i + n] & 0xC0) == 0x80) n++;
-        const protocol_token token = {{said + i, n}, -0.25f, top, 2};
-        CHECK(!protocol_writer_text(w, choice, (view){said + i, n}, &token, 1));
+        while (i + n < len && ((unsigned char)words[i + n] & 0xC0) == 0x80) n++;
+        const protocol_token token = {{words + i, n}, -0.25f, top, 2};
+        CHECK(!protocol_writer_text(w, choice, (view){words + i, n}, &token, 1));
         i += n;
     }
 }
@@ -129,7 +129,7 @@ static void show(size_t i)
     if (r->return_progress) CHECK(!protocol_writer_progress(w, &halfway));
     uint32_t n = r->n_choices * (uint32_t)(r->n_prompts ? r->n_prompts : 1);
     for (uint32_t k = 0; k < n; k++) {
-        say(w, k, answers[i].said);
+        say(w, k, answers[i].words);
         CHECK(!protocol_writer_end(w, k, answers[i].end, &usage, &error));
     }
     json_t *line = json_pack("{s:s, s:i, s:O, s:s%, s:o}", "name", answers[i].name, "api",

@@ -487,9 +487,9 @@ static bool send_some(client *c, uint64_t now)
 static void step(client *c, uint32_t events, uint64_t now)
 {
     if (events & EPOLLOUT) c->waits = false;
-    bool goes_on = !(events & EPOLLERR) && send_some(c, now);
-    if (goes_on && c->reads != READS_NOTHING) goes_on = read_some(c);
-    if (!goes_on || now >= c->end_ns) leave(c, now);
+    bool continues = !(events & EPOLLERR) && send_some(c, now);
+    if (continues && c->reads != READS_NOTHING) continues = read_some(c);
+    if (!continues || now >= c->end_ns) leave(c, now);
 }
 
 static void turn(uint64_t until)

@@ -80,7 +80,7 @@ static const protocol_usage usage = {.input_tokens = 100, .cached_tokens = 64, .
 
 typedef struct {
     protocol_api api;
-    const char *body, *form, *said;
+    const char *body, *form, *words;
     size_t cut; /* bytes a time, at least; 0: all at once */
     protocol_end end;
     const protocol_error *error;
@@ -121,10 +121,10 @@ static inline json_t *answer(const run *r)
     TEST_CHECK(!protocol_writer_open(&w, &a) && !protocol_writer_begin(w));
     uint32_t n = request->n_choices * (uint32_t)(request->n_prompts ? request->n_prompts : 1);
     for (uint32_t c = 0; c < n; c++) {
-        for (size_t i = 0, len = strlen(r->said); i < len;) {
-            size_t part = next_cut(r->said + i, len - i, r->cut);
+        for (size_t i = 0, len = strlen(r->words); i < len;) {
+            size_t part = next_cut(r->words + i, len - i, r->cut);
             if (r->beats) TEST_CHECK(!protocol_writer_beat(w, &halfway));
-            TEST_CHECK(!protocol_writer_text(w, c, (view){r->said + i, part}, NULL, 0));
+            TEST_CHECK(!protocol_writer_text(w, c, (view){r->words + i, part}, NULL, 0));
             i += part;
         }
         TEST_CHECK(!protocol_writer_end(w, c, r->end, &usage, r->error));

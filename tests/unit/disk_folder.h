@@ -47,10 +47,10 @@ static inline kv_pool *open_kept(uint32_t sequences, uint64_t size)
 
 static inline bool fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
-    int told = n_loaded;
+    int old = n_loaded;
     uint64_t ticket = kv_pool_fetch(pool, tenant, tokens, n);
     while (!kv_pool_is_fetched(pool, ticket)) usleep(200);
-    while (ticket > 0 && n_loaded == told) usleep(200); /* the caller is notified a moment later */
+    while (ticket > 0 && n_loaded == old) usleep(200);  /* the caller is notified a moment later */
     return ticket > 0;
 }
 

@@ -175,10 +175,10 @@ static void test_chat(void)
         "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":true,\"stream_options\":"
         "{\"include_usage\":true},\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},"
         "{\"type\":\"custom\",\"custom\":{\"name\":\"patch\"}}]}";
-    static const char said[] =
+    static const char words[] =
         "<think>\nhm\n</think>\n\nHi<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
         "\n<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"z\"}}\n</tool_call>";
-    json_t *object = answer(&(run){PROTOCOL_CHAT, body, "qwen3", said, .cut = 0});
+    json_t *object = answer(&(run){PROTOCOL_CHAT, body, "qwen3", words, .cut = 0});
     TEST_CHECK_THAT(got.n == 10, "%zu", got.n);
     text_is(event(0), "choices/0/delta/role", "assistant");
     text_is(event(1), "choices/0/delta/reasoning_content", "hm");
@@ -201,7 +201,7 @@ static void test_chat(void)
             text_at(event(3), "choices/0/delta/tool_calls/0/id"));
     text_is(object, "choices/0/message/tool_calls/1/custom/input", "z");
     for (size_t cut = 1; cut < 20; cut++) {
-        json_t *other = answer(&(run){PROTOCOL_CHAT, body, "qwen3", said, .cut = cut});
+        json_t *other = answer(&(run){PROTOCOL_CHAT, body, "qwen3", words, .cut = cut});
         TEST_CHECK_THAT(json_equal(object, other), "cuts of %zu", cut);
         json_decref(other);
     }
@@ -239,10 +239,10 @@ static void test_keepalive(void)
                                         PROTOCOL_END_FAILED,   PROTOCOL_END_GUARDED};
     static const char body[] = "{\"input\":\"x\",\"stream_id\":\"l\",\"tools\":[{\"type\":"
                                "\"function\",\"name\":\"f\"}]}";
-    static const char said[] = "<think>\nhm\n</think>\n\nSo.\n<tool_call>\n{\"name\": \"f\", "
+    static const char words[] = "<think>\nhm\n</think>\n\nSo.\n<tool_call>\n{\"name\": \"f\", "
                                "\"arguments\": {\"a\": 1}}\n</tool_call>";
     for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        run r = {PROTOCOL_RESPONSES, body, "qwen3", said, .cut = 3, .end = ends[i],
+        run r = {PROTOCOL_RESPONSES, body, "qwen3", words, .cut = 3, .end = ends[i],
                  .error = &broken};
         json_t *without = answer(&r);
         size_t n_without = got.n, n_beats = 0;
@@ -257,7 +257,7 @@ static void test_keepalive(void)
             TEST_CHECK(number_at(event(k), "cerium/prompt_tokens") == 100);
             TEST_CHECK(number_at(event(k), "cerium/done") == 50);
         }
-        TEST_CHECK(n_beats == (strlen(said) + 2) / 3 && got.n == n_without + n_beats);
+        TEST_CHECK(n_beats == (strlen(words) + 2) / 3 && got.n == n_without + n_beats);
         TEST_CHECK(json_equal(with, without) && !got.n_comments);
         json_decref(with);
         json_decref(without);
@@ -311,12 +311,12 @@ static void test_progress(void)
                                    .emit = on_event, .user = &got};
         TEST_CHECK(!protocol_writer_open(&w, &a) && !protocol_writer_begin(w));
         TEST_CHECK(!protocol_writer_progress(w, &halfway));
-        const json_t *chunk = event(got.n - 1), *said = at(chunk, asked[i].text);
+        const json_t *chunk = event(got.n - 1), *words = at(chunk, asked[i].text);
         TEST_CHECK(number_at(chunk, "prompt_progress/total") == 100);
         TEST_CHECK(number_at(chunk, "prompt_progress/cache") == 20);
         TEST_CHECK(number_at(chunk, "prompt_progress/processed") == 50);
         TEST_CHECK(number_at(chunk, "prompt_progress/time_ms") == 7);
-        TEST_CHECK(json_is_object(said) ? !json_object_size(said) : !json_string_length(said));
+        TEST_CHECK(json_is_object(words) ? !json_object_size(words) : !json_string_length(words));
         protocol_writer_free(&w);
         protocol_request_free(&request);
     }

@@ -94,7 +94,7 @@ static void test_completions(void)
 /* Three of each prompt are sampled, the two likeliest come back, the best first; all count. */
 static void test_best_of(void)
 {
-    static const char *const said[] = {"a", "b", "c", "d", "e", "f"};
+    static const char *const output[] = {"a", "b", "c", "d", "e", "f"};
     static const double logprobs[] = {-8, -2, -4, -6, -6, -1};
     protocol_request *request = NULL;
     protocol_writer *w = NULL;
@@ -107,7 +107,7 @@ static void test_best_of(void)
     for (uint32_t c = 0; c < 6; c++) {
         const protocol_usage one = {.output_tokens = 1 + c % 2, .input_tokens = 5,
                                     .logprob = logprobs[c]};
-        TEST_CHECK(!protocol_writer_text(w, c, view_of(said[c]), NULL, 0));
+        TEST_CHECK(!protocol_writer_text(w, c, view_of(output[c]), NULL, 0));
         TEST_CHECK(!protocol_writer_end(w, c, PROTOCOL_END_STOP, &one, NULL));
     }
     json_t *object = protocol_writer_object(w);
@@ -166,11 +166,11 @@ static void test_odd_text(void)
 /* Long runs of characters of several bytes stay whole, however much comes at once. */
 static void test_long_text(void)
 {
-    static char said[30000];
-    for (size_t i = 0; i + 3 < sizeof said; i += 3) memcpy(said + i, "\xE2\x82\xAC", 3);
-    json_t *whole = answer(&(run){PROTOCOL_RESPONSES, "{\"input\":\"x\"}", "qwen3", said,
+    static char output[30000];
+    for (size_t i = 0; i + 3 < sizeof output; i += 3) memcpy(output + i, "\xE2\x82\xAC", 3);
+    json_t *whole = answer(&(run){PROTOCOL_RESPONSES, "{\"input\":\"x\"}", "qwen3", output,
                                   .cut = 0});
-    text_is(whole, "output/0/content/0/text", said);
+    text_is(whole, "output/0/content/0/text", output);
     for (size_t i = 0; i < got.n; i++)
         TEST_CHECK(!strstr(text_at(event(i), "delta"), "\xEF\xBF\xBD"));
     json_decref(whole);

@@ -86,7 +86,7 @@ static const cerium_tool tools[] = {
     "{\"a\": [1.5, null]}}"
 #define PATCH_TEXT "*** Begin\n+\"x\\n\"\n"
 
-static const cerium_message said[] = {
+static const cerium_message turns[] = {
     {.role = "system", .content = "Be brief."},
     {.role = "developer", .content = "\nVery."},
     {.role = "user", .content = "One."},
@@ -106,9 +106,9 @@ static const cerium_message said[] = {
     {.role = "tool", .content = "", .name = "nobody"},
     {.role = "developer", .content = "End."},
 };
-enum { SAID = ARRAY_LEN(said) };
+enum { TURNS = ARRAY_LEN(turns) };
 
-static bool is(size_t i, const char *role) { return strcmp(said[i].role, role) == 0; }
+static bool is(size_t i, const char *role) { return strcmp(turns[i].role, role) == 0; }
 static bool is_system(size_t i) { return is(i, "system") || is(i, "developer"); }
 static bool of_assistant(size_t i) { return is(i, "assistant") || is(i, "call"); }
 
@@ -118,12 +118,12 @@ static bool may_split(int kind, size_t i)
     bool carries = kind == CHAT_LLAMA2 || (kind >= CHAT_MISTRAL_V0 &&
                                            kind <= CHAT_MISTRAL_V3_TEKKEN);
     bool thinks = kind == CHAT_QWEN35;
-    if (i == 0 || i == SAID) return true;
+    if (i == 0 || i == TURNS) return true;
     if ((of_assistant(i - 1) && of_assistant(i)) || (is(i - 1, "tool") && is(i, "tool")))
         return false;
     if (carries && is_system(i - 1)) return false; /* said with the next user message */
     if (thinks && (is(i - 1, "call") || is(i - 1, "tool")))
-        for (size_t j = i; j < SAID; j++)
+        for (size_t j = i; j < TURNS; j++)
             if (is(j, "user")) return false; /* a question drops the thoughts before it */
     return true;
 }
@@ -131,16 +131,16 @@ static bool may_split(int kind, size_t i)
 static void check_split(const tokenizer *t, int kind, size_t i, bool open)
 {
     static int32_t whole[TOKENS_MAX], parts[TOKENS_MAX];
-    cerium_chat chat = {.messages = said, .n_messages = SAID, .tools = tools,
+    cerium_chat chat = {.messages = turns, .n_messages = TURNS, .tools = tools,
                         .n_tools = ARRAY_LEN(tools), .open = open};
     size_t n_whole = render(t, kind, &chat, whole);
     chat.n_messages = i;
     chat.open = true;
     size_t n = render(t, kind, &chat, parts);
-    chat.messages = said + i;
-    chat.n_messages = SAID - i;
+    chat.messages = turns + i;
+    chat.n_messages = TURNS - i;
     chat.open = open;
-    chat.goes_on = true;
+    chat.continues = true;
     chat.after = parts;
     chat.n_after = n;
     n += render(t, kind, &chat, parts + n);
@@ -152,14 +152,14 @@ static void test_going_on(void)
     tokenizer *t = open_vocabulary();
     size_t n = 0;
     for (int kind = 0; kind < CHAT_KINDS; kind++) {
-        for (size_t i = 0; i <= SAID; i++) {
+        for (size_t i = 0; i <= TURNS; i++) {
             if (!may_split(kind, i)) continue;
             check_split(t, kind, i, true);
             n++;
             /* These have tools, or system messages, with the last user message, if they can. */
             bool moves = kind == CHAT_MISTRAL_V3 || kind == CHAT_MISTRAL_V3_TEKKEN ||
                          kind == CHAT_MISTRAL_V7;
-            if (!moves && !(kind == CHAT_QWEN35 && i == SAID)) check_split(t, kind, i, false);
+            if (!moves && !(kind == CHAT_QWEN35 && i == TURNS)) check_split(t, kind, i, false);
         }
     }
     TEST_CHECK(n > 150);
@@ -231,7 +231,7 @@ static void check_sampled(const tokenizer *t, int kind, const char *end)
     n = render(t, kind, &chat, got);
     memcpy(got + n, sampled, n_sampled * sizeof *got);
     n += n_sampled;
-    cerium_chat on = {.messages = talk + 2, .n_messages = 1, .goes_on = true, .after = got,
+    cerium_chat on = {.messages = talk + 2, .n_messages = 1, .continues = true, .after = got,
                       .n_after = n};
     n += render(t, kind, &on, got + n);
     check_same(t, "a sampled turn", kind, strlen(end), got, n, want, n_want);
@@ -253,7 +253,7 @@ static void check_harmony(const tokenizer *t, const char *sampled, const char *w
     int32_t tokens[64], out[256];
     size_t n = encode(t, sampled, "", tokens);
     cerium_message next = {.role = "tool", .content = "5", .name = "exec"};
-    cerium_chat chat = {.messages = &next, .n_messages = 1, .goes_on = true, .after = tokens,
+    cerium_chat chat = {.messages = &next, .n_messages = 1, .continues = true, .after = tokens,
                         .n_after = n, .open = true};
     n = render(t, CHAT_HARMONY, &chat, out);
     char *got = decode(t, out, n, true);
@@ -306,7 +306,7 @@ static void check_reading(const tokenizer *t, int kind)
 {
     static int32_t tokens[TOKENS_MAX];
     const char *want = "T:Look.C:execA:" EXEC_ARGUMENTS "E:C:patchA:" PATCH_TEXT "E:";
-    cerium_chat chat = {.messages = said + 3, .n_messages = 1, .tools = tools,
+    cerium_chat chat = {.messages = turns + 3, .n_messages = 1, .tools = tools,
                         .n_tools = ARRAY_LEN(tools)};
     size_t from = render(t, kind, &chat, tokens);
     chat.n_messages = 4;
@@ -369,15 +369,15 @@ static void test_refused(void)
 }
 
 /* Every allocation fails once. */
-static void check_memory(const tokenizer *t, int kind, bool goes_on)
+static void check_memory(const tokenizer *t, int kind, bool continues)
 {
     static int32_t tokens[TOKENS_MAX], after[TOKENS_MAX];
     chat_form form = form_of(kind);
-    cerium_chat chat = {.messages = said, .n_messages = SAID, .tools = tools,
+    cerium_chat chat = {.messages = turns, .n_messages = TURNS, .tools = tools,
                         .n_tools = ARRAY_LEN(tools)};
     size_t n_after = render(t, kind, &chat, after);
-    if (goes_on) chat = (cerium_chat){.messages = said + 5, .n_messages = SAID - 5,
-                                      .goes_on = true, .after = after, .n_after = n_after};
+    if (continues) chat = (cerium_chat){.messages = turns + 5, .n_messages = TURNS - 5,
+                                        .continues = true, .after = after, .n_after = n_after};
     int status = CERIUM_ERR_MEMORY;
     long live = memory_live(), n = 0;
     for (; status && n < 2000; n++) {
@@ -420,10 +420,10 @@ static void test_heads(void)
             int32_t tokens[2][TOKENS_MAX], joined[TOKENS_MAX];
             size_t n[2], head[2] = {0};
             for (int i = 0; i < 2; i++) {
-                cerium_message messages[SAID];
-                memcpy(messages, said, sizeof said);
+                cerium_message messages[TURNS];
+                memcpy(messages, turns, sizeof turns);
                 messages[0].content = systems[i];
-                cerium_chat chat = {.messages = messages, .n_messages = SAID, .tools = tools,
+                cerium_chat chat = {.messages = messages, .n_messages = TURNS, .tools = tools,
                                     .n_tools = n_tools, .n_head = &head[i]};
                 n[i] = render(t, kind, &chat, tokens[i]);
             }

@@ -162,7 +162,7 @@ static void test_goes_on(void)
     for (int ended = 0; ended < 2; ended++) { /* with its end token and without */
         size_t n_turn = n_sampled - (size_t)!ended, all = n + n_turn;
         memcpy(whole + n, sampled, n_turn * sizeof *sampled);
-        chat = (cerium_chat){.messages = next, .n_messages = 1, .goes_on = true, .after = whole,
+        chat = (cerium_chat){.messages = next, .n_messages = 1, .continues = true, .after = whole,
                              .n_after = all};
         size_t n_more = tokens_of(t, &form, &chat, more);
         const char *want = ended ? "\n{<|im_start|>}you\ntwo{<|im_end|>}\n{<|im_start|>}me\n<think>"
@@ -178,7 +178,7 @@ static void test_goes_on(void)
         TEST_CHECK_THAT(n_again == all + n_more && !memcmp(more, whole, n_again * sizeof *more),
                         "%s", show(t, more, n_again));
         /* Results after a call. */
-        chat = (cerium_chat){.messages = result, .n_messages = 1, .goes_on = true, .after = whole,
+        chat = (cerium_chat){.messages = result, .n_messages = 1, .continues = true, .after = whole,
                              .n_after = all};
         n_more = tokens_of(t, &form, &chat, more);
         want = ended ? "\n{<|im_start|>}tool\nR{<|im_end|>}\n{<|im_start|>}me\n<think>"
@@ -208,7 +208,7 @@ static void test_open(void)
     for (size_t cut = 1; cut < 4; cut++) {
         chat = (cerium_chat){.messages = talk, .n_messages = cut, .open = true};
         size_t n_parts = tokens_of(t, &form, &chat, parts), more = 0;
-        chat = (cerium_chat){.messages = talk + cut, .n_messages = 4 - cut, .goes_on = true,
+        chat = (cerium_chat){.messages = talk + cut, .n_messages = 4 - cut, .continues = true,
                              .after = parts, .n_after = n_parts};
         TEST_CHECK(!chat_render(t, &form, &chat, parts + n_parts, TOKENS_MAX - n_parts, &more,
                                 &err));

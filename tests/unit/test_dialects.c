@@ -314,7 +314,7 @@ static void hear(void *user, const char *name, const char *json, size_t len)
 }
 
 /* Returns the object, owned; what was streamed is in h->text. */
-static json_t *tell(protocol_api api, const char *body, const char *form, const char *said,
+static json_t *tell(protocol_api api, const char *body, const char *form, const char *words,
                     protocol_end end, heard *h)
 {
     protocol_request *r = parse(api, body);
@@ -328,7 +328,7 @@ static json_t *tell(protocol_api api, const char *body, const char *form, const 
     CHECK(!protocol_writer_open(&w, &how));
     protocol_writer_input(w, 9);
     CHECK(!protocol_writer_begin(w));
-    for (const char *c = said; *c && !protocol_writer_enough(w, 0); c++)
+    for (const char *c = words; *c && !protocol_writer_enough(w, 0); c++)
         CHECK(!protocol_writer_text(w, 0, (view){c, 1}, NULL, 0));
     CHECK(!protocol_writer_end(w, 0, protocol_writer_enough(w, 0) ? PROTOCOL_END_STOP : end,
                                &usage, NULL));
@@ -429,7 +429,7 @@ static void test_ollama_events(void)
 static void test_errors(void)
 {
     static const struct {
-        int status, told;
+        int status, got;
         const char *type;
     } cases[] = {{400, 400, "invalid_request_error"}, {401, 401, "authentication_error"},
                  {403, 403, "permission_error"},      {404, 404, "not_found_error"},
@@ -440,7 +440,7 @@ static void test_errors(void)
         bytes out = {.max = 4096};
         (void)protocol_error_set(&e, cases[i].status, "x", NULL, "messages[2].content[0]", "no");
         TEST_CHECK(!protocol_error_body_as(&out, PROTOCOL_FORM_MESSAGES, &e, "req_1"));
-        TEST_CHECK(protocol_error_status(PROTOCOL_FORM_MESSAGES, &e) == cases[i].told);
+        TEST_CHECK(protocol_error_status(PROTOCOL_FORM_MESSAGES, &e) == cases[i].got);
         TEST_CHECK(memmem(out.ptr, out.len, cases[i].type, strlen(cases[i].type)) != NULL);
         TEST_CHECK(memmem(out.ptr, out.len, "\"messages.2.content.0: no\"", 26) != NULL);
         bytes_free(&out);
@@ -525,7 +525,7 @@ static void test_successor(void)
 static void test_cuts(void)
 {
     static const struct {
-        const char *form, *said; /* '^': the steer comes; '!': it ends there */
+        const char *form, *words; /* '^': the steer comes; '!': it ends there */
     } cases[] = {
         {"chatml", "one ^two\nt!hree"},
         {"chatml", "one\ntw^o three\nf!our"},
@@ -546,15 +546,15 @@ static void test_cuts(void)
         CHECK(r && !protocol_writer_open(&w, &how) && !protocol_writer_begin(w));
         bool steered = false, ended = false, whole;
         size_t at = 0;
-        for (const char *c = cases[i].said; *c && !ended; c++) {
-            at = (size_t)(c - cases[i].said);
+        for (const char *c = cases[i].words; *c && !ended; c++) {
+            at = (size_t)(c - cases[i].words);
             if (*c == '!') continue;
             if (*c == '^') protocol_writer_steer(w);
             if (*c == '^') steered = true;
             else CHECK(!protocol_writer_text(w, 0, (view){c, 1}, NULL, 0));
             ended = steered && *c != '^' && protocol_writer_may_end(w, false, &whole);
         }
-        TEST_CHECK_THAT(ended && cases[i].said[at + 1] == '!', "%s: at %zu", cases[i].said, at);
+        TEST_CHECK_THAT(ended && cases[i].words[at + 1] == '!', "%s: at %zu", cases[i].words, at);
         protocol_writer_free(&w);
         protocol_request_free(&r);
     }
@@ -588,19 +588,19 @@ static void test_loading(void)
     protocol_progress p = {.prompt_tokens = 9, .loading = "big", .loaded_bytes = 25,
                            .load_bytes = 100};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char told[512] = "";
+        char got[512] = "";
         protocol_writer *w = NULL;
         protocol_request *r = parse(cases[i].api, cases[i].body);
         const protocol_answer how = {.request = r, .id = "msg_01", .model = "big",
-                                     .chat_form = "qwen3", .emit = hear_signs, .user = told};
+                                     .chat_form = "qwen3", .emit = hear_signs, .user = got};
         CHECK(r && !protocol_writer_open(&w, &how) && !protocol_writer_begin(w));
         p.loading = "big";
         CHECK(!protocol_writer_beat(w, &p));
-        TEST_CHECK_THAT(view_starts(view_of(told), view_of(cases[i].begins)), "%s", told);
-        TEST_CHECK_THAT(strstr(told, cases[i].has), "%s", told);
+        TEST_CHECK_THAT(view_starts(view_of(got), view_of(cases[i].begins)), "%s", got);
+        TEST_CHECK_THAT(strstr(got, cases[i].has), "%s", got);
         p.loading = NULL;
         CHECK(!protocol_writer_beat(w, &p));
-        TEST_CHECK_THAT(!strstr(told, "loading"), "%s", told);
+        TEST_CHECK_THAT(!strstr(got, "loading"), "%s", got);
         protocol_writer_free(&w);
         protocol_request_free(&r);
     }

@@ -96,11 +96,11 @@ static int read_all(names_index **out)
 
 typedef struct {
     char text[512];
-} told;
+} got;
 
 static int note(void *user, const exists_finding *f)
 {
-    told *t = user;
+    got *t = user;
     size_t n = strlen(t->text);
     snprintf(t->text + n, sizeof t->text - n, "%s%u:%s", n ? " " : "", f->line, f->name);
     return CERIUM_OK;
@@ -184,7 +184,7 @@ static void test_slips(void)
 
 static void note_line(void *user, view directive, view module, view version)
 {
-    told *t = user;
+    got *t = user;
     size_t n = strlen(t->text);
     snprintf(t->text + n, sizeof t->text - n, "%.*s %.*s %.*s;", (int)directive.len, directive.ptr,
              (int)module.len, module.ptr, (int)version.len, version.len ? version.ptr : "");
@@ -192,7 +192,7 @@ static void note_line(void *user, view directive, view module, view version)
 
 static void test_go_mod(void)
 {
-    told t = {""};
+    got t = {""};
     go_mod_each(VIEW("module \"a.org/b\" // x\n\ngo 1.22\nrequire c.org/d v1.2.3\n"
                      "require (\n\te.org/f v2.0.0 // indirect\n\t// g.org/h v1.0.0\n)\n"
                      "replace c.org/d => ../d\nrequire (\n"), note_line, &t);
@@ -236,7 +236,7 @@ static void test_java_image(void)
 static void check_cases(const names_index *x)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        told t = {""};
+        got t = {""};
         TEST_CHECK(exists_text(x, cases[i].language, view_of(cases[i].code), note, &t) == 0);
         TEST_CHECK_THAT(!strcmp(t.text, cases[i].want), "%s: %s, not %s", cases[i].code, t.text,
                         cases[i].want);

@@ -74,12 +74,12 @@ static protocol_guide guide_of(const char *body, const char *form, protocol_requ
 }
 
 /* Whether a whole answer may be said. */
-static bool allows(const char *rest_of_request, const char *form, const char *said)
+static bool allows(const char *rest_of_request, const char *form, const char *output)
 {
     protocol_request *r = NULL;
     protocol_guide guide = guide_of(rest_of_request, form, &r);
     asked a = ask(guide.grammar);
-    bool is = takes(&a, view_of(said));
+    bool is = takes(&a, view_of(output));
     forget(&a);
     protocol_guide_free(&guide);
     protocol_request_free(&r);
@@ -149,12 +149,12 @@ static void test_whole_answers(void)
         TEST_CHECK(!guide.n_triggers);
         for (size_t i = 1; i < ARRAY_LEN(talk); i++) {
             cerium_message alone[] = {talk[0], talk[i]};
-            bytes said = render(t, kind, alone, 2, r, true);
-            TEST_CHECK_THAT(takes(&a, (view){said.ptr, said.len}), "%s: not %.*s in\n%.*s",
-                            names[kind], (int)said.len, said.ptr, (int)guide.grammar.len,
+            bytes output = render(t, kind, alone, 2, r, true);
+            TEST_CHECK_THAT(takes(&a, (view){output.ptr, output.len}), "%s: not %.*s in\n%.*s",
+                            names[kind], (int)output.len, output.ptr, (int)guide.grammar.len,
                             guide.grammar.ptr);
-            TEST_CHECK_THAT(!takes(&a, (view){said.ptr, said.len - 1}), "%s", names[kind]);
-            bytes_free(&said);
+            TEST_CHECK_THAT(!takes(&a, (view){output.ptr, output.len - 1}), "%s", names[kind]);
+            bytes_free(&output);
         }
         bytes all = render(t, kind, talk, ARRAY_LEN(talk), r, true);
         view text = {all.ptr, all.len};
@@ -179,23 +179,23 @@ static void test_triggers(void)
         asked beginning = {NULL, NULL};
         if (guide.grammar.len) beginning = ask(guide.grammar);
         bytes shown = render(t, kind, talk, 2, r, false);
-        bytes said = render(t, kind, talk, 2, r, true);
-        bool found = beginning.w && takes(&beginning, (view){said.ptr, said.len});
-        CHECK(!bytes_append(&shown, "", 1) && !bytes_append(&said, "", 1));
+        bytes output = render(t, kind, talk, 2, r, true);
+        bool found = beginning.w && takes(&beginning, (view){output.ptr, output.len});
+        CHECK(!bytes_append(&shown, "", 1) && !bytes_append(&output, "", 1));
         for (size_t i = 0; i < guide.n_triggers; i++) {
             asked a = ask(guide.triggers[i].grammar);
             const char *at = strstr(shown.ptr, guide.triggers[i].text);
             /* The rest of what was shown is that of what was said, but for the marks in it. */
             size_t rest = at ? strlen(at + strlen(guide.triggers[i].text)) : 0, skipped = 0;
-            const char *from = said.ptr + said.len - 1;
-            while (at && skipped < rest && from > said.ptr) skipped += *--from != mark[0];
+            const char *from = output.ptr + output.len - 1;
+            while (at && skipped < rest && from > output.ptr) skipped += *--from != mark[0];
             if (at && takes(&a, view_of(from))) found = true;
             TEST_CHECK(!takes(&a, VIEW("")) && !takes(&a, VIEW("x")));
             forget(&a);
         }
         TEST_CHECK_THAT(found, "%s: %s", names[kind], shown.ptr);
         bytes_free(&shown);
-        bytes_free(&said);
+        bytes_free(&output);
         forget(&beginning);
         protocol_guide_free(&guide);
         protocol_request_free(&r);
@@ -355,11 +355,11 @@ static void test_document_or_call(void)
         protocol_guide guide = guide_of(SHAPED, names[kind], &r);
         asked a = ask(guide.grammar);
         for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
-            char said[128];
-            snprintf(said, sizeof said, "%s%s", before, documents[i]);
-            bool is = takes(&a, view_of(said));
+            char output[128];
+            snprintf(output, sizeof output, "%s%s", before, documents[i]);
+            bool is = takes(&a, view_of(output));
             TEST_CHECK_THAT(is == (i == 0 || (i == 1 && has_blank)), "%s: %d %s", names[kind], is,
-                            said);
+                            output);
         }
         const cerium_message one[] = {talk[0], talk[4]};
         bytes call = render(t, kind, one, ARRAY_LEN(one), r, true);

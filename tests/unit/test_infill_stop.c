@@ -193,7 +193,7 @@ static void test_memory_runs_out(void)
 static void test_broken(void)
 {
     static const struct {
-        const char *before, *said;
+        const char *before, *output;
         size_t broken;
     } all[] = {
         {"", "int i, j, j, j, j, j, j, j, j, j, j", sizeof "int i, j," - 1},
@@ -206,7 +206,7 @@ static void test_broken(void)
         infill_stop h;
         bytes out = {.max = 4096};
         TEST_CHECK(!infill_stop_open(&h, view_of(all[i].before), (view){NULL, 0}, 0, true));
-        TEST_CHECK(!infill_stop_feed(&h, view_of(all[i].said), &out) &&
+        TEST_CHECK(!infill_stop_feed(&h, view_of(all[i].output), &out) &&
                    !infill_stop_finish(&h, &out));
         TEST_CHECK_THAT(infill_stop_broken(&h) == all[i].broken, "%zu: %zu", i,
                         infill_stop_broken(&h));

@@ -232,7 +232,7 @@ static void test_typing_along(void)
     lsp_text_close(&t);
 }
 
-static lsp_item item_in(const char *before, const char *text, const char *behind, bool is_block,
+static lsp_item item_in(const char *before, const char *text, const char *after, bool is_block,
                         double least)
 {
     static lsp_proposals all;
@@ -240,7 +240,7 @@ static lsp_item item_in(const char *before, const char *text, const char *behind
     lsp_proposal *p = lsp_proposals_begin(&all, &t, 0, 0, VIEW(""));
     TEST_CHECK(p && lsp_proposal_add(p, view_of(text), -1) == 0);
     p->ended = true;
-    const lsp_place place = {.is_block = is_block, .behind = view_of(behind)};
+    const lsp_place place = {.is_block = is_block, .after = view_of(after)};
     const lsp_item_limits limits = {.lines_max = 3, .logprob_min = least};
     lsp_item item = lsp_item_of(p, (lsp_fit){0, 0}, &place, view_of(before), &limits);
     lsp_proposals_close(&all);
@@ -251,7 +251,7 @@ static lsp_item item_in(const char *before, const char *text, const char *behind
 static void test_items(void)
 {
     static const struct {
-        const char *before, *text, *behind;
+        const char *before, *text, *after;
         bool is_block;
         size_t len, replaces;
     } cases[] = {
@@ -271,7 +271,7 @@ static void test_items(void)
         {"{", "\n  a();\n}", "", true, 9, 0},                /* the block's own end */
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        lsp_item item = item_in(cases[i].before, cases[i].text, cases[i].behind,
+        lsp_item item = item_in(cases[i].before, cases[i].text, cases[i].after,
                                 cases[i].is_block, -INFINITY);
         TEST_CHECK_THAT(item.len == cases[i].len && item.replaces == cases[i].replaces,
                         "case %zu: %zu, %zu", i, item.len, item.replaces);

@@ -108,8 +108,8 @@ static void test_gateway_names(void)
 static void test_used(void)
 {
     static metrics m;
-    const metrics_used here = {.prompt = 100, .reused = 64, .said = 11};
-    const metrics_used there = {.prompt = 20, .reused = 0, .said = 3};
+    const metrics_used here = {.prompt = 100, .reused = 64, .generated = 11};
+    const metrics_used there = {.prompt = 20, .reused = 0, .generated = 3};
     metrics_metered(&m, CERIUM_CLASS_TURN, METRICS_HERE, &here);
     metrics_metered(&m, CERIUM_CLASS_BATCH, METRICS_UPSTREAM, &there);
     bytes text = text_of(&m);

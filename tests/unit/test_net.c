@@ -216,7 +216,7 @@ static void test_pipeline(void)
 /* ---- WebSocket ---- */
 
 typedef struct {
-    char told[256];
+    char got[256];
     bytes sent;
     ptrdiff_t gathered, most;
     ptrdiff_t room; /* for what is gathered */
@@ -226,8 +226,8 @@ typedef struct {
 static void on_message(void *user, bytes *text)
 {
     peer *p = user;
-    size_t n = strlen(p->told);
-    snprintf(p->told + n, sizeof p->told - n, "%.*s|", (int)text->len, text->ptr ? text->ptr : "");
+    size_t n = strlen(p->got);
+    snprintf(p->got + n, sizeof p->got - n, "%.*s|", (int)text->len, text->ptr ? text->ptr : "");
     if (n % 2) bytes_free(text);
 }
 
@@ -296,7 +296,7 @@ typedef struct {
         const char *payload;
         size_t len;
     } frames[4];
-    const char *told;
+    const char *got;
     int code;
 } frame_case;
 
@@ -339,10 +339,10 @@ static void test_frames(void)
         for (size_t cut = 1; cut <= text.len; cut++) {
             peer p = {.sent = {.max = 4096}, .room = 1 << 20};
             websocket *w = websocket_open(16, &events, &p);
-            bool goes_on = feed_all(w, (view){text.ptr, text.len}, cut);
+            bool continues = feed_all(w, (view){text.ptr, text.len}, cut);
             int code = close_code(&p);
-            bool good = !strcmp(p.told, c->told) && code == c->code && goes_on == !c->code;
-            TEST_CHECK_THAT(good, "%s: told %s, code %d, cuts of %zu", c->name, p.told, code, cut);
+            bool good = !strcmp(p.got, c->got) && code == c->code && continues == !c->code;
+            TEST_CHECK_THAT(good, "%s: told %s, code %d, cuts of %zu", c->name, p.got, code, cut);
             websocket_close(&w);
             TEST_CHECK(p.gathered == 0);
             bytes_free(&p.sent);
@@ -380,11 +380,11 @@ static void test_promises(void)
             websocket *w = websocket_open(16, &events, &p);
             put_frame(&text, 0x81, "a", 1);
             (void)!bytes_append(&text, heads[i].text.ptr, heads[i].text.len);
-            bool goes_on = feed_all(w, (view){text.ptr, text.len}, cut);
+            bool continues = feed_all(w, (view){text.ptr, text.len}, cut);
             int code = close_code(&p);
-            TEST_CHECK_THAT(code == heads[i].code && goes_on == !code, "%s: code %d, cuts of %zu",
+            TEST_CHECK_THAT(code == heads[i].code && continues == !code, "%s: code %d, cuts of %zu",
                             heads[i].name, code, cut);
-            TEST_CHECK(!strncmp(p.told, "a|", 2));
+            TEST_CHECK(!strncmp(p.got, "a|", 2));
             websocket_close(&w);
             bytes_free(&p.sent);
             bytes_free(&text);
@@ -402,7 +402,7 @@ static void test_bad_heads(void)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         peer p = {.sent = {.max = 4096}, .room = 1 << 20};
         websocket *w = websocket_open(16, &events, &p);
-        TEST_CHECK(!feed_all(w, bad[i], bad[i].len) && close_code(&p) == 1002 && !p.told[0]);
+        TEST_CHECK(!feed_all(w, bad[i], bad[i].len) && close_code(&p) == 1002 && !p.got[0]);
         websocket_close(&w);
         bytes_free(&p.sent);
     }
@@ -417,8 +417,8 @@ static void test_gathering(void)
         websocket *w = websocket_open(1 << 20, &events, &p);
         bytes text = {.max = 1 << 20};
         for (int i = 0; i < 10; i++) put_frame(&text, i ? 0x00 : 0x01, part, sizeof part);
-        bool goes_on = feed_all(w, (view){text.ptr, text.len}, 4096);
-        TEST_CHECK(goes_on == !full && close_code(&p) == (full ? 1013 : 0));
+        bool continues = feed_all(w, (view){text.ptr, text.len}, 4096);
+        TEST_CHECK(continues == !full && close_code(&p) == (full ? 1013 : 0));
         TEST_CHECK(p.most <= p.room && (full || p.most > 500000));
         websocket_close(&w);
         TEST_CHECK(p.gathered == 0);

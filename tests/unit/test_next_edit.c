@@ -12,7 +12,7 @@ static view text_of(const json_t *object, const char *key)
     return (view){json_string_value(value), json_string_length(value)};
 }
 
-static view said(const next_edit_prompt *p)
+static view prompt_text(const next_edit_prompt *p)
 {
     return (view){p->text.ptr ? p->text.ptr : "", p->text.len};
 }
@@ -42,8 +42,8 @@ static void check_vector(const json_t *v)
     int status = next_edit_ask(&p, NEXT_EDIT_SWEEP, &place, &why);
     TEST_CHECK_THAT(!status && !why, "%s: %s", text_of(v, "name").ptr, why ? why : "no memory");
     if (status || why) return;
-    TEST_CHECK_THAT(view_equal(said(&p), text_of(v, "prompt")), "%s: said\n%.*s\nwanted\n%s",
-                    text_of(v, "name").ptr, (int)said(&p).len, said(&p).ptr,
+    TEST_CHECK_THAT(view_equal(prompt_text(&p), text_of(v, "prompt")), "%s: said\n%.*s\nwanted\n%s",
+                    text_of(v, "name").ptr, (int)prompt_text(&p).len, prompt_text(&p).ptr,
                     text_of(v, "prompt").ptr);
     next_edit_close(&p);
 }
@@ -84,8 +84,8 @@ static void check_prompt(next_edit_form form, const next_edit_place *place, cons
     int status = next_edit_ask(&p, form, place, &why);
     TEST_CHECK(!status && !why);
     if (status || why) return;
-    TEST_CHECK_THAT(view_equal(said(&p), view_of(want)), "said\n%.*s\nwanted\n%s",
-                    (int)said(&p).len, said(&p).ptr, want);
+    TEST_CHECK_THAT(view_equal(prompt_text(&p), view_of(want)), "said\n%.*s\nwanted\n%s",
+                    (int)prompt_text(&p).len, prompt_text(&p).ptr, want);
     next_edit_close(&p);
 }
 

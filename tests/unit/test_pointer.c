@@ -167,21 +167,21 @@ static void test_a_timeline_may_turn_back(void)
 static void test_who_knows_nothing_changes_nothing(void)
 {
     static const int32_t news[] = {0, 1, 2, 3, SEAM}, ended[] = {0, 1, END, 0, END},
-                         apart[] = {0, FENCE, 1, SEAM, 0}, said[] = {0, 1, 0};
+                         apart[] = {0, FENCE, 1, SEAM, 0}, ids[] = {0, 1, 0};
     float logits[VOCAB];
     pointer *p = open_pointer(8);
     random_logits(logits);
     TEST_CHECK(pointer_mix(p, logits, 1, news, 5) == logits);
     TEST_CHECK(pointer_mix(p, logits, 1, ended, 5) == logits);
     TEST_CHECK(pointer_mix(p, logits, 1, apart, 5) == logits);
-    TEST_CHECK(pointer_mix(p, logits, 1, said, 3) != logits);
+    TEST_CHECK(pointer_mix(p, logits, 1, ids, 3) != logits);
     logits[4] = INFINITY;
-    TEST_CHECK(pointer_mix(p, logits, 1, said, 3) == logits);
+    TEST_CHECK(pointer_mix(p, logits, 1, ids, 3) == logits);
     for (uint32_t i = 0; i < VOCAB; i++) logits[i] = -INFINITY;
-    TEST_CHECK(pointer_mix(p, logits, 1, said, 3) == logits);
+    TEST_CHECK(pointer_mix(p, logits, 1, ids, 3) == logits);
     logits[3] = 1;
     logits[5] = NAN;
-    const float *mixed = pointer_mix(p, logits, 1, said, 3);
+    const float *mixed = pointer_mix(p, logits, 1, ids, 3);
     TEST_CHECK(mixed != logits && mixed[3] == 1 && mixed[1] > 1 - 2.3f && mixed[1] < 1 - 2.1f);
     pointer_close(&p);
 }
@@ -189,14 +189,14 @@ static void test_who_knows_nothing_changes_nothing(void)
 /* A word that the model thinks impossible comes, where the text had it, by its share alone. */
 static void test_the_text_names_what_the_model_does_not(void)
 {
-    static const int32_t said[] = {0, 1, 2, 0, 1};
+    static const int32_t ids[] = {0, 1, 2, 0, 1};
     float logits[VOCAB] = {0};
     double p_mixed[VOCAB];
     pointer *p = open_pointer(8);
     logits[2] = -1000;
-    softmax(pointer_mix(p, logits, 1, said, 5), p_mixed);
+    softmax(pointer_mix(p, logits, 1, ids, 5), p_mixed);
     TEST_CHECK_THAT(fabs(p_mixed[2] - 0.18) < 1e-6, "%f", p_mixed[2]);
-    softmax(pointer_mix(p, logits, 0.5f, said, 5), p_mixed);
+    softmax(pointer_mix(p, logits, 0.5f, ids, 5), p_mixed);
     TEST_CHECK_THAT(fabs(p_mixed[2] - 0.09) < 1e-6, "%f", p_mixed[2]);
     pointer_close(&p);
 }

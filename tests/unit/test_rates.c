@@ -86,9 +86,9 @@ static bool has(const char *text, const char *line)
 static void test_headers(void)
 {
     char out[RATES_HEADERS_BYTES];
-    rates_report told = {.requests = {60, 59, 1000}, .tokens = {1000, 250, 45000}, .plan = "team",
+    rates_report limits = {.requests = {60, 59, 1000}, .tokens = {1000, 250, 45000}, .plan = "team",
                         .start_ms = 7};
-    TEST_CHECK(rates_headers(out, &told, 1700000000) == strlen(out));
+    TEST_CHECK(rates_headers(out, &limits, 1700000000) == strlen(out));
     TEST_CHECK(has(out, "x-ratelimit-limit-requests: 60"));
     TEST_CHECK(has(out, "x-ratelimit-remaining-requests: 59"));
     TEST_CHECK(has(out, "x-ratelimit-reset-requests: 1.0s"));
@@ -98,21 +98,21 @@ static void test_headers(void)
     TEST_CHECK(has(out, "x-codex-primary-reset-at: 1700000045"));
     TEST_CHECK(has(out, "x-codex-secondary-used-percent: 2"));
     TEST_CHECK(has(out, "x-cerium-start-ms: 7"));
-    told = (rates_report){.plan = "team"};
-    TEST_CHECK(rates_headers(out, &told, 1) == 0 && !out[0]);
+    limits = (rates_report){.plan = "team"};
+    TEST_CHECK(rates_headers(out, &limits, 1) == 0 && !out[0]);
     /* As long as it can get. */
-    told = (rates_report){.requests = {UINT32_MAX, UINT32_MAX, UINT64_MAX / 2},
+    limits = (rates_report){.requests = {UINT32_MAX, UINT32_MAX, UINT64_MAX / 2},
                          .tokens = {UINT32_MAX, 0, UINT64_MAX / 2}, .plan = "x",
                          .start_ms = UINT64_MAX};
-    TEST_CHECK(rates_headers(out, &told, INT64_MAX / 4) < sizeof out);
+    TEST_CHECK(rates_headers(out, &limits, INT64_MAX / 4) < sizeof out);
 }
 
 /* In the shape that Codex reads. */
 static void test_event(void)
 {
     char out[RATES_EVENT_BYTES];
-    rates_report told = {.tokens = {1000, 580, 45000}, .plan = "pro"};
-    TEST_CHECK(rates_event(out, &told, 1700000000) == strlen(out));
+    rates_report limits = {.tokens = {1000, 580, 45000}, .plan = "pro"};
+    TEST_CHECK(rates_event(out, &limits, 1700000000) == strlen(out));
     json_t *got = json_loads(out, 0, NULL);
     json_t *want = json_loads("{\"type\":\"codex.rate_limits\",\"plan_type\":\"pro\","
                               "\"rate_limits\":"
@@ -122,13 +122,13 @@ static void test_event(void)
     TEST_CHECK_THAT(want && json_equal(got, want), "%s", out);
     json_decref(got);
     json_decref(want);
-    told = (rates_report){.requests = {1, 0, 60000}, .tokens = {1, 0, 60000}, .plan = "my-tier",
+    limits = (rates_report){.requests = {1, 0, 60000}, .tokens = {1, 0, 60000}, .plan = "my-tier",
                          .refused = true};
-    TEST_CHECK(rates_event(out, &told, 1) > 0 && strstr(out, "\"plan_type\":\"unknown\""));
+    TEST_CHECK(rates_event(out, &limits, 1) > 0 && strstr(out, "\"plan_type\":\"unknown\""));
     TEST_CHECK(strstr(out, "\"allowed\":false,\"limit_reached\":true"));
     TEST_CHECK(strstr(out, "\"secondary\":{\"used_percent\":100"));
-    told = (rates_report){.plan = "pro"};
-    TEST_CHECK(rates_event(out, &told, 1) == 0 && !out[0]);
+    limits = (rates_report){.plan = "pro"};
+    TEST_CHECK(rates_event(out, &limits, 1) == 0 && !out[0]);
 }
 
 int main(void)

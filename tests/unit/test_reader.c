@@ -57,13 +57,13 @@ static char *read_cut(const char *form, view text, size_t cut)
     return t.out.ptr;
 }
 
-static void check(const char *form, const char *said, const char *want)
+static void check(const char *form, const char *output, const char *want)
 {
-    view text = view_of(said);
+    view text = view_of(output);
     for (size_t cut = 0; cut <= text.len + 1; cut++) {
         char *got = read_cut(form, text, cut <= text.len ? cut : SIZE_MAX);
         TEST_CHECK_THAT(strcmp(got, want) == 0, "%s cut at %zu: %s\n want %s\n got  %s", form, cut,
-                        said, want, got);
+                        output, want, got);
         bool same = strcmp(got, want) == 0;
         bytes_free(&(bytes){.ptr = got});
         if (!same) break;
@@ -411,7 +411,7 @@ static char *said_by(const char *form, const char *answer, size_t n, const char 
 {
     found all = {0};
     cerium_reader *r = NULL;
-    bytes said = {.max = SIZE_MAX};
+    bytes output = {.max = SIZE_MAX};
     CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
     if (stop) cerium_reader_set_stops(r, &stop, 1);
     CHECK(!cerium_reader_feed(r, answer, n, find_part, &all));
@@ -419,11 +419,11 @@ static char *said_by(const char *form, const char *answer, size_t n, const char 
     *cut = cerium_reader_cut_call(r);
     for (size_t i = 0; i < all.n; i++)
         if (all.parts[i].kind == CERIUM_PART_TEXT)
-            CHECK(!bytes_append(&said, all.parts[i].text.ptr, all.parts[i].text.len));
-    CHECK(!bytes_append(&said, "", 1));
+            CHECK(!bytes_append(&output, all.parts[i].text.ptr, all.parts[i].text.len));
+    CHECK(!bytes_append(&output, "", 1));
     forget(&all);
     cerium_reader_close(&r);
-    return said.ptr;
+    return output.ptr;
 }
 
 /* An answer "Hi" and a call in each form: wherever it ends, "Hi" is all that is said. */
@@ -456,31 +456,31 @@ static void test_cut_calls(void)
         snprintf(answer, sizeof answer, "%s%s", cases[i].before, cases[i].call);
         for (size_t n = head; n <= strlen(answer); n++) {
             bool cut;
-            char *said = said_by(cases[i].form, answer, n, NULL, &cut);
+            char *output = said_by(cases[i].form, answer, n, NULL, &cut);
             /* Line feeds may be the text's. */
             bool is_text = n - head <= strspn(cases[i].call, "\n");
-            TEST_CHECK_THAT(!strcmp(said, "Hi") || (is_text && !strncmp(said, "Hi\n", 3)),
-                            "%s: %.*s: says '%s'", cases[i].form, (int)n, answer, said);
-            memory_free(said);
+            TEST_CHECK_THAT(!strcmp(output, "Hi") || (is_text && !strncmp(output, "Hi\n", 3)),
+                            "%s: %.*s: says '%s'", cases[i].form, (int)n, answer, output);
+            memory_free(output);
         }
     }
     /* What looks like a call without a mark, and cannot be one any more, is text. */
     bool cut;
-    char *said = said_by("llama3.1", "{\"result\": \"long te", 20, NULL, &cut);
-    TEST_CHECK_THAT(!strcmp(said, "{\"result\": \"long te") && !cut, "%s", said);
-    memory_free(said);
-    said = said_by("llama3.1", "{\"name\": \"Bob", 13, NULL, &cut);
-    TEST_CHECK_THAT(!strcmp(said, "{\"name\": \"Bob") && !cut, "%s", said);
-    memory_free(said);
-    said = said_by("chatml", "a < b", 3, NULL, &cut);
-    TEST_CHECK_THAT(!strcmp(said, "a "), "%s", said);
-    memory_free(said);
+    char *output = said_by("llama3.1", "{\"result\": \"long te", 20, NULL, &cut);
+    TEST_CHECK_THAT(!strcmp(output, "{\"result\": \"long te") && !cut, "%s", output);
+    memory_free(output);
+    output = said_by("llama3.1", "{\"name\": \"Bob", 13, NULL, &cut);
+    TEST_CHECK_THAT(!strcmp(output, "{\"name\": \"Bob") && !cut, "%s", output);
+    memory_free(output);
+    output = said_by("chatml", "a < b", 3, NULL, &cut);
+    TEST_CHECK_THAT(!strcmp(output, "a "), "%s", output);
+    memory_free(output);
 }
 
 static void test_stops(void)
 {
     static const struct {
-        const char *form, *stop, *answer, *said;
+        const char *form, *stop, *answer, *output;
     } cases[] = {
         {"chatml", "B\"", "Hi" CALL("exec", "{\"cmd\": \"B\"}"), "Hi"},
         {"chatml", "tool", "Hi" CALL("exec", "{}") "a tool b", "Hia "},
@@ -503,11 +503,11 @@ static void test_stops(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         bool cut;
-        char *said = said_by(cases[i].form, cases[i].answer, strlen(cases[i].answer),
-                             cases[i].stop, &cut);
-        TEST_CHECK_THAT(!strcmp(said, cases[i].said) && !cut, "%s, stop '%s': %s: says '%s'",
-                        cases[i].form, cases[i].stop, cases[i].answer, said);
-        memory_free(said);
+        char *output = said_by(cases[i].form, cases[i].answer, strlen(cases[i].answer),
+                               cases[i].stop, &cut);
+        TEST_CHECK_THAT(!strcmp(output, cases[i].output) && !cut, "%s, stop '%s': %s: says '%s'",
+                        cases[i].form, cases[i].stop, cases[i].answer, output);
+        memory_free(output);
     }
 }
 

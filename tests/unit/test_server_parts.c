@@ -10,12 +10,12 @@
 
 /* ---- history ---- */
 
-static chain talk(const char *const *said, size_t n)
+static chain talk(const char *const *texts, size_t n)
 {
     chain c = {{1, 1}};
     for (size_t i = 0; i < n; i++)
         c = chain_add(
-            c, &(cerium_message){.role = i % 2 ? "assistant" : "user", .content = said[i]});
+            c, &(cerium_message){.role = i % 2 ? "assistant" : "user", .content = texts[i]});
     return c;
 }
 

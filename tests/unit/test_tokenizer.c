@@ -521,9 +521,9 @@ static void *work(void *arg)
     worker *w = arg;
     const chat_form form = {.kind = CHAT_CHATML, .name = "chatml"};
     const infill_form fim = infill_detect(w->t);
-    const cerium_message said[] = {{.role = "system", .content = "hello"},
-                                   {.role = "user", .content = "hello   world aaaa"}};
-    const cerium_chat chat = {.messages = said, .n_messages = 2};
+    const cerium_message turns[] = {{.role = "system", .content = "hello"},
+                                    {.role = "user", .content = "hello   world aaaa"}};
+    const cerium_chat chat = {.messages = turns, .n_messages = 2};
     const cerium_infill hole = {.prefix = w->text, .prefix_len = 900, .suffix = w->text + 900,
                                 .suffix_len = 900};
     const size_t cap = 2 * LONG;

@@ -160,7 +160,7 @@ static void on_event(void *user, const char *name, const char *json, size_t len)
     json_array_append_new(user, json_loadb(json, len, 0, NULL));
 }
 
-static outcome answer(protocol_api api, const char *body, const char *form, const char *said,
+static outcome answer(protocol_api api, const char *body, const char *form, const char *words,
                       size_t cut)
 {
     outcome out = {.events = json_array()};
@@ -173,9 +173,9 @@ static outcome answer(protocol_api api, const char *body, const char *form, cons
     const protocol_answer how = {.request = r, .id = "resp_1", .model = "m", .chat_form = form,
                                  .emit = on_event, .user = out.events};
     TEST_CHECK(!protocol_writer_open(&w, &how) && !protocol_writer_begin(w));
-    for (size_t len = strlen(said); out.taken < len && !protocol_writer_enough(w, 0);) {
+    for (size_t len = strlen(words); out.taken < len && !protocol_writer_enough(w, 0);) {
         size_t n = cut < len - out.taken ? cut : len - out.taken;
-        TEST_CHECK(!protocol_writer_text(w, 0, (view){said + out.taken, n}, NULL, 0));
+        TEST_CHECK(!protocol_writer_text(w, 0, (view){words + out.taken, n}, NULL, 0));
         out.taken += n;
     }
     TEST_CHECK(!protocol_writer_end(w, 0, PROTOCOL_END_STOP, &usage, NULL));
@@ -198,19 +198,19 @@ static void forget(outcome *out)
  * neither asked for nor told. */
 static void check_one_call(const char *form, const char *call, const char *more)
 {
-    char said[512];
-    snprintf(said, sizeof said, "Look.\n%s%s", call, more);
+    char words[512];
+    snprintf(words, sizeof words, "Look.\n%s%s", call, more);
     size_t first = 6 + strlen(call);
-    for (size_t cut = 1; cut <= strlen(said); cut++) {
+    for (size_t cut = 1; cut <= strlen(words); cut++) {
         outcome out = answer(PROTOCOL_RESPONSES,
-                             "{" TOOLS "\"auto\",\"parallel_tool_calls\":false}", form, said, cut);
+                             "{" TOOLS "\"auto\",\"parallel_tool_calls\":false}", form, words, cut);
         const json_t *output = json_object_get(out.object, "output");
         const json_t *item = json_array_get(output, 1);
         TEST_CHECK_THAT(json_array_size(output) == 2, "%s cut by %zu: %zu items", form, cut,
                         json_array_size(output));
         TEST_CHECK(!strcmp(json_string_value(json_object_get(item, "name")), "f"));
         TEST_CHECK(!strcmp(json_string_value(json_object_get(item, "status")), "completed"));
-        TEST_CHECK_THAT(cut > 1 || !*more || out.taken < strlen(said), "%s: %zu", form, out.taken);
+        TEST_CHECK_THAT(cut > 1 || !*more || out.taken < strlen(words), "%s: %zu", form, out.taken);
         TEST_CHECK_THAT(cut > 1 || out.taken >= first, "%s: %zu", form, out.taken);
         forget(&out);
     }
@@ -260,9 +260,9 @@ static void test_legacy_answer(void)
         const json_t *delta = json_object_get(choice, "delta");
         const json_t *call = json_object_get(delta, "function_call");
         const char *more = json_string_value(json_object_get(call, "arguments"));
-        const char *said = json_string_value(json_object_get(call, "name"));
+        const char *words = json_string_value(json_object_get(call, "name"));
         TEST_CHECK(!json_object_get(delta, "tool_calls"));
-        if (said) snprintf(name, sizeof name, "%s", said);
+        if (words) snprintf(name, sizeof name, "%s", words);
         size_t len = strlen(arguments);
         if (more) snprintf(arguments + len, sizeof arguments - len, "%s", more);
         if (json_string_value(json_object_get(choice, "finish_reason")))

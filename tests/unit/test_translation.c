@@ -328,13 +328,13 @@ static void test_lacking(void)
         int32_t ids[64], read[256], guess[64];
         uint32_t at[256], ends[64];
         size_t n = 0;
-        view said = view_of(texts[lacks]);
+        view output = view_of(texts[lacks]);
         translation x = {.tokens = read, .places = at, .n_max = ARRAY_LEN(read)};
-        CHECK(tokenizer_encode(all[0], said, false, false, ids, ARRAY_LEN(ids), &n,
+        CHECK(tokenizer_encode(all[0], output, false, false, ids, ARRAY_LEN(ids), &n,
                                NULL) == 0);
         TEST_CHECK(translation_read(&x, to_ascii, ids, (uint32_t)n) == !lacks);
-        uint32_t n_guess = translator_guess(from_ascii, said, guess, ends, ARRAY_LEN(guess));
-        TEST_CHECK(n_guess > 0 && ends[n_guess - 1] == (lacks ? strlen("int ") : said.len));
+        uint32_t n_guess = translator_guess(from_ascii, output, guess, ends, ARRAY_LEN(guess));
+        TEST_CHECK(n_guess > 0 && ends[n_guess - 1] == (lacks ? strlen("int ") : output.len));
     }
     translator_close(&to_ascii);
     translator_close(&from_ascii);

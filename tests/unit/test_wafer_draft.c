@@ -138,12 +138,12 @@ static void check_figures(const pair *s, const draft_plan *d, const plan_result 
         const double guesses = on ? fmin(draft_overlapped_guesses(&us[0], 0, 4),
                                          draft_overlapped_guesses(&us[1], 0, 4))
                                   : 3;
-        const double behind = on ? 4 * four.guess.low : 2 * four.guess.low + four.catch_up.low;
+        const double rest = on ? 4 * four.guess.low : 2 * four.guess.low + four.catch_up.low;
         const double least = four.verify.low + guesses * four.guess.low + four.messages.low;
         TEST_CHECK_THAT(
             fabs(wrong.joules.low - least - watts.low / wrong.tokens_s.high) < 1e-9, "%g",
             wrong.joules.low);
-        TEST_CHECK(fabs(4 * right.joules.low - four.verify.low - behind - four.messages.low -
+        TEST_CHECK(fabs(4 * right.joules.low - four.verify.low - rest - four.messages.low -
                         4 * watts.low / right.tokens_s.high) < 1e-9);
         TEST_CHECK(fabs(wrong.usd.low * wrong.tokens_s.high - right.usd.low * right.tokens_s.high) <
                    1e-6);

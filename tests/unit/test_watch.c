@@ -284,8 +284,8 @@ static void test_two_tries(void)
     TEST_CHECK_THAT(strstr(r.text, "\nsubprocess.call([\"ls\", name])\n"), "%s", r.text);
     watch_retry(w, &third);
     TEST_CHECK(third.repaired && !third.corrects && !third.resume.n_note && !third.resume.n_avoid);
-    size_t n_said = encode("import os\n", tokens, TOKENS_MAX);
-    TEST_CHECK(r.n_tokens > n_said && !memcmp(r.tokens, tokens, n_said * sizeof *tokens));
+    size_t n_output = encode("import os\n", tokens, TOKENS_MAX);
+    TEST_CHECK(r.n_tokens > n_output && !memcmp(r.tokens, tokens, n_output * sizeof *tokens));
     watch_close(&w);
 }
 
@@ -307,15 +307,15 @@ static void test_avoided(void)
 {
     cerium_session *s = open_session(false);
     cerium_resume bad = {.avoid = (int32_t[]){-2}, .n_avoid = 1};
-    int32_t first = sample(s, NULL, 0, 0), behind = sample(s, NULL, 0, 1);
+    int32_t first = sample(s, NULL, 0, 0), after = sample(s, NULL, 0, 1);
     int32_t other = sample(s, &first, 1, 0);
     TEST_CHECK(other != first);
-    int32_t both[] = {first, -1, other}, pair[] = {other, 1, -1, first, behind};
+    int32_t both[] = {first, -1, other}, pair[] = {other, 1, -1, first, after};
     int32_t third = sample(s, both, 3, 0);
     TEST_CHECK(third != first && third != other);
     TEST_CHECK(sample(s, pair, 5, 0) == first);
-    TEST_CHECK(sample(s, pair, 5, 1) != behind);
-    TEST_CHECK(sample(s, pair, 3, 1) == behind);
+    TEST_CHECK(sample(s, pair, 5, 1) != after);
+    TEST_CHECK(sample(s, pair, 3, 1) == after);
     TEST_CHECK(cerium_session_resume(s, &first, 1, &bad, NULL, NULL) == CERIUM_ERR_ARGUMENT);
     cerium_session_close(&s);
 }
@@ -323,8 +323,8 @@ static void test_avoided(void)
 /* With logprobs text and tokens are told together; those of a line that is taken back are not. */
 static void test_logprobs(void)
 {
-    char told[TEXT_MAX], text[TEXT_MAX];
-    size_t n_told = 0, n_text = 0;
+    char reported[TEXT_MAX], text[TEXT_MAX];
+    size_t n_reported = 0, n_text = 0;
     int32_t tokens[TOKENS_MAX];
     watch_policy p = watch_policy_strict();
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &p,
@@ -344,10 +344,10 @@ static void test_logprobs(void)
         n_text += out.text.len;
         for (uint32_t k = 0; k < out.n_tokens; k++) {
             piece = cerium_token_bytes(engine, out.tokens[k].token, &len);
-            memcpy(told + n_told, piece, len);
-            n_told += len;
+            memcpy(reported + n_reported, piece, len);
+            n_reported += len;
         }
-        TEST_CHECK(n_told == n_text && !memcmp(told, text, n_told));
+        TEST_CHECK(n_reported == n_text && !memcmp(reported, text, n_reported));
     }
     static const char want[] = "Naïve, déjà vu:\n```python\nimport os\n";
     TEST_CHECK(out.order == CERIUM_WATCH_RETRY);

@@ -92,8 +92,8 @@ static void test_blocked(void)
     watch_close(&w);
     watch_policy p = watch_policy_strict(), all = p;
     TEST_CHECK(watch_policy_set(&all, VIEW("block")) && !memcmp(&p, &all, sizeof p));
-    TEST_CHECK(watch_policy_asks_names(&p));
-    TEST_CHECK(watch_policy_set(&all, VIEW("off")) && !watch_policy_asks_names(&all));
+    TEST_CHECK(watch_policy_uses_names(&p));
+    TEST_CHECK(watch_policy_set(&all, VIEW("off")) && !watch_policy_uses_names(&all));
 }
 
 /* The same findings however the bytes are cut, in every form. */

@@ -200,13 +200,13 @@ static void test_rounds(void)
 {
     open_pool();
     gate g;
-    watched a = job_of(1, 1, WORKERS_COMPILE), behind = job_of(2, 1, WORKERS_COMPILE);
+    watched a = job_of(1, 1, WORKERS_COMPILE), after = job_of(2, 1, WORKERS_COMPILE);
     watched b = job_of(3, 2, WORKERS_COMPILE), alone = job_of(4, 1, WORKERS_STORE);
     a.rounds = 3;
     alone.rounds = 4;
     gate_shut(&g, 9, WORKERS_COMPILE);
     submit(&a);
-    submit(&behind);
+    submit(&after);
     submit(&b);
     gate_let_through(&g);
     poll_until(&n_done, 4);
@@ -222,11 +222,11 @@ static void test_lanes(void)
 {
     open_pool();
     gate gates[WORKERS_LANES];
-    watched behind[WORKERS_LANES];
+    watched after[WORKERS_LANES];
     for (int i = 1; i < WORKERS_LANES; i++) {
         gate_shut(&gates[i], 1, (workers_lane)i);
-        behind[i] = job_of(i, 1, (workers_lane)i);
-        submit(&behind[i]);
+        after[i] = job_of(i, 1, (workers_lane)i);
+        submit(&after[i]);
     }
     watched small = job_of(10, 1, WORKERS_SMALL);
     submit(&small);

@@ -243,8 +243,8 @@ static void test_sound(void)
         if (fault == 4) c.index.older[1][60] = 61; /* sealing leaves places that it made */
         corpus_seal(&c, block, VOCABULARY);
         if (fault == 5) c.index.heads[0][3] = 101;
-        const char *told = corpus_read(&other, (view){block, size}, VOCABULARY, n_vocab);
-        TEST_CHECK_THAT((told != NULL) == (fault > 0 && fault != 4), "%d", fault);
+        const char *got = corpus_read(&other, (view){block, size}, VOCABULARY, n_vocab);
+        TEST_CHECK_THAT((got != NULL) == (fault > 0 && fault != 4), "%d", fault);
         c.index.older[1][60] = 61;
         TEST_CHECK(!ngrams_is_sound(&c.index));
     }

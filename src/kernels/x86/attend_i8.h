@@ -118,7 +118,7 @@ static void attend_page_rows(const row_group *g, const kernel_kv_page *page,
 /* The page after page p.  After the last one, as far as that is from the one before it: right as
  * long as a sequence got its pages in order, and else memory that may not be there, which a
  * prefetch may ask for. */
-static kernel_kv_page page_behind(const kernel_kv_page *pages, uint32_t n_pages, uint32_t p)
+static kernel_kv_page page_after(const kernel_kv_page *pages, uint32_t n_pages, uint32_t p)
 {
     if (p + 1 < n_pages) return pages[p + 1];
     if (p == 0) return pages[p];
@@ -136,7 +136,7 @@ static void attend_i8(kernel_softmax_state *restrict state, float *restrict out,
     const size_t query_bytes = kernel_query_bytes(KERNEL_KV_I8, head_dim);
     uint32_t shaped = 0;
     for (uint32_t p = 0; p < n_pages; p++) {
-        const kernel_kv_page next = page_behind(pages, n_pages, p);
+        const kernel_kv_page next = page_after(pages, n_pages, p);
         fetch_lines(next.keys, sizeof(kv_i8_page) / LINE_BYTES);
         fetch_lines(next.values, sizeof(kv_i8_page) / LINE_BYTES);
         for (uint32_t r = 0, left = (n_q + TILE_ROWS_MAX - 1) / TILE_ROWS_MAX; left; left--) {

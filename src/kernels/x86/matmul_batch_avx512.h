@@ -297,7 +297,7 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
 /* Where what is asked for beside group g begins, from the start of its panel, and how many lines it
  * has: the next group of these panels, or the first one of those after them (after: bytes to
  * them).  Of superblocks, half of the next one. */
-PANEL_INLINE size_t batch_next(block_type type, uint32_t n_cols, uint32_t g, size_t behind,
+PANEL_INLINE size_t batch_next(block_type type, uint32_t n_cols, uint32_t g, size_t after,
                                uint32_t *n_lines)
 {
     const uint32_t step = panel_is_super(type) ? 2 : 1, first = g / step * step;
@@ -306,7 +306,7 @@ PANEL_INLINE size_t batch_next(block_type type, uint32_t n_cols, uint32_t g, siz
     const size_t next = batch_group_at(type, n_cols, (last ? 0 : first) + step);
     const uint32_t lines = (uint32_t)((next - at) / PANEL_LINE), before = g % step * (lines / step);
     *n_lines = g % step ? lines - before : lines / step;
-    return (last ? behind : next) + (size_t)before * PANEL_LINE;
+    return (last ? after : next) + (size_t)before * PANEL_LINE;
 }
 
 /* Copies of a group of activations.
