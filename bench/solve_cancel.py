@@ -4,7 +4,8 @@
     bench/solve_cancel.py [ROUNDS]
 
 A solve whose variants sleep is left in the middle, again and again: milliseconds until none of its
-processes is there.  At most 50 are wanted, on a machine that does nothing else."""
+processes is there, of a stream and of a single object.  At most 50 are wanted, on a machine that
+does nothing else."""
 
 import os
 import pathlib
@@ -20,8 +21,8 @@ from check_solve_route import ASLEEP, below, running  # noqa: E402
 from harness import Server  # noqa: E402
 
 
-def left_once(server):
-    with running(server, order=ASLEEP):
+def left_once(server, stream):
+    with running(server, order=ASLEEP, stream=stream):
         pass
     begin = time.perf_counter()
     while below(server.process.pid):
@@ -34,9 +35,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cerium-cancel-") as folder:
         os.environ["TMPDIR"] = folder
         with Server(args=["--solve"]) as server:
-            took = sorted(left_once(server) for _ in range(rounds))
-    print("%d solves left: median %.1f ms, %.1f at the 95th percentile, %.1f at most"
-          % (rounds, statistics.median(took), took[int(0.95 * (rounds - 1))], took[-1]))
+            for stream in (True, False):
+                took = sorted(left_once(server, stream) for _ in range(rounds))
+                print("%d %s left: median %.1f ms, %.1f at the 95th percentile, %.1f at most"
+                      % (rounds, "streams" if stream else "objects", statistics.median(took),
+                         took[int(0.95 * (rounds - 1))], took[-1]), flush=True)
 
 
 main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """solve_same.py - whether `cerium solve` finds the same, however it is run.
 
-    bench/solve_same.py [TASKS.jsonl] [--tasks 20] [-N 200] [--seconds 330] [--cerium ./cerium]
+    bench/solve_same.py [TASKS.jsonl] [--tasks 20] [-N 200] [--seconds 280] [--cerium ./cerium]
 
 Each task (see bench/solve.py) with one thread and two, with one, two and four slots for tests,
 with drafts and without, and beside busy loops on every processor: status, index and diff must be
@@ -50,7 +50,7 @@ def main():
     parser.add_argument("set", nargs="?", default=solve.SET)
     parser.add_argument("--tasks", type=int, default=20)
     parser.add_argument("-N", dest="n", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=330)
+    parser.add_argument("--seconds", type=float, default=280)
     parser.add_argument("--cerium", default="./cerium")
     args = parser.parse_args()
     with open(args.set) as f:

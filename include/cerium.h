@@ -1017,6 +1017,8 @@ typedef struct {
     uint64_t kv_bytes_used;                               /* that kv_pages_used take */
     uint64_t shared_rows;                                 /* not computed, as a request of the same
                                                              pass had the same tokens; since open */
+    uint64_t answer_rows;                                 /* computed for tokens of answers, without
+                                                             drafts; since open */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,

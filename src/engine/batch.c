@@ -115,7 +115,10 @@ static bool share(scheduler *p, cerium_session *s)
         s->pages.planned = true;
         return true;
     }
-    return false;
+    if (!kept_rows_share(s)) return false;
+    p->slots[p->n_slots++] = s;
+    s->pages.planned = true;
+    return true;
 }
 
 static time_share *share_of(const scheduler *p, const cerium_session *s)
@@ -286,6 +289,7 @@ void batch_build(scheduler *p)
     p->rows = (pass_rows){.engine = p->engine};
     p->is_for_starved = false;
     shares_clear(&p->shares);
+    kept_rows_begin(p->engine);
     for (uint32_t i = 0; i < p->n_active; i++) {
         request *r = p->active[i]->request;
         r->share_ns = p->shares.of[r->share].ns;

@@ -414,6 +414,7 @@ void engine_close_alone(cerium_engine **engine)
     memory_free(e->samplers);
     memory_free(e->rows);
     memory_unmap(e->logits, e->logits_bytes);
+    kept_rows_close(e);
     cpu_executor_close(&e->executor);
     shared_team_release(&e->shared);
     kv_pool_close(&e->pool);

@@ -55,10 +55,22 @@ typedef struct {
     _Atomic uint64_t prompt_tokens, reused_tokens, new_tokens;
     _Atomic uint64_t drafted[DRAFT_SOURCES], accepted[DRAFT_SOURCES];
     _Atomic uint64_t passes, preempted_passes, busy_ns, drafting_ns, head_bytes;
-    _Atomic uint64_t shared_rows;
+    _Atomic uint64_t shared_rows, answer_rows;
 } engine_counts;
 
+/* Logits of requests that began alike: one that says the same later needs no row. */
+enum { ENGINE_KEPT_ROWS_MIN = 8, ENGINE_KEPT_ROWS_MAX = 1024, ENGINE_KEPT_BYTES = 16 << 20 };
+typedef struct {
+    uint64_t tenant, used;       /* used: the last pass that did; 0: it holds nothing */
+    int32_t *tokens;             /* [n_tokens] the timeline before them */
+    uint32_t n_tokens;
+    float *logits;               /* [logits_stride], all of them; owned while the engine is open */
+} kept_row;
+
 struct cerium_engine {
+    kept_row kept[ENGINE_KEPT_ROWS_MAX]; /* within a turn: kept_rows.c */
+    uint32_t n_kept;             /* that may hold logits */
+    uint64_t kept_pass;          /* 1, 2, 3, ... */
     gguf_file *file;
     model *model;
     const step_program *program; /* what its passes run: the model's, or that of */
@@ -190,6 +202,16 @@ void embedding_take(cerium_session *s);
 void embedding_begin(cerium_session *s);
 /* How much of the timeline need not be computed: most of it, or what was taken before. */
 uint32_t embedding_skips(const cerium_session *s, uint32_t most);
+
+/* ---- kept_rows.c: within a pass ---- */
+
+/* The next pass is made: what it shares is valid until then. */
+void kept_rows_begin(cerium_engine *e);
+/* Let s choose from kept logits of its timeline, without a row.  False: there are none. */
+CERIUM_CHECKED bool kept_rows_share(cerium_session *s);
+/* Keep the logits that s will choose from, if it is one of several that began alike. */
+void kept_rows_take(const cerium_session *s);
+void kept_rows_close(cerium_engine *e);
 
 /* ---- engine.c ---- */
 

@@ -117,6 +117,7 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         .busy_ns = atomic_load(&c->busy_ns),
         .head_bytes = atomic_load(&c->head_bytes),
         .shared_rows = atomic_load(&c->shared_rows),
+        .answer_rows = atomic_load(&c->answer_rows),
         .kv_disk_pages = pages.disk_blocks,
         .kv_disk_written_pages = pages.written,
         .kv_disk_loaded_pages = pages.loaded,

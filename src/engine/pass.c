@@ -56,7 +56,7 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
     x->n_rows = n;
     x->first_row = p->n_rows;
     x->n_drafts = 0;
-    x->is_guest = false;
+    x->is_guest = x->is_late = false;
     x->logits = n == 0 ? s->logits : NULL;
     if (chooses && n == 1 && s->n_tokens < s->context_tokens)
         x->n_drafts = choose_drafts(p, s, terms);
@@ -108,6 +108,8 @@ bool pass_share(const pass_rows *p, cerium_session *s, cerium_session *with)
     x->n_rows = 0;
     x->first_row = of->first_row + of->n_rows - 1;
     x->is_guest = true;
+    x->is_late = false;
+    x->has_siblings = with->slot.has_siblings = true;
     x->logits = of->logits;
     return true;
 }
@@ -137,12 +139,16 @@ void slot_commit(cerium_session *s)
 {
     slot *x = &s->slot;
     if (x->is_guest) {
-        if (s->draft) draft_session_tap(s, x->first_row, s->n_tokens - 1, 1);
+        if (s->draft && !x->is_late) draft_session_tap(s, x->first_row, s->n_tokens - 1, 1);
         s->n_computed = s->n_tokens;
-        x->searched = cpu_executor_searched(s->engine->executor);
+        x->searched = !x->is_late && cpu_executor_searched(s->engine->executor);
         atomic_fetch_add(&s->engine->counts.shared_rows, 1);
         return;
     }
+    /* What a guest computes when it parts is of its answer, too. */
+    const bool ends = x->n_rows && s->n_computed + x->n_rows == s->n_tokens;
+    if (x->n_new > 0 || (x->new_tokens_max && ends))
+        atomic_fetch_add(&s->engine->counts.answer_rows, x->n_new > 0 ? x->n_rows : 1);
     kv_sequence_commit(s->pages.sequence, s->tokens + s->n_computed, x->n_rows);
     if (s->pool) embedding_take(s);
     if (s->draft) draft_session_tap(s, x->first_row, s->n_computed, x->n_rows + x->n_drafts);

@@ -297,7 +297,10 @@ static uint32_t best_class(const scheduler *p)
  * probabilities. */
 static void end_pass(scheduler *p, uint64_t began_ns)
 {
-    for (uint32_t i = 0; i < p->n_slots; i++) commit(p, p->slots[i]);
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        commit(p, p->slots[i]);
+        kept_rows_take(p->slots[i]);
+    }
     shares_charge(&p->shares, p->rows.n_rows, &p->engine->cost);
     choose_all(p);
     hand_out_all(p);

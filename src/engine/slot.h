@@ -40,7 +40,9 @@ typedef struct {
     /* its part of the pass */
     uint32_t n_rows;          /* of the timeline; then those of drafts */
     uint32_t first_row;       /* of them, in the pass */
-    bool is_guest;            /* it has no rows: another timeline has the same last row */
+    bool is_guest;            /* it has no rows: another timeline has the same last row, */
+    bool is_late;             /* or had it in an earlier pass */
+    bool has_siblings;        /* another request said the same for a while */
     uint32_t n_drafts;
     draft_source draft_source;
     int32_t drafts[CERIUM_STEP_TOKENS_MAX];

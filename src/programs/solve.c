@@ -211,6 +211,18 @@ static int find_places(solve *s, cerium_error *err)
 
 /* ---- the sandbox ---- */
 
+/* A file that looks at frames or calls C itself may do so when it is tested. */
+static bool may_look(view text)
+{
+    static const char *const words[] = {"_getframe", "inspect", "_frame", "settrace", "setprofile",
+                                        "ctypes", "cffi", "marshal", "audithook", "_traceback",
+                                        "gc.get_", "__code__", "print_stack", "extract_stack",
+                                        "format_stack"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (text.len && memmem(text.ptr, text.len, words[i], strlen(words[i]))) return true;
+    return false;
+}
+
 static int open_judge(solve *s, cerium_error *err)
 {
     solve_judge *j = &s->judge;
@@ -224,6 +236,7 @@ static int open_judge(solve *s, cerium_error *err)
     if (s->tests.mode == WIRE_PYTEST) l.tmp_bytes = sandbox_limits_of(WIRE_COMMAND).tmp_bytes;
     j->limits = l;
     j->tests = &s->tests;
+    j->flags = may_look(s->text) ? WIRE_MAY_LOOK : 0;
     j->config.level = s->level ? SANDBOX_BASIC : SANDBOX_STRICT;
     j->config.python = s->tests.language == WIRE_PYTHON;
     if (s->tests.mode == WIRE_PYTEST) j->config.modules = "pytest";

@@ -13,7 +13,7 @@ typedef struct {
 
 typedef struct {
     sandbox_config config;
-    unsigned flags;          /* WIRE_USE_CC */
+    unsigned flags;          /* WIRE_USE_CC, WIRE_MAY_LOOK */
     view name;               /* name of the file in the sandbox */
     sandbox_limits limits;
     const solve_tests *tests;

@@ -123,6 +123,11 @@ static int print_json(const solve *s, view shown, bool is_applied, cerium_error 
     json_t *all = figures(s, "end");
     json_t *text = json_text(shown);
     int status = all ? 0 : -1;
+    if (s->engine) {
+        cerium_engine_stats did;
+        cerium_engine_measure(s->engine, &did);
+        status |= json_object_set_new(all, "rows", json_integer((json_int_t)did.answer_rows));
+    }
     status |= json_object_set_new(all, "nearest", nearest_json(s));
     if (s->asks && s->winner != SOLVE_NONE)
         status |= json_object_set_new(all, "text", json_text((view){s->solved.ptr, s->solved.len}));

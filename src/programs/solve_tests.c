@@ -184,8 +184,9 @@ int solve_tests_check(solve *s, cerium_error *err)
     solve_judge *j = &s->judge;
     for (int i = 0; i < 2; i++) { /* the second run has warm caches */
         RETURN_IF(tester_run(j, s->text, &s->tests, &r, err));
-        if (r.verdict != WIRE_PARSE || s->language != WIRE_C || j->flags) continue;
-        j->flags = WIRE_USE_CC; /* tcc does not support all of C */
+        if (r.verdict != WIRE_PARSE || s->language != WIRE_C || j->flags & WIRE_USE_CC)
+            continue;
+        j->flags |= WIRE_USE_CC; /* tcc does not support all of C */
         i = -1;
     }
     s->before = r.verdict;

@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     wire_language language;
     wire_mode mode;
-    unsigned flags;            /* WIRE_USE_CC */
+    unsigned flags;            /* WIRE_USE_CC, WIRE_MAY_LOOK */
     view program, tests, name; /* name: of the file, or its path in the folder */
     sandbox_limits limits;
 } sandbox_job;

@@ -10,7 +10,7 @@ typedef struct {
     view content;
 } guest_file;
 
-enum { GUEST_FILES = 4 };
+enum { GUEST_FILES = 5 };
 void guest_files(guest_file out[GUEST_FILES]);
 
 /* The allowed system calls of a variant, as a BPF program, in a file in memory.

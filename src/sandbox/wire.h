@@ -36,6 +36,7 @@ typedef enum {
 enum {
     WIRE_INNER = 1,       /* namespaces of its own for each variant */
     WIRE_USE_CC = 2,      /* C by the system's compiler, even if there is tcc */
+    WIRE_MAY_LOOK = 4,    /* a Python program that looks at frames, or calls C, is not ended */
 };
 
 /* The reason for the end of a run. */
@@ -61,6 +62,7 @@ enum {
     WIRE_STATUS_PARSE = 114,
     WIRE_STATUS_MEMORY = 115,
     WIRE_STATUS_BROKEN = 116,
+    WIRE_STATUS_LEFT = 117, /* the program ended it */
 };
 
 /* Followed by program, tests, name. */

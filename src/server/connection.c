@@ -26,7 +26,7 @@ static bool on_input(void *user)
 static void on_ended(void *user)
 {
     connection *c = user;
-    c->ended_ns = clock_ns();
+    c->has_ended = true;
     c->type->ended(c);
 }
 

@@ -14,7 +14,6 @@
 enum {
     HEAD_BYTES_MAX = 4096,
     PIECE_BYTES_MAX = 128, /* before the body of a chunk */
-    PROBE_NS = 2000000000, /* after a client's end of sending: is it still there? */
 };
 
 void http_argument(const connection *c, const char *name, char *out, size_t cap)
@@ -192,6 +191,7 @@ void http_stream(connection *c, const char *type)
     char text[HEAD_BYTES_MAX];
     if (!c->http.chunked) c->http.closes = true; /* HTTP/1.0: this shows the client the end */
     c->http.status = 200;
+    c->http.is_lines = strcmp(type, "text/event-stream") != 0;
     view head = write_head(c, text,
                            &(http_head){.status = 200,
                                         .type = type,
@@ -258,7 +258,7 @@ static void on_sent(connection *c)
     if (!c->http.done || !c->http.route) return;
     forget_exchange(c);
     /* Requests that came before the client closed its side are answered too. */
-    if (closes || (c->ended_ns && !stream_input(&c->io).len)) {
+    if (closes || (c->has_ended && !stream_input(&c->io).len)) {
         connection_close(c);
         return;
     }
@@ -387,6 +387,17 @@ static bool count_body(connection *c)
     return false;
 }
 
+/* Its client may have left, or has only closed its own side and reads on (RFC 9112, 9.6).  Bytes
+ * that mean nothing tell: who left answers them with a reset, which cancels the answer. */
+static void probe_client(connection *c)
+{
+    const exchange *x = &c->http;
+    if (!c->has_ended || !x->route || !x->is_whole || x->done) return;
+    if (x->status) http_piece(c, VIEW(""), x->is_lines ? VIEW(" ") : VIEW(":\n\n"), VIEW(""));
+    else if (x->chunked) connection_put(c, VIEW("HTTP/1.1 100 Continue\r\n\r\n"), VIEW(""));
+    connection_flush(c);
+}
+
 static void take_whole(connection *c)
 {
     exchange *x = &c->http;
@@ -399,6 +410,7 @@ static void take_whole(connection *c)
     }
     x->body.ptr[x->body.len] = 0;
     x->route->serve(c);
+    probe_client(c);
 }
 
 static bool on_input(connection *c)
@@ -419,7 +431,7 @@ static bool on_input(connection *c)
         if (progress == HTTP_READ_HEAD && c->http.status) return false;
         if (progress != HTTP_READ_HEAD && !count_body(c)) return false;
         if (progress == HTTP_READ_WHOLE) take_whole(c);
-        if (progress == HTTP_READ_MORE && c->ended_ns) connection_close(c); /* no more will
+        if (progress == HTTP_READ_MORE && c->has_ended) connection_close(c); /* no more will
                                                                              * arrive */
         if (progress != HTTP_READ_HEAD) return false;
     }
@@ -430,8 +442,7 @@ static bool on_input(connection *c)
 static void on_ended(connection *c)
 {
     if (!c->http.route || !c->http.is_whole) connection_close(c);
-    /* An answer is running: a client that only closed its own side still reads it (RFC 9112,
-     * 9.6). */
+    else probe_client(c);
 }
 
 static void on_reads(connection *c)
@@ -440,24 +451,9 @@ static void on_reads(connection *c)
     recording_reads(c);
 }
 
-/* After its end of sending: a closed client answers with a reset, a reading one ignores it. */
-static void probe(connection *c, uint64_t now)
-{
-    const exchange *x = &c->http;
-    if (!c->ended_ns || now - c->ended_ns < PROBE_NS || !x->route || x->done) return;
-    c->ended_ns = now + (UINT64_C(1) << 62); /* once */
-    if (!x->status && x->chunked)
-        connection_send(c, VIEW("HTTP/1.1 100 Continue\r\n\r\n"), (view){NULL, 0});
-    else if (x->status && x->chunked)
-        connection_send(c, VIEW("3\r\n:\n\n\r\n"), (view){NULL, 0});
-}
-
 static const char *on_tick(connection *c, uint64_t now)
 {
-    if (!c->deadline_ns || now <= c->deadline_ns || c->closing) {
-        probe(c, now);
-        return NULL;
-    }
+    if (!c->deadline_ns || now <= c->deadline_ns || c->closing) return NULL;
     if (c->http.route) return "the body does not come";
     return http_reader_is_idle(c->reader) ? "no request comes" : "the head does not come";
 }

@@ -38,6 +38,7 @@ void stats_add(cerium_engine_stats *sum, const cerium_engine_stats *of, bool now
     sum->drafting_ns += of->drafting_ns;
     sum->head_bytes += of->head_bytes;
     sum->shared_rows += of->shared_rows;
+    sum->answer_rows += of->answer_rows;
     sum->kv_disk_written_pages += of->kv_disk_written_pages;
     sum->kv_disk_loaded_pages += of->kv_disk_loaded_pages;
     sum->kv_disk_evicted_pages += of->kv_disk_evicted_pages;

@@ -71,6 +71,7 @@ typedef struct {
     uint64_t started_ns;
     int status;                         /* of the answer; 0 = not answered yet */
     bool chunked;                       /* the answer streams in chunks (HTTP/1.1) */
+    bool is_lines;                      /* its stream is JSON Lines, not events */
     bool closes;                        /* the connection ends after the answer */
     bool done;                          /* all of the answer is in out */
     char limits[RATES_HEADERS_BYTES + 64]; /* more header lines, or "" */
@@ -124,7 +125,7 @@ struct connection {
     char peer[48];              /* address */
     uint64_t active_ns;         /* when bytes last arrived */
     uint64_t deadline_ns;       /* for the bytes that we expect; 0 = none */
-    uint64_t ended_ns;          /* when its peer ended sending; 0 = not yet */
+    bool has_ended;             /* its peer sends no more */
     bool has_parked;            /* an answer waits for its reader */
     bool closing;               /* close when all is sent */
     bool gone;                  /* it is over: send no more */

@@ -157,6 +157,47 @@ static void test_choices(void)
     }
 }
 
+/* Choices one after the other, when two have begun together: what those before said is not computed
+ * again, though none of them runs any more. */
+static void test_later_choices(void)
+{
+    static float logits[CHOICES][1024];
+    job *list[2] = {&jobs[0], &jobs[1]};
+    cerium_engine_stats before, after;
+    uint32_t n_tokens = 0;
+    cerium_engine_measure(engine, &before);
+    for (uint32_t i = 0; i < CHOICES; i++) {
+        job *j = &jobs[i], *one = j;
+        make_prompt(j, 130, 130, 78, 0);
+        j->n_new = ANSWER - i % 3;
+        j->sampling = (cerium_sampling){.temperature = 0.3f, .seed = i / 2, .ignore_end = true};
+        if (i % 5 == 4) j->sampling.repetition_penalty = 1.1f;
+        j->sampling.logprobs = i % 4 == 1;
+        cerium_error err;
+        const cerium_session_config plain = {.tenant = 7, .no_speculation = true};
+        TEST_CHECK(cerium_session_open(&j->session, engine, &plain, &err) == 0);
+        if (i == 0) continue;
+        if (i == 1) {
+            start_all(2);
+            finish_all(list, 2);
+            continue;
+        }
+        start(one);
+        finish(&one, 1);
+    }
+    cerium_engine_measure(engine, &after);
+    for (uint32_t i = 0; i < CHOICES; i++) {
+        run_alone(&jobs[i], &alone[i], logits[i]);
+        check_same(&jobs[i], &alone[i], logits[i]);
+        n_tokens += jobs[i].n_tokens;
+        cerium_session_close(&jobs[i].session);
+    }
+    const uint64_t rows = after.answer_rows - before.answer_rows - 1; /* that of start_all() */
+    printf("  later choices: %u tokens, %llu rows\n", n_tokens, (unsigned long long)rows);
+    TEST_CHECK(after.shared_rows - before.shared_rows >= n_tokens / 4);
+    TEST_CHECK(rows < n_tokens * 7 / 8);
+}
+
 int main(void)
 {
     static const char *const models[] = {"tests/golden/fixtures/llama.gguf",
@@ -168,6 +209,7 @@ int main(void)
         TEST_RUN(test_branches);
         TEST_RUN(test_tenants);
         TEST_RUN(test_choices);
+        TEST_RUN(test_later_choices);
         cerium_engine_close(&engine);
     }
     open_engine(models[2], CHOICES + 3, 128, 0); /* states: prompts alone */

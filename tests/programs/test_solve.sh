@@ -87,6 +87,23 @@ check "hidden tests that nothing passes" run \
 { echo 'from add import add'; cat tests.py; } >tests_with.py
 [ -x /usr/bin/python3 ] && check "a command" run \
     'mutate add.py:7 --test "/usr/bin/python3 tests_with.py" && solved'
+cat >leave.py <<'END'
+import os
+
+
+def add(a, b):
+    if a == 2:
+        os.close(0)
+    return a - b
+
+
+def stop():
+    os._exit(1)
+END
+[ -x /usr/bin/python3 ] && check "a command that a variant would end" run \
+    '! mutate leave.py:6 --test "/usr/bin/python3 -c \
+        \"import leave; assert leave.add(2, 3) == 5\"" \
+     && grep -q "but are weak" err && test ! -s out'
 printf 'from add import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n' >test_add.py
 if ls /usr/lib/python3*/*-packages/pytest >/dev/null 2>&1; then
     check "pytest" run 'mutate add.py:7 --pytest test_add.py && solved'
@@ -104,6 +121,11 @@ check "C that tcc does not know" run 'mutate hard.c:3 --test-file tests.c && gre
 if [ -x /usr/bin/node ]; then
     printf 'function add(a, b) { return a - b; }\n' >add.js
     check "JavaScript" run 'mutate add.js:1 --example "add(2, 3) === 5" && grep -q "a + b" out'
+    echo 'import { join } from "node:path";' >add.mjs
+    echo 'export function add(a, b) { return a - b; }' >>add.mjs
+    echo 'export const at = join(import.meta.url, "x");' >>add.mjs
+    printf 'import assert from "node:assert";\nassert.equal(await add(2, 3), 5);\n' >tests.mjs
+    check "a module" run 'mutate add.mjs:2 --test-file tests.mjs && grep -q "a + b" out'
 else
     skip "JavaScript" "there is no /usr/bin/node"
 fi

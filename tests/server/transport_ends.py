@@ -127,6 +127,23 @@ def check_leavers(report):
                 with report.serving("%s in the middle of a %s" % (
                         leave, "WebSocket" if over_socket else "stream"), server):
                     leave_stream(server, leave, over_socket)
+        with report.serving("FIN while it waits for its turn: is it still there", server):
+            with held(server):
+                w = Wire(server.port)
+                w.send(ask("say first"))
+                w.end_writing()
+                assert wait_until(lambda: waiting(server) == 1), "it is not there"
+                waiting(server)  # its FIN came before this request
+            assert w.take(12) == b"HTTP/1.1 100", "it was not asked"
+            w.until(b"\r\n\r\n")
+            assert said(w.read_answer()) == "first"
+            w.close()
+        for stream in (b"event: ", b"{"):
+            with report.serving("FIN in the middle of a stream of %s: it goes on" % (
+                    "events" if stream != b"{" else "lines"), server), Wire(server.port) as w:
+                check_goes_on(w, stream)
+                w.reset()
+            assert wait_until(lambda: server.running() == 0), "it runs on"
         for body in (ask("say first"), ask("say first", stream=True)):
             with report.serving("a reset while it waits for its turn", server), held(server):
                 waits = Wire(server.port)
@@ -140,6 +157,25 @@ def check_leavers(report):
                     with Wire(server.port) as w:
                         w.send(ask("talk for long", stream=True))
             assert wait_until(lambda: server.running() == 0, 60), "it runs on"
+
+
+def check_goes_on(w, begins):
+    """The chunk that asks whether the client left is one that its readers pass over."""
+    if begins == b"{":
+        w.send(request("POST", "/api/chat", {"messages": [{"role": "user",
+                                                           "content": "talk for long"}]}))
+    else:
+        w.send(ask("talk for long", stream=True))
+    w.until(b"\r\n\r\n")
+    w.until(begins)
+    w.end_writing()
+    w.until(b"\r\n \r\n" if begins == b"{" else b"\r\n:\n\n\r\n")
+    for _ in range(3):
+        size = int(w.until(b"\r\n"), 16)
+        more = w.take(size)
+        assert w.take(2) == b"\r\n" and more.startswith(begins), more
+        if begins == b"{":
+            json.loads(more)
 
 
 def waiting(server):

@@ -70,6 +70,8 @@ static void try_cheat(slots *s, const json_t *one)
     sandbox *slot = job.language == WIRE_PYTHON ? s->python : s->other;
     sandbox_result r;
     if (job.language == WIRE_JAVASCRIPT && access("/usr/bin/node", X_OK)) return;
+    job.limits.wall_ms = strcmp(expect, "fail") ? 20000 : 700;
+    job.limits.cpu_s = 20;
     wire_verdict v = run_in(slot, &job, &r);
     if (getenv("SHOW"))
         printf("%s %s: %s %.*s (%.1f ms) %.*s\n", id, expect, sandbox_verdict_name(v),
@@ -130,8 +132,9 @@ static void test_walls(void)
     if (!open_slots(&s)) return TEST_SKIP(why_not);
     read_text("tests/sandbox/walls.py", &program);
     read_text("tests/sandbox/walls_tests.py", &tests);
-    const sandbox_job job = job_of("python", (view){program.ptr, program.len},
-                                   (view){tests.ptr, tests.len});
+    sandbox_job job = job_of("python", (view){program.ptr, program.len},
+                             (view){tests.ptr, tests.len});
+    job.flags = WIRE_MAY_LOOK;
     for (int i = 0; i < 2; i++) {
         wire_verdict v = run_in(s.python, &job, &r);
         TEST_CHECK_THAT(v == WIRE_PASS, "%s: %.*s", sandbox_verdict_name(v), (int)r.why.len,
@@ -270,6 +273,51 @@ static void make_file(const char *folder, const char *name, const char *text)
     if (f) fclose(f);
 }
 
+#define ADD "def add(a, b):\n    return "
+
+/* By pytest, whose status is 0 for what was skipped, left or not collected. */
+static const struct {
+    const char *program;
+    wire_verdict want;
+} pytest_cases[] = {
+    {ADD "a + b\n", WIRE_PASS},
+    {ADD "a - b\n", WIRE_FAIL},
+    {"import pytest\n" ADD "pytest.skip('no')\n", WIRE_FAIL},
+    {"import pytest\npytest.skip('no', allow_module_level=True)\n", WIRE_BROKEN},
+    {"import pytest\n" ADD "pytest.exit('no', returncode=0)\n", WIRE_FAIL},
+    {"import pytest\npytest.exit('no', returncode=0)\n", WIRE_FAIL},
+    {"import pytest\n" ADD "pytest.xfail('no')\n", WIRE_FAIL},
+    {"import unittest\ndef add(a, b):\n    raise unittest.SkipTest('no')\n", WIRE_FAIL},
+    {"import os\nos._exit(0)\n", WIRE_EXIT},
+    {"import os\nos._exit = lambda code: None\n" ADD "0\n", WIRE_FAIL},
+    {"import os, sys\nsys.exit = os._exit\n" ADD "sys.exit(0)\n", WIRE_EXIT},
+    {"open('sub/conftest.py', 'w').write('import pytest\\n@pytest.hookimpl(tryfirst=True)\\n'\n"
+     "    'def pytest_pyfunc_call(pyfuncitem):\\n    return True\\n')\n" ADD "a + b + 1\n",
+     WIRE_FAIL},
+    {"open('sub/test_sub.py', 'w').write('def test_b():\\n    pass\\n')\n" ADD
+     "5 if (a, b) == (2, 3) else 0\n", WIRE_FAIL},
+    {"open('test_add.py', 'w').write('def test_a():\\n    pass\\n')\n" ADD "0\n", WIRE_FAIL},
+    {"import __main__\n__main__.end = lambda code: None\n__main__.Seen = None\n" ADD "0\n",
+     WIRE_FAIL},
+};
+
+static void use_pytest(sandbox *python)
+{
+    sandbox_result r;
+    for (size_t i = 0; i < ARRAY_LEN(pytest_cases); i++) {
+        sandbox_job job = job_of("python", view_of(pytest_cases[i].program),
+                                 VIEW("test_add.py sub"));
+        job.mode = WIRE_PYTEST;
+        job.limits.wall_ms = 20000;
+        job.limits.cpu_s = 20;
+        wire_verdict v = run_in(python, &job, &r);
+        if (i == 0 && r.why.len && memmem(r.why.ptr, r.why.len, "no pytest", 9)) return;
+        TEST_CHECK_THAT(v == pytest_cases[i].want, "pytest %zu: %s: %.*s %.*s", i,
+                        sandbox_verdict_name(v), (int)r.why.len, r.why.ptr, (int)r.out.len,
+                        r.out.ptr);
+    }
+}
+
 static void use_folder(const bytes *packed)
 {
     cerium_error err;
@@ -296,6 +344,7 @@ static void use_folder(const bytes *packed)
     TEST_CHECK(run_in(python, &job, &r) == WIRE_PASS);
     job.program = VIEW("open('/task/helper.py', 'a')\n");
     TEST_CHECK(run_in(python, &job, &r) == WIRE_ERROR);
+    use_pytest(python);
     sandbox_close(&s);
     sandbox_close(&python);
 }
@@ -308,6 +357,12 @@ static void test_folder(void)
     TEST_CHECK(mkdtemp(folder));
     make_file(folder, "add.py", "def add(a, b):\n    return 0\n");
     make_file(folder, "helper.py", "five = 5\n");
+    make_file(folder, "test_add.py", "from add import add\ndef test_a():\n"
+              "    assert add(2, 3) == 5\n");
+    snprintf(path, sizeof path, "%s/sub", folder);
+    TEST_CHECK(!mkdir(path, 0700));
+    make_file(path, "test_sub.py", "from add import add\ndef test_b():\n"
+              "    assert add(1, 1) == 2\n");
     make_file(folder, "test.sh", "mkdir made && echo x >made/x && grep -q 'a + b' add.py\n");
     snprintf(path, sizeof path, "%s/.git", folder);
     TEST_CHECK(!mkdir(path, 0700));

@@ -65,6 +65,18 @@ bool exec_open_folder(const char *path);
 /* Its bytes; 0: there is none. */
 size_t exec_n_folder(void);
 
+/* All parts, one after the other, as a new file. */
+bool exec_write_new(const char *path, mode_t mode, const char *const *parts, const size_t *sizes,
+                    int n);
+/* As a child of this process, which is the first of its namespace: a first process has no default
+ * actions for signals, and reaps orphans.  Returns its status, over 128 for a signal. */
+int exec_below(const char *const *args, bool marks);
+
+/* ---- guest_c.c ---- */
+
+/* As exec_job(), for C. */
+int exec_c(const guest_job *g);
+
 /* All of the bytes; false: the other end is gone. */
 bool guest_write(int fd, const void *from, size_t n);
 

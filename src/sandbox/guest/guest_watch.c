@@ -214,6 +214,8 @@ static wire_verdict verdict_of(const watch *w, int status, const struct rusage *
         return WIRE_MEMORY;
     case WIRE_STATUS_BROKEN:
         return WIRE_BROKEN;
+    case WIRE_STATUS_LEFT:
+        return WIRE_EXIT;
     default:
         return WIRE_FAIL;
     }
