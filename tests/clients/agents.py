@@ -1,5 +1,5 @@
-"""agents.py - opencode and the CLIs of Continue and Cline, headless, with the tools that they bring
-themselves."""
+"""agents.py - opencode, aider and the CLIs of Continue and Cline, headless, with tools of their
+own."""
 
 import json
 import os
@@ -139,8 +139,46 @@ def check_cline(report):
             assert "tool-ran-42" in out and "The tool said 42." in out, (out + err)[-600:]
 
 
+# ---- aider ----
+
+AIDER_EDIT = """greet.py
+```python
+<<<<<<< SEARCH
+    return "hello"
+=======
+    return "hello, " + name
+>>>>>>> REPLACE
+```
+"""
+
+
+def check_aider(report):
+    """The block of docs/clients.md; the model changes a file in aider's own form."""
+    script = [line(AIDER_EDIT, last="greet by name"), line("Hello from the replay.")]
+    words = clients_page.sections()["aider"][0][1].split()
+    aider = words[words.index("aider"):]
+    with Server(replay=script, context=32768, key=KEY) as server:
+        home = folder_of(server, "aider", {"greet.py": 'def greet(name):\n    return "hello"\n'})
+        env = {**home_env(home), "OPENAI_API_BASE": server.url + "/v1", "OPENAI_API_KEY": KEY,
+               # What it asks of the Internet by itself is refused at once.
+               "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1",
+               "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        with report.check("aider: an edit of a file", server):
+            status, out, err = harness.run(
+                [os.path.join(harness.CLIENTS, "python-aider", "bin", "aider"), *aider[1:],
+                 "--no-git", "--yes-always", "--no-check-update", "--analytics-disable",
+                 "--no-show-model-warnings", "--no-gitignore", "--message", "greet by name",
+                 "greet.py"], cwd=home, env=env, seconds=180)
+            assert status == 0, (out + err)[-600:]
+            with open(os.path.join(home, "greet.py")) as f:
+                text = f.read()
+            assert text == 'def greet(name):\n    return "hello, " + name\n', (text, out[-600:])
+
+
 def main():
     report = Report("agents")
+    if not report.missing("aider"):
+        check_aider(report)
     if not report.missing("opencode"):
         check_opencode(report, "@ai-sdk/openai-compatible", "/v1/chat/completions")
         check_opencode(report, "@ai-sdk/openai", "/v1/responses")

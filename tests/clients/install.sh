@@ -80,6 +80,8 @@ sys.exit(any(version(name) != wanted for name, wanted in
 python_env openai-python python openai==3.57.0 websockets==15.0.1 prometheus_client==0.26.0
 # They want another version of the SDK.
 python_env llm python-others llm==0.36 litellm==1.110.2
+# It names the version of each of its packages.
+python_env aider python-aider aider-chat==0.86.2
 # They need a newer pydantic.
 python_env sdk_others python-messages anthropic==2.14.0 ollama==0.6.3
 exit 0
