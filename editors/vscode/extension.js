@@ -77,6 +77,13 @@ async function inlineItems(document, position, context, token, next) {
   return items;
 }
 
+// It logs what fails, and shows no message: the status bar says what stops.
+class QuietClient extends LanguageClient {
+  error(message, data) {
+    super.error(message, data, false);
+  }
+}
+
 // The language client starts the program again, but not for ever; the status bar says so, and no
 // message.
 function errorHandler() {
@@ -106,7 +113,7 @@ async function start() {
       vscode.commands.executeCommand("workbench.action.openSettings", "cerium.path");
     return;
   }
-  client = new LanguageClient("cerium", "cerium", server, {
+  client = new QuietClient("cerium", "cerium", server, {
     documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
     initializationOptions: { ...settingsOf(settings()), status: true },
     synchronize: { configurationSection: "cerium" },
@@ -116,6 +123,7 @@ async function start() {
         previews.apply(params, client.protocol2CodeConverter, next) },
     },
     errorHandler: errorHandler(),
+    initializationFailedHandler: () => false, // start() fails
     revealOutputChannelOn: RevealOutputChannelOn.Never,
   });
   client.onNotification("didChangeStatus", (now) => showState(now));

@@ -88,7 +88,7 @@ tee -a '${work}/to' | {
   keep("User", {
     "telemetry.telemetryLevel": "off", "extensions.autoUpdate": "off",
     "extensions.autoCheckUpdates": false, "chat.disableAIFeatures": true, "git.enabled": false,
-    "files.autoSave": "off", "files.hotExit": "off",
+    "extensions.ignoreRecommendations": true, "files.autoSave": "off", "files.hotExit": "off",
     "files.saveConflictResolution": "overwriteFileOnDisk", "editor.autoIndent": "none",
     "workbench.startupEditor": "none", "editor.minimap.enabled": false,
     "workbench.secondarySideBar.defaultVisibility": "hidden" });
@@ -154,8 +154,11 @@ const shown = async (selector) => (await page.locator(selector).allInnerTexts())
   .join("").replace(/\u00a0/g, " ");
 const ghost = () => shown(".ghost-text-decoration, .ghost-text, .suggest-preview-text");
 const gone = ".view-line span[class*='TextEditorDecorationType']";
-const still = async () => await page.locator(".notification-toast").count() === 0 &&
-  await page.locator(".part.panel").isHidden();
+/** No message and no panel; or what there is. */
+async function checkStill(name) {
+  const all = await page.locator(".notification-toast").allInnerTexts();
+  check(name, !all.length && await page.locator(".part.panel").isHidden(), all);
+}
 const shot = (name) => process.env.SHOTS &&
   page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
 
@@ -168,8 +171,9 @@ async function savesAs(name, want) {
 /** Open a file, and wait until the model is ready. */
 async function edit(name) {
   await page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).click();
-  await until(async () => (await page.locator(".tab.active").innerText()).includes(name) &&
-    await page.locator(".view-lines .view-line").count());
+  check(`${name} is open`, await until(async () =>
+    (await page.locator(".tab.active").getAttribute("aria-label")).startsWith(name) &&
+    await page.locator(".view-lines .view-line").count()));
   check(`${name}: the model is ready`, await barIs("check"), await bar.innerHTML());
   await page.locator(".view-lines").first().click();
 }
@@ -222,7 +226,7 @@ async function weakLine() {
     await until(async () => /cerium-line.*tokens a second/s.test(
       await bar.locator("a").getAttribute("aria-label"))), told);
   await shot("2-weak-line");
-  check("all without a message", await still());
+  await checkStill("all without a message");
 }
 
 async function quiet() {
@@ -321,7 +325,7 @@ async function plug() {
   process.kill(pid(), "SIGKILL");
   check("but not for ever", await barIs("warning"), await bar.innerHTML());
   await rest(200);
-  check("all that without a message", await still());
+  await checkStill("all that without a message");
   await command("cerium: Restart");
   check("it is started when it is told to", await barIs("check"), await bar.innerHTML());
 
@@ -348,7 +352,7 @@ async function plug() {
   check("what is typed is there", await savesAs("point.py",
     `${text}\n    def __neg__(self):\n# xyz`), read("point.py"));
   check("nothing moved", before === await box());
-  check("no message, no panel", await still());
+  await checkStill("no message, no panel");
   await bar.click();
   check("a click starts the server", await until(() => answers(`${url}/v1/models`)));
   check("and all is as before", await barIs("check"), await bar.innerHTML());
