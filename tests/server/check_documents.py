@@ -39,7 +39,7 @@ class Client:
             assert event.get("id") == name and event["type"] != "error", event
             if event["type"] == "completion.done":
                 return text, event["reason"], event["usage"]["input_tokens"]
-            text += event["delta"]
+            text += event.get("delta", "")  # a sign of life has none
 
     def sides(self, at):
         return {"prefix": self.text[:at], "suffix": self.text[at:]}
