@@ -1,137 +1,31 @@
 /* convert_tensors.c - the tensors of a GGUF file, and their sources in safetensors. */
 #include "base/memory.h"
-#include "convert/convert_states.h"
+#include "convert/convert_plan.h"
 
 enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 7, MTP_TENSORS = 6 };
 
-typedef struct {
-    const convert_config *c;
-    const safetensors *set;
-    const block_type *type; /* of matrices; NULL: keep each type */
-    const char *prefix;     /* of the decoder's names: "model." */
-    convert_tensor *all;
-    size_t n, cap;
-    int status;
-    cerium_error *err;
-} planner;
-
 /* ---- the plan ---- */
-
-static block_type own_type(const safetensor *t)
-{
-    switch (t->type) {
-    case SAFE_F16: return BLOCK_F16;
-    case SAFE_BF16:
-    case SAFE_F8_E4M3: return BLOCK_BF16;
-    default: return BLOCK_F32;
-    }
-}
-
-static block_type type_of(const planner *p, const convert_tensor *t)
-{
-    size_t len = strlen(t->name);
-    const bool is_weight = len > 7 && !strcmp(t->name + len - 7, ".weight");
-    if (t->rows == ROWS_MXFP4) return BLOCK_MXFP4;
-    if (t->n_dims < 2 || !is_weight || strstr(t->name, "ffn_gate_inp") ||
-        strstr(t->name, "ssm_conv1d") || strstr(t->name, "ssm_norm"))
-        return BLOCK_F32;
-    /* Errors of the tensors that control a state grow from token to token. */
-    if (strstr(t->name, "ssm_alpha") || strstr(t->name, "ssm_beta") || strstr(t->name, "ssm_ba"))
-        return own_type(t->from);
-    if (!p->type || t->dims[0] % block_values(*p->type)) return own_type(t->from);
-    return *p->type;
-}
-
-static convert_tensor *add(planner *p, const convert_tensor *t)
-{
-    if (p->status) return NULL;
-    CHECK(p->n < p->cap);
-    p->all[p->n] = *t;
-    p->all[p->n].type = type_of(p, t);
-    return &p->all[p->n++];
-}
-
-/* The prefix of the names of a layer's tensors: those of Qwen's MTP head are separate. */
-static const char *layer_name(const planner *p, uint32_t layer, char name[64])
-{
-    const uint32_t n = p->c->n_layers;
-    name[0] = 0;
-    if (layer != UINT32_MAX && layer >= n && convert_has_states(p->c))
-        snprintf(name, 64, "mtp.layers.%u.", layer - n);
-    else if (layer != UINT32_MAX)
-        snprintf(name, 64, "%slayers.%u.", p->prefix, layer);
-    return name;
-}
-
-static const safetensor *find(const planner *p, uint32_t layer, const char *what)
-{
-    char name[GGUF_NAME_BYTES_MAX], of_layer[64];
-    snprintf(name, sizeof name, "%s%s", layer_name(p, layer, of_layer), what);
-    return safetensors_find(p->set, name);
-}
-
-static void missing(planner *p, uint32_t layer, const char *what)
-{
-    char of_layer[64];
-    if (p->status) return;
-    p->status = error_set(p->err, CERIUM_ERR_FORMAT, "tensor %s%s is missing",
-                          layer_name(p, layer, of_layer), what);
-}
-
-static void set_name(convert_tensor *t, uint32_t layer, const char *name)
-{
-    if (layer == UINT32_MAX)
-        snprintf(t->name, sizeof t->name, "%s", name);
-    else
-        snprintf(t->name, sizeof t->name, "blk.%u.%s", layer, name);
-}
-
-bool convert_has_shape(const safetensor *t, uint64_t a, uint64_t b, uint64_t c)
-{
-    return t->n_dims == (c ? 3u : b ? 2u : 1u) && t->dims[0] == a && (!b || t->dims[1] == b) &&
-           (!c || t->dims[2] == c);
-}
-
-static void check_shape(planner *p, const safetensor *t, uint64_t a, uint64_t b, uint64_t c)
-{
-    if (p->status || convert_has_shape(t, a, b, c)) return;
-    p->status = error_set(p->err, CERIUM_ERR_FORMAT,
-                          "tensor %s: its shape does not agree with config.json", t->name);
-}
-
-/* A tensor of one source, [rows][columns] or, with columns 0, [rows]. */
-static convert_tensor *plain(planner *p, uint32_t layer, const char *from, const char *to,
-                             uint64_t rows, uint64_t columns, bool optional)
-{
-    convert_tensor t = {.from = find(p, layer, from), .n_dims = columns ? 2 : 1,
-                        .dims = {columns ? columns : rows, columns ? rows : 1, 1, 1}};
-    if (!t.from && !optional) missing(p, layer, from);
-    if (!t.from) return NULL;
-    set_name(&t, layer, to);
-    check_shape(p, t.from, rows, columns, 0);
-    return add(p, &t);
-}
 
 /* Of one source [step rows][columns], or one for each expert, rows [offset, offset + rows). */
 static void part_of(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
                     uint64_t rows, uint64_t columns, uint32_t step, uint32_t offset)
 {
     convert_tensor t = {.rows = ROWS_PART, .step = step, .offset = offset, .n_dims = n > 1 ? 3 : 2,
-                        .dims = {columns, rows, n, 1}, .from = find(p, layer, from)};
+                        .dims = {columns, rows, n, 1}, .from = plan_find(p, layer, from)};
     if (!t.from) {
-        missing(p, layer, from);
+        plan_missing(p, layer, from);
         return;
     }
-    set_name(&t, layer, to);
-    check_shape(p, t.from, n > 1 ? n : step, n > 1 ? step : columns, n > 1 ? columns : 0);
-    add(p, &t);
+    plan_name(&t, layer, to);
+    plan_shape(p, t.from, n > 1 ? n : step, n > 1 ? step : columns, n > 1 ? columns : 0);
+    plan_add(p, &t);
 }
 
 /* An RMS norm [n]; Gemma's multiplies by 1 + weight, and files hold the sum. */
 static void norm(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
                  bool optional)
 {
-    convert_tensor *t = plain(p, layer, from, to, n, 0, optional);
+    convert_tensor *t = plan_plain(p, layer, from, to, n, 0, optional);
     if (t && (p->c->arch == CONVERT_GEMMA3 || convert_has_states(p->c))) t->more = 1;
 }
 
@@ -156,25 +50,25 @@ static void plan_attention(planner *p, uint32_t i)
     const bool whole = c->arch == CONVERT_MINIMAX_M2; /* norms of all heads of a row */
     const uint64_t q_rows = convert_has_states(c) ? 2 * q : q; /* and a gate for each head */
     convert_tensor *t =
-        plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q_rows, c->n_embd, false);
+        plan_plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q_rows, c->n_embd, false);
     if (pairs) permute(t, c->n_heads);
-    t = plain(p, i, "self_attn.q_proj.bias", "attn_q.bias", q, 0, true);
+    t = plan_plain(p, i, "self_attn.q_proj.bias", "attn_q.bias", q, 0, true);
     if (pairs) permute(t, c->n_heads);
-    t = plain(p, i, "self_attn.k_proj.weight", "attn_k.weight", kv, c->n_embd, !is_own);
+    t = plan_plain(p, i, "self_attn.k_proj.weight", "attn_k.weight", kv, c->n_embd, !is_own);
     if (pairs) permute(t, c->n_kv_heads);
-    t = plain(p, i, "self_attn.k_proj.bias", "attn_k.bias", kv, 0, true);
+    t = plan_plain(p, i, "self_attn.k_proj.bias", "attn_k.bias", kv, 0, true);
     if (pairs) permute(t, c->n_kv_heads);
-    plain(p, i, "self_attn.v_proj.weight", "attn_v.weight", kv, c->n_embd,
-          c->arch == CONVERT_GEMMA4);
-    plain(p, i, "self_attn.v_proj.bias", "attn_v.bias", kv, 0, true);
-    plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", c->n_embd, q, false);
-    plain(p, i, "self_attn.o_proj.bias", "attn_output.bias", c->n_embd, 0, true);
+    plan_plain(p, i, "self_attn.v_proj.weight", "attn_v.weight", kv, c->n_embd,
+               c->arch == CONVERT_GEMMA4);
+    plan_plain(p, i, "self_attn.v_proj.bias", "attn_v.bias", kv, 0, true);
+    plan_plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", c->n_embd, q, false);
+    plan_plain(p, i, "self_attn.o_proj.bias", "attn_output.bias", c->n_embd, 0, true);
     norm(p, i, "self_attn.q_norm.weight", "attn_q_norm.weight", whole ? q : head_dim, true);
     norm(p, i, "self_attn.k_norm.weight", "attn_k_norm.weight", whole ? kv : head_dim, true);
     if (c->n_gates)
-        plain(p, i, "self_attn.g_proj.weight", "attn_gate.weight",
-              (uint64_t)c->layer_heads[i] * c->n_gates, c->n_embd, false);
-    plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
+        plan_plain(p, i, "self_attn.g_proj.weight", "attn_gate.weight",
+                   (uint64_t)c->layer_heads[i] * c->n_gates, c->n_embd, false);
+    plan_plain(p, i, "self_attn.sinks", "attn_sinks.weight", c->n_heads, 0, true);
 }
 
 /* Attention by latents.  For each head kv_b has rows for keys, which become columns, as they are
@@ -186,28 +80,28 @@ static void plan_latents(planner *p, uint32_t i)
     const uint32_t e = c->n_embd, n = c->n_heads, low = c->n_low, latent = c->n_latent;
     const uint32_t q = n * (c->n_plain + c->n_rot), of_head = c->n_plain + c->n_value;
     if (low) {
-        plain(p, i, "self_attn.q_a_proj.weight", "attn_q_a.weight", low, e, false);
-        plain(p, i, "self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight", low, 0, false);
-        plain(p, i, "self_attn.q_b_proj.weight", "attn_q_b.weight", q, low, false);
+        plan_plain(p, i, "self_attn.q_a_proj.weight", "attn_q_a.weight", low, e, false);
+        plan_plain(p, i, "self_attn.q_a_layernorm.weight", "attn_q_a_norm.weight", low, 0, false);
+        plan_plain(p, i, "self_attn.q_b_proj.weight", "attn_q_b.weight", q, low, false);
     } else {
-        plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q, e, false);
+        plan_plain(p, i, "self_attn.q_proj.weight", "attn_q.weight", q, e, false);
     }
-    plain(p, i, "self_attn.kv_a_proj_with_mqa.weight", "attn_kv_a_mqa.weight",
-          latent + c->n_rot, e, false);
-    plain(p, i, "self_attn.kv_a_layernorm.weight", "attn_kv_a_norm.weight", latent, 0, false);
+    plan_plain(p, i, "self_attn.kv_a_proj_with_mqa.weight", "attn_kv_a_mqa.weight",
+               latent + c->n_rot, e, false);
+    plan_plain(p, i, "self_attn.kv_a_layernorm.weight", "attn_kv_a_norm.weight", latent, 0, false);
     convert_tensor keys = {.rows = ROWS_COLUMNS, .step = 1, .n_rows = of_head, .n_dims = 3,
-                           .dims = {c->n_plain, latent, n, 1}, .from = find(p, i, both)};
+                           .dims = {c->n_plain, latent, n, 1}, .from = plan_find(p, i, both)};
     convert_tensor values = {.rows = ROWS_PART, .step = of_head, .offset = c->n_plain, .n_dims = 3,
                              .dims = {latent, c->n_value, n, 1}, .from = keys.from};
-    if (!keys.from) missing(p, i, both);
+    if (!keys.from) plan_missing(p, i, both);
     if (!keys.from) return;
-    check_shape(p, keys.from, (uint64_t)n * of_head, latent, 0);
-    set_name(&keys, i, "attn_k_b.weight");
-    add(p, &keys);
-    set_name(&values, i, "attn_v_b.weight");
-    add(p, &values);
-    plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", e, (uint64_t)n * c->n_value,
-          false);
+    plan_shape(p, keys.from, (uint64_t)n * of_head, latent, 0);
+    plan_name(&keys, i, "attn_k_b.weight");
+    plan_add(p, &keys);
+    plan_name(&values, i, "attn_v_b.weight");
+    plan_add(p, &values);
+    plan_plain(p, i, "self_attn.o_proj.weight", "attn_output.weight", e, (uint64_t)n * c->n_value,
+               false);
 }
 
 static void plan_ffn(planner *p, uint32_t i)
@@ -226,10 +120,10 @@ static void plan_ffn(planner *p, uint32_t i)
         if (!names[0]) continue;
         snprintf(from, sizeof from, "%s.weight", names[0]);
         snprintf(to, sizeof to, "%s.weight", names[1]);
-        plain(p, i, from, to, rows, columns, false);
+        plan_plain(p, i, from, to, rows, columns, false);
         snprintf(from, sizeof from, "%s.bias", names[0]);
         snprintf(to, sizeof to, "%s.bias", names[1]);
-        plain(p, i, from, to, rows, 0, true);
+        plan_plain(p, i, from, to, rows, 0, true);
     }
 }
 
@@ -241,7 +135,7 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
     const convert_config *c = p->c;
     char router[64];
     snprintf(router, sizeof router, "%s.gate.weight", where);
-    plain(p, i, router, "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
+    plan_plain(p, i, router, "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
     for (int k = 0; k < 3; k++) {
         const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
         const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
@@ -252,11 +146,11 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
         snprintf(first, sizeof first, "%s.experts.0.%s.weight", where, names[k]);
         snprintf(to, sizeof to, "ffn_%s_exps.weight", short_names[k]);
         snprintf(t.expert_format, sizeof t.expert_format, "%s%s.experts.%%u.%s.weight",
-                 layer_name(p, i, of_layer), where, names[k]);
-        set_name(&t, i, to);
-        t.from = find(p, i, first);
-        if (!t.from) missing(p, i, first);
-        if (t.from) add(p, &t);
+                 plan_layer_name(p, i, of_layer), where, names[k]);
+        plan_name(&t, i, to);
+        t.from = plan_find(p, i, first);
+        if (!t.from) plan_missing(p, i, first);
+        if (t.from) plan_add(p, &t);
     }
 }
 
@@ -270,42 +164,42 @@ static void plan_fused(planner *p, uint32_t i, const char *name, const char *to,
                         .dims = {columns, rows, p->c->n_experts, 1}};
     snprintf(from, sizeof from, "mlp.experts.%s", name);
     snprintf(out, sizeof out, "ffn_%s_exps.weight", to);
-    set_name(&t, i, out);
+    plan_name(&t, i, out);
     t.rows = ROWS_COLUMNS;
-    t.from = find(p, i, from);
+    t.from = plan_find(p, i, from);
     if (t.from) {
-        check_shape(p, t.from, p->c->n_experts, columns, rows * step);
+        plan_shape(p, t.from, p->c->n_experts, columns, rows * step);
     } else {
         snprintf(from, sizeof from, "mlp.experts.%s_blocks", name);
         snprintf(scales, sizeof scales, "mlp.experts.%s_scales", name);
         t.rows = ROWS_MXFP4;
-        t.from = find(p, i, from);
-        t.scales = find(p, i, scales);
+        t.from = plan_find(p, i, from);
+        t.scales = plan_find(p, i, scales);
         if (!t.from || !t.scales) {
-            missing(p, i, t.from ? scales : from);
+            plan_missing(p, i, t.from ? scales : from);
             return;
         }
         const uint64_t n = p->c->n_experts * rows * step * (columns / MXFP4_VALUES);
         if (columns % MXFP4_VALUES || t.from->type != SAFE_U8 || t.scales->type != SAFE_U8 ||
             t.from->size != n * MXFP4_BYTES || t.scales->size != n)
-            check_shape(p, t.from, 0, 1, 1);
+            plan_shape(p, t.from, 0, 1, 1);
     }
-    add(p, &t);
+    plan_add(p, &t);
     snprintf(from, sizeof from, "mlp.experts.%s_bias", name);
     snprintf(out, sizeof out, "ffn_%s_exps.bias", to);
     t = (convert_tensor){.rows = ROWS_STRIDED, .step = step, .offset = offset, .n_dims = 2,
-                         .dims = {rows, p->c->n_experts, 1, 1}, .from = find(p, i, from)};
-    set_name(&t, i, out);
+                         .dims = {rows, p->c->n_experts, 1, 1}, .from = plan_find(p, i, from)};
+    plan_name(&t, i, out);
     if (!t.from) return;
-    check_shape(p, t.from, p->c->n_experts, rows * step, 0);
-    add(p, &t);
+    plan_shape(p, t.from, p->c->n_experts, rows * step, 0);
+    plan_add(p, &t);
 }
 
 static void plan_gpt_oss(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
-    plain(p, i, "mlp.router.weight", "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
-    plain(p, i, "mlp.router.bias", "ffn_gate_inp.bias", c->n_experts, 0, true);
+    plan_plain(p, i, "mlp.router.weight", "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
+    plan_plain(p, i, "mlp.router.bias", "ffn_gate_inp.bias", c->n_experts, 0, true);
     plan_fused(p, i, "gate_up_proj", "gate", 2, 0, c->n_ff_expert, c->n_embd);
     plan_fused(p, i, "gate_up_proj", "up", 2, 1, c->n_ff_expert, c->n_embd);
     plan_fused(p, i, "down_proj", "down", 1, 0, c->n_embd, c->n_ff_expert);
@@ -324,13 +218,13 @@ static void plan_dense_first(planner *p, uint32_t i, const char *const names[3],
     }
     plan_experts(p, i, "mlp", names);
     const char *bias = "mlp.experts.e_score_correction_bias"; /* of Laguna */
-    if (!find(p, i, bias)) bias = "mlp.gate.e_score_correction_bias";
+    if (!plan_find(p, i, bias)) bias = "mlp.gate.e_score_correction_bias";
     if (c->arch != CONVERT_DEEPSEEK2 || c->has_sigmoid)
-        plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
+        plan_plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
     if (!n_ff) return;
-    plain(p, i, shared[0], "ffn_gate_shexp.weight", n_ff, e, false);
-    plain(p, i, shared[1], "ffn_up_shexp.weight", n_ff, e, false);
-    plain(p, i, shared[2], "ffn_down_shexp.weight", e, n_ff, false);
+    plan_plain(p, i, shared[0], "ffn_gate_shexp.weight", n_ff, e, false);
+    plan_plain(p, i, shared[1], "ffn_up_shexp.weight", n_ff, e, false);
+    plan_plain(p, i, shared[2], "ffn_down_shexp.weight", e, n_ff, false);
 }
 
 /* Gemma 4: experts beside the feed-forward, and an input for each layer. */
@@ -339,23 +233,23 @@ static void plan_gemma4(planner *p, uint32_t i)
     const convert_config *c = p->c;
     const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, in = c->n_layer_input;
     plan_ffn(p, i);
-    plain(p, i, "layer_scalar", "layer_output_scale.weight", 1, 0, false);
+    plan_plain(p, i, "layer_scalar", "layer_output_scale.weight", 1, 0, false);
     if (n) {
         static const char *const norms[3][2] = {
             {"post_feedforward_layernorm_1.weight", "post_ffw_norm_1.weight"},
             {"post_feedforward_layernorm_2.weight", "post_ffw_norm_2.weight"},
             {"pre_feedforward_layernorm_2.weight", "pre_ffw_norm_2.weight"}};
-        for (int k = 0; k < 3; k++) plain(p, i, norms[k][0], norms[k][1], e, 0, false);
-        plain(p, i, "router.proj.weight", "ffn_gate_inp.weight", n, e, false);
-        plain(p, i, "router.scale", "ffn_gate_inp.scale", e, 0, false);
-        plain(p, i, "router.per_expert_scale", "ffn_down_exps.scale", n, 0, false);
+        for (int k = 0; k < 3; k++) plan_plain(p, i, norms[k][0], norms[k][1], e, 0, false);
+        plan_plain(p, i, "router.proj.weight", "ffn_gate_inp.weight", n, e, false);
+        plan_plain(p, i, "router.scale", "ffn_gate_inp.scale", e, 0, false);
+        plan_plain(p, i, "router.per_expert_scale", "ffn_down_exps.scale", n, 0, false);
         part_of(p, i, "experts.gate_up_proj", "ffn_gate_up_exps.weight", n, 2 * ff, e, 2 * ff, 0);
         part_of(p, i, "experts.down_proj", "ffn_down_exps.weight", n, e, ff, e, 0);
     }
     if (!in) return;
-    plain(p, i, "per_layer_input_gate.weight", "inp_gate.weight", in, e, false);
-    plain(p, i, "per_layer_projection.weight", "proj.weight", e, in, false);
-    plain(p, i, "post_per_layer_input_norm.weight", "post_norm.weight", e, 0, false);
+    plan_plain(p, i, "per_layer_input_gate.weight", "inp_gate.weight", in, e, false);
+    plan_plain(p, i, "per_layer_projection.weight", "proj.weight", e, in, false);
+    plan_plain(p, i, "post_per_layer_input_norm.weight", "post_norm.weight", e, 0, false);
 }
 
 /* Of the whole model: the input of every layer from a token. */
@@ -366,11 +260,11 @@ static void plan_layer_inputs(planner *p)
     char name[80];
     if (!c->n_layer_input) return;
     snprintf(name, sizeof name, "%sembed_tokens_per_layer.weight", p->prefix);
-    plain(p, UINT32_MAX, name, "per_layer_token_embd.weight", c->n_vocab, all, false);
+    plan_plain(p, UINT32_MAX, name, "per_layer_token_embd.weight", c->n_vocab, all, false);
     snprintf(name, sizeof name, "%sper_layer_model_projection.weight", p->prefix);
-    plain(p, UINT32_MAX, name, "per_layer_model_proj.weight", all, c->n_embd, false);
+    plan_plain(p, UINT32_MAX, name, "per_layer_model_proj.weight", all, c->n_embd, false);
     snprintf(name, sizeof name, "%sper_layer_projection_norm.weight", p->prefix);
-    plain(p, UINT32_MAX, name, "per_layer_proj_norm.weight", c->n_layer_input, 0, false);
+    plan_plain(p, UINT32_MAX, name, "per_layer_proj_norm.weight", c->n_layer_input, 0, false);
 }
 
 /* Granite: gate and up of all experts in one tensor, and those of the shared one in another. */
@@ -380,14 +274,14 @@ static void plan_granite(planner *p, uint32_t i)
     static const char shared[] = "shared_mlp.input_linear.weight";
     const convert_config *c = p->c;
     const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, sh = c->n_ff_shared;
-    plain(p, i, "block_sparse_moe.router.layer.weight", "ffn_gate_inp.weight", n, e, false);
+    plan_plain(p, i, "block_sparse_moe.router.layer.weight", "ffn_gate_inp.weight", n, e, false);
     part_of(p, i, in, "ffn_gate_exps.weight", n, ff, e, 2 * ff, 0);
     part_of(p, i, in, "ffn_up_exps.weight", n, ff, e, 2 * ff, ff);
     part_of(p, i, "block_sparse_moe.output_linear.weight", "ffn_down_exps.weight", n, e, ff, e, 0);
     if (!sh) return;
     part_of(p, i, shared, "ffn_gate_shexp.weight", 1, sh, e, 2 * sh, 0);
     part_of(p, i, shared, "ffn_up_shexp.weight", 1, sh, e, 2 * sh, sh);
-    plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
+    plan_plain(p, i, "shared_mlp.output_linear.weight", "ffn_down_shexp.weight", e, sh, false);
 }
 
 /* The same without experts. */
@@ -397,7 +291,7 @@ static void plan_granite_dense(planner *p, uint32_t i)
     const uint32_t e = p->c->n_embd, ff = p->c->n_ff;
     part_of(p, i, both, "ffn_gate.weight", 1, ff, e, 2 * ff, 0);
     part_of(p, i, both, "ffn_up.weight", 1, ff, e, 2 * ff, ff);
-    plain(p, i, "shared_mlp.output_linear.weight", "ffn_down.weight", e, ff, false);
+    plan_plain(p, i, "shared_mlp.output_linear.weight", "ffn_down.weight", e, ff, false);
 }
 
 /* Qwen: experts one by one or in two tensors, and one used by every row, with a gate. */
@@ -406,123 +300,24 @@ static void plan_qwen_experts(planner *p, uint32_t i, const char *const names[3]
     static const char both[] = "mlp.experts.gate_up_proj";
     const convert_config *c = p->c;
     const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, sh = c->n_ff_shared;
-    if (find(p, i, both)) {
-        plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", n, e, false);
+    if (plan_find(p, i, both)) {
+        plan_plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", n, e, false);
         part_of(p, i, both, "ffn_gate_exps.weight", n, ff, e, 2 * ff, 0);
         part_of(p, i, both, "ffn_up_exps.weight", n, ff, e, 2 * ff, ff);
         part_of(p, i, "mlp.experts.down_proj", "ffn_down_exps.weight", n, e, ff, e, 0);
     } else {
         plan_experts(p, i, "mlp", names);
     }
-    convert_tensor t = {.from = find(p, i, "mlp.shared_expert_gate.weight"), .n_dims = 1,
+    convert_tensor t = {.from = plan_find(p, i, "mlp.shared_expert_gate.weight"), .n_dims = 1,
                         .dims = {e, 1, 1, 1}};
-    if (!t.from) missing(p, i, "mlp.shared_expert_gate.weight");
+    if (!t.from) plan_missing(p, i, "mlp.shared_expert_gate.weight");
     if (!t.from) return;
-    set_name(&t, i, "ffn_gate_inp_shexp.weight");
-    check_shape(p, t.from, 1, e, 0);
-    add(p, &t);
-    plain(p, i, "mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", sh, e, false);
-    plain(p, i, "mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", sh, e, false);
-    plain(p, i, "mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", e, sh, false);
-}
-
-static convert_tensor *heads(planner *p, uint32_t i, const char *from, const char *to,
-                             uint64_t rows, uint64_t columns, convert_heads kind)
-{
-    convert_tensor *t = plain(p, i, from, to, rows, columns, false);
-    if (!t) return NULL;
-    t->rows = ROWS_HEADS;
-    t->step = kind;
-    return t;
-}
-
-/* Of qwen3next, rows of one source; its own are more than the tensor's. */
-static void heads_apart(planner *p, uint32_t i, const char *to, uint64_t rows, convert_heads kind)
-{
-    static const char from[] = "linear_attn.in_proj_qkvz.weight";
-    const convert_config *c = p->c;
-    convert_tensor t = {.rows = ROWS_HEADS, .step = kind, .n_dims = 2, .from = find(p, i, from),
-                        .dims = {c->n_embd, rows, 1, 1}};
-    if (!t.from) missing(p, i, from);
-    if (!t.from) return;
-    set_name(&t, i, to);
-    check_shape(p, t.from, convert_state_channels(c) + c->n_value_heads * c->value_dim, c->n_embd,
-                0);
-    add(p, &t);
-}
-
-static void plan_conv(planner *p, uint32_t i, const char *from, row_source rows)
-{
-    const uint32_t all = convert_state_channels(p->c);
-    convert_tensor t = {.rows = rows, .step = HEADS_BEHIND_KEYS, .from = find(p, i, from),
-                        .n_dims = 2, .dims = {p->c->n_taps, all, 1, 1}};
-    if (!t.from) missing(p, i, from);
-    if (!t.from) return;
-    set_name(&t, i, "ssm_conv1d.weight");
-    check_shape(p, t.from, all, 1, p->c->n_taps);
-    add(p, &t);
-}
-
-static void plan_recurrent(planner *p, uint32_t i)
-{
-    const convert_config *c = p->c;
-    const bool is_next = c->arch == CONVERT_QWEN3NEXT;
-    const uint32_t e = c->n_embd, n = c->n_value_heads, all = convert_state_channels(c);
-    const uint32_t values = n * c->value_dim;
-    convert_tensor *t;
-    if (is_next) {
-        heads_apart(p, i, "attn_qkv.weight", all, HEADS_APART);
-        heads_apart(p, i, "attn_gate.weight", values, HEADS_APART_GATE);
-        plain(p, i, "linear_attn.in_proj_ba.weight", "ssm_ba.weight", 2 * n, e, false);
-    } else {
-        heads(p, i, "linear_attn.in_proj_qkv.weight", "attn_qkv.weight", all, e,
-              HEADS_BEHIND_KEYS);
-        heads(p, i, "linear_attn.in_proj_z.weight", "attn_gate.weight", values, e,
-              HEADS_OF_VALUES);
-        heads(p, i, "linear_attn.in_proj_b.weight", "ssm_beta.weight", n, e, HEADS_ONE_ROW);
-        heads(p, i, "linear_attn.in_proj_a.weight", "ssm_alpha.weight", n, e, HEADS_ONE_ROW);
-    }
-    plan_conv(p, i, "linear_attn.conv1d.weight", is_next ? ROWS_PLAIN : ROWS_HEADS);
-    t = heads(p, i, "linear_attn.A_log", "ssm_a", n, 0, HEADS_ONE_ROW);
-    if (t) t->is_decay = true;
-    if (t && is_next) t->rows = ROWS_PLAIN;
-    t = heads(p, i, "linear_attn.dt_bias", "ssm_dt.bias", n, 0, HEADS_ONE_ROW);
-    if (t && is_next) t->rows = ROWS_PLAIN;
-    plain(p, i, "linear_attn.norm.weight", "ssm_norm.weight", c->value_dim, 0, false);
-    t = plain(p, i, "linear_attn.out_proj.weight", "ssm_out.weight", e, values, false);
-    if (t && !is_next) t->rows = ROWS_HEADS_COLUMNS;
-}
-
-/* Of one source [rows][columns] in other dimensions, the fastest first. */
-static void reshaped(planner *p, uint32_t i, const char *from, const char *to, uint64_t d0,
-                     uint64_t d1, bool is_decay)
-{
-    convert_tensor t = {.from = find(p, i, from), .n_dims = 2, .dims = {d0, d1, 1, 1},
-                        .is_decay = is_decay};
-    if (!t.from) missing(p, i, from);
-    if (!t.from) return;
-    set_name(&t, i, to);
-    check_shape(p, t.from, d0 * d1, 0, 0);
-    add(p, &t);
-}
-
-/* where: the name of the layer's part. */
-static void plan_mamba(planner *p, uint32_t i, const char *where)
-{
-    const convert_config *c = p->c;
-    const uint32_t e = c->n_embd, n = c->n_value_heads, all = convert_state_channels(c);
-    const uint32_t inner = n * c->value_dim, of_group = inner / c->n_key_heads;
-    char from[64];
-#define OF_PART(name) (snprintf(from, sizeof from, "%s." name, where), from)
-    plain(p, i, OF_PART("in_proj.weight"), "ssm_in.weight", inner + all + n, e, false);
-    plan_conv(p, i, OF_PART("conv1d.weight"), ROWS_PLAIN);
-    plain(p, i, OF_PART("conv1d.bias"), "ssm_conv1d.bias", all, 0, false);
-    plain(p, i, OF_PART("dt_bias"), "ssm_dt.bias", n, 0, false);
-    reshaped(p, i, OF_PART("A_log"), "ssm_a", 1, n, true);
-    reshaped(p, i, OF_PART("D"), "ssm_d", 1, n, false);
-    reshaped(p, i, OF_PART("norm.weight"), "ssm_norm.weight", of_group, c->n_key_heads, false);
-    plain(p, i, OF_PART("out_proj.weight"), "ssm_out.weight", e, inner, false);
-#undef OF_PART
+    plan_name(&t, i, "ffn_gate_inp_shexp.weight");
+    plan_shape(p, t.from, 1, e, 0);
+    plan_add(p, &t);
+    plan_plain(p, i, "mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", sh, e, false);
+    plan_plain(p, i, "mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", sh, e, false);
+    plan_plain(p, i, "mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", e, sh, false);
 }
 
 static void plan_feed_forward(planner *p, uint32_t i)
@@ -549,13 +344,13 @@ static void plan_feed_forward(planner *p, uint32_t i)
         else plan_granite_dense(p, i);
         break;
     case CONVERT_GRANITE:
-        if (find(p, i, "shared_mlp.input_linear.weight")) plan_granite_dense(p, i);
+        if (plan_find(p, i, "shared_mlp.input_linear.weight")) plan_granite_dense(p, i);
         else plan_ffn(p, i);
         break;
     case CONVERT_MINIMAX_M2:
         plan_experts(p, i, "block_sparse_moe", numbers);
-        plain(p, i, "block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias",
-              p->c->n_experts, 0, false);
+        plan_plain(p, i, "block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias",
+                   p->c->n_experts, 0, false);
         break;
     case CONVERT_QWEN35MOE:
     case CONVERT_QWEN3NEXT: plan_qwen_experts(p, i, projections); break;
@@ -579,24 +374,25 @@ static void plan_nemotron_layer(planner *p, uint32_t i)
     const convert_config *c = p->c;
     const uint32_t e = c->n_embd, ff = c->layer_ff[i], shared = c->n_ff_shared;
     const uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
-    plain(p, i, "norm.weight", "attn_norm.weight", e, 0, false);
+    plan_plain(p, i, "norm.weight", "attn_norm.weight", e, 0, false);
     if (c->is_recurrent[i]) {
         plan_mamba(p, i, "mixer");
     } else if (c->layer_kv_heads[i]) {
-        plain(p, i, "mixer.q_proj.weight", "attn_q.weight", q, e, false);
-        plain(p, i, "mixer.k_proj.weight", "attn_k.weight", kv, e, false);
-        plain(p, i, "mixer.v_proj.weight", "attn_v.weight", kv, e, false);
-        plain(p, i, "mixer.o_proj.weight", "attn_output.weight", e, q, false);
+        plan_plain(p, i, "mixer.q_proj.weight", "attn_q.weight", q, e, false);
+        plan_plain(p, i, "mixer.k_proj.weight", "attn_k.weight", kv, e, false);
+        plan_plain(p, i, "mixer.v_proj.weight", "attn_v.weight", kv, e, false);
+        plan_plain(p, i, "mixer.o_proj.weight", "attn_output.weight", e, q, false);
     } else if (c->has_experts[i]) {
         plan_experts(p, i, "mixer", experts);
-        plain(p, i, "mixer.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0,
-              false);
-        plain(p, i, "mixer.shared_experts.up_proj.weight", "ffn_up_shexp.weight", shared, e, false);
-        plain(p, i, "mixer.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e, shared,
-              false);
+        plan_plain(p, i, "mixer.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0,
+                   false);
+        plan_plain(p, i, "mixer.shared_experts.up_proj.weight", "ffn_up_shexp.weight", shared, e,
+                   false);
+        plan_plain(p, i, "mixer.shared_experts.down_proj.weight", "ffn_down_shexp.weight", e,
+                   shared, false);
     } else {
-        plain(p, i, "mixer.up_proj.weight", "ffn_up.weight", ff, e, false);
-        plain(p, i, "mixer.down_proj.weight", "ffn_down.weight", e, ff, false);
+        plan_plain(p, i, "mixer.up_proj.weight", "ffn_up.weight", ff, e, false);
+        plan_plain(p, i, "mixer.down_proj.weight", "ffn_down.weight", e, ff, false);
     }
 }
 
@@ -613,11 +409,11 @@ static void plan_layer(planner *p, uint32_t i)
     const char *second = is_post ? "post_attention_norm" : "ffn_norm";
     char to[32];
     norm(p, i, "input_layernorm.weight", "attn_norm.weight", c->n_embd, false);
-    plain(p, i, "input_layernorm.bias", "attn_norm.bias", c->n_embd, 0, true);
+    plan_plain(p, i, "input_layernorm.bias", "attn_norm.bias", c->n_embd, 0, true);
     snprintf(to, sizeof to, "%s.weight", second);
     norm(p, i, "post_attention_layernorm.weight", to, c->n_embd, false);
     snprintf(to, sizeof to, "%s.bias", second);
-    plain(p, i, "post_attention_layernorm.bias", to, c->n_embd, 0, true);
+    plan_plain(p, i, "post_attention_layernorm.bias", to, c->n_embd, 0, true);
     if (is_gemma) {
         norm(p, i, "pre_feedforward_layernorm.weight", "ffn_norm.weight", c->n_embd, false);
         norm(p, i, "post_feedforward_layernorm.weight", "post_ffw_norm.weight", c->n_embd, false);
@@ -652,14 +448,14 @@ static void plan_mtp(planner *p)
         if (convert_has_states(c))
             snprintf(from, sizeof from, "%s.weight", qwen[i][0]);
         else
-            snprintf(from, sizeof from, "%s%s.weight", layer_name(p, layer, of_layer), glm[i]);
+            snprintf(from, sizeof from, "%s%s.weight", plan_layer_name(p, layer, of_layer), glm[i]);
         snprintf(to, sizeof to, "blk.%u.nextn.%s.weight", layer, qwen[i][1]);
         if (i == 0)
-            plain(p, UINT32_MAX, from, to, e, 2 * e, false);
+            plan_plain(p, UINT32_MAX, from, to, e, 2 * e, false);
         else if (i < 4)
             norm(p, UINT32_MAX, from, to, e, i == 3);
         else
-            plain(p, UINT32_MAX, from, to, c->n_vocab, e, true);
+            plan_plain(p, UINT32_MAX, from, to, c->n_vocab, e, true);
     }
 }
 
@@ -712,7 +508,7 @@ static void find_prefix(planner *p)
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         p->prefix = known[i];
         snprintf(name, sizeof name, "%sembed_tokens.weight", p->prefix);
-        if (find(p, UINT32_MAX, name)) return;
+        if (plan_find(p, UINT32_MAX, name)) return;
     }
 }
 
@@ -724,9 +520,9 @@ void convert_find_mtp(convert_config *c, const safetensors *set)
     find_prefix(&p);
     if (convert_has_states(c)) /* config.json rarely has it */
         has = c->n_ahead <= 1 && safetensors_find(set, "mtp.fc.weight") &&
-              !find(&p, n + 1, "input_layernorm.weight");
+              !plan_find(&p, n + 1, "input_layernorm.weight");
     else if (c->arch == CONVERT_GLM4MOE)
-        has = c->n_ahead == 1 && find(&p, n, "eh_proj.weight");
+        has = c->n_ahead == 1 && plan_find(&p, n, "eh_proj.weight");
     if (!has || n == CONVERT_LAYERS_MAX) return;
     c->has_mtp = true;
     c->layer_heads[n] = c->layer_heads[n - 1];
@@ -749,23 +545,23 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     const bool is_nemotron = convert_is_nemotron(c);
     snprintf(name, sizeof name, "%s%s.weight", p.prefix,
              is_nemotron ? "embeddings" : "embed_tokens");
-    plain(&p, none, name, "token_embd.weight", c->n_vocab, c->n_embd, false);
+    plan_plain(&p, none, name, "token_embd.weight", c->n_vocab, c->n_embd, false);
     plan_layer_inputs(&p);
     if (c->rope == ROPE_LLAMA3 || c->rope == ROPE_PROPORTIONAL) {
         const uint32_t dim = c->rope == ROPE_LLAMA3 ? c->head_dim : c->global_dim;
         const convert_tensor t = {.name = "rope_freqs.weight", .rows = ROWS_DIVISORS, .n_dims = 1,
                                   .dims = {dim / 2, 1, 1, 1}};
-        add(&p, &t);
+        plan_add(&p, &t);
     }
     for (uint32_t i = 0; !p.status && i < c->n_layers; i++) plan_layer(&p, i);
     plan_mtp(&p);
     snprintf(name, sizeof name, "%s%s.weight", p.prefix, is_nemotron ? "norm_f" : "norm");
     norm(&p, none, name, "output_norm.weight", c->n_embd, false);
     snprintf(name, sizeof name, "%snorm.bias", p.prefix);
-    plain(&p, none, name, "output_norm.bias", c->n_embd, 0, true);
-    const char *head = find(&p, none, "language_model.lm_head.weight")
+    plan_plain(&p, none, name, "output_norm.bias", c->n_embd, 0, true);
+    const char *head = plan_find(&p, none, "language_model.lm_head.weight")
                            ? "language_model.lm_head.weight" : "lm_head.weight";
-    if (!c->is_tied) plain(&p, none, head, "output.weight", c->n_vocab, c->n_embd, false);
+    if (!c->is_tied) plan_plain(&p, none, head, "output.weight", c->n_vocab, c->n_embd, false);
     if (!p.status) p.status = look_for_rest(&p, err);
     if (p.status) {
         memory_free(p.all);

@@ -1,0 +1,43 @@
+/* convert_plan.h - the plan of a GGUF file: its tensors, and their sources.  Private to
+ * convert_plan.c, convert_tensors.c and convert_recurrent.c. */
+#ifndef CONVERT_CONVERT_PLAN_H
+#define CONVERT_CONVERT_PLAN_H
+
+#include "convert/convert_states.h"
+
+/* The first error stays in status and err. */
+typedef struct {
+    const convert_config *c;
+    const safetensors *set;
+    const block_type *type; /* of matrices; NULL: keep each type */
+    const char *prefix;     /* of the decoder's names: "model." */
+    convert_tensor *all;
+    size_t n, cap;
+    int status;
+    cerium_error *err;
+} planner;
+
+/* ---- convert_plan.c; layer: UINT32_MAX for tensors of the whole model ---- */
+
+/* The prefix of the names of a layer's tensors in name: those of Qwen's MTP head are separate. */
+const char *plan_layer_name(const planner *p, uint32_t layer, char name[64]);
+/* NULL: there is none.  missing: it is an error that there is none. */
+const safetensor *plan_find(const planner *p, uint32_t layer, const char *what);
+void plan_missing(planner *p, uint32_t layer, const char *what);
+/* The name in the file: blk.LAYER.NAME, or NAME. */
+void plan_name(convert_tensor *t, uint32_t layer, const char *name);
+/* The source is [a], [a][b] or [a][b][c]: the others are 0. */
+void plan_shape(planner *p, const safetensor *t, uint64_t a, uint64_t b, uint64_t c);
+/* A copy of t, in the plan. */
+convert_tensor *plan_add(planner *p, const convert_tensor *t);
+/* A tensor of one source, [rows][columns] or, with columns 0, [rows].  NULL: there is none. */
+convert_tensor *plan_plain(planner *p, uint32_t layer, const char *from, const char *to,
+                           uint64_t rows, uint64_t columns, bool optional);
+
+/* ---- convert_recurrent.c: the tensors of a layer's state ---- */
+
+void plan_recurrent(planner *p, uint32_t i);
+/* where: the name of the layer's part. */
+void plan_mamba(planner *p, uint32_t i, const char *where);
+
+#endif
