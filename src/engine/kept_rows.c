@@ -1,5 +1,5 @@
-/* kept_rows.c - logits of requests that began alike.  Samples of one prompt that begin one after
- * the other say what those before them said: with the logits of that they need no row for it. */
+/* kept_rows.c - logits of requests that began alike.  Samples of one prompt that start one after
+ * another repeat what earlier ones sampled: with the logits of those they need no row. */
 #include "engine/engine.h"
 
 #include "base/memory.h"
