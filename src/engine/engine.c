@@ -459,12 +459,12 @@ void engine_leave_threads(cerium_engine *e)
 
 void engine_wake(cerium_engine *e) { thread_bell_ring(&e->bell); }
 
-/* A request that is submitted after this look finds the room; and the scheduler is awake while a
- * request is counted neither as waiting nor as running. */
+/* A request that is submitted after this look finds the room. */
 void engine_has_room(cerium_engine *e)
 {
-    uint32_t n_requests = 0;
     for (int i = 0; i < CERIUM_CLASSES; i++)
-        n_requests += atomic_load(&e->counts.waiting[i]) + atomic_load(&e->counts.running[i]);
-    if (n_requests > 0) engine_wake(e);
+        if (atomic_load(&e->counts.waiting[i]) || atomic_load(&e->counts.running[i])) {
+            engine_wake(e);
+            return;
+        }
 }

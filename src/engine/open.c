@@ -148,8 +148,8 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         stats.accepted_tokens += atomic_load(&c->accepted[i]);
     }
     for (int i = 0; i < CERIUM_CLASSES; i++) {
+        stats.waiting[i] = atomic_load(&c->waiting[i]); /* first: begin_requests() says why */
         stats.running[i] = atomic_load(&c->running[i]);
-        stats.waiting[i] = atomic_load(&c->waiting[i]);
     }
     engine_hand_over(out, size, &stats, sizeof stats);
 }

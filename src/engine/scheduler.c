@@ -280,8 +280,9 @@ static void begin_requests(scheduler *p)
         if (r->begun) continue;
         r->begun = true;
         atomic_store(&s->queue_ns, clock_ns() - atomic_load(&s->start_ns));
-        atomic_fetch_sub(&counts->waiting[r->class_], 1);
+        /* In this order: who reads waiting, then running, never finds it in neither. */
         atomic_fetch_add(&counts->running[r->class_], 1);
+        atomic_fetch_sub(&counts->waiting[r->class_], 1);
     }
 }
 
