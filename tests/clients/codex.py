@@ -64,7 +64,9 @@ class Home:
             f.write(config % {"url": server.url, "model": MODEL_ID,
                               "websockets": "true" if websockets else "false",
                               "more": more})
-        self.env = {"CODEX_HOME": self.folder, "CERIUM_KEY": KEY, "RUST_LOG": "error"}
+        # Codex runs commands in a login shell: a person's profile must not print among them.
+        self.env = {"CODEX_HOME": self.folder, "HOME": self.folder, "CERIUM_KEY": KEY,
+                    "RUST_LOG": "error"}
         for name in ("OPENAI_API_KEY", "CODEX_API_KEY", "HTTPS_PROXY", "https_proxy"):
             self.env[name] = ""
 
