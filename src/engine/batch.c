@@ -34,17 +34,12 @@ static int goes_before(const void *a, const void *b)
     return x->ticket < y->ticket ? -1 : x->ticket > y->ticket;
 }
 
-static bool has_all_logits(const cerium_session *s)
-{
-    return s->has_logits && !s->has_best_alone && s->n_computed == s->n_tokens;
-}
-
 /* Load the part of its prompt that is on disk first; other requests run meanwhile.  Before that,
  * its session releases blocks that are not of the prompt, and makes room. */
 static bool is_fetched(cerium_session *s)
 {
     request *r = s->request;
-    if (r->begun || has_all_logits(s)) return true;
+    if (r->begun || session_has_all_logits(s, s->n_tokens)) return true;
     if (r->fetch == 0)
         s->n_computed = kv_sequence_adopt(s->pages.sequence, s->tokens,
                                           embedding_skips(s, s->n_tokens - 1));
@@ -78,7 +73,7 @@ void batch_count_reused(cerium_session *s, uint32_t n)
 static void settle(cerium_session *s)
 {
     request *r = s->request;
-    if (has_all_logits(s)) {
+    if (session_has_all_logits(s, s->n_tokens)) {
         batch_count_reused(s, s->n_computed);
         return;
     }
@@ -108,7 +103,7 @@ static bool is_being_computed(const scheduler *p, const cerium_session *s)
  * one prompt, while their tokens are equal. */
 static bool share(scheduler *p, cerium_session *s)
 {
-    if (has_all_logits(s)) return false;
+    if (session_has_all_logits(s, s->n_tokens)) return false;
     for (uint32_t i = 0; i < p->n_slots; i++) {
         if (!pass_share(&p->rows, s, p->slots[i])) continue;
         p->slots[p->n_slots++] = s;
@@ -150,7 +145,8 @@ static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
 static bool is_at_its_end(cerium_session *s)
 {
     uint32_t most = s->slot.n_new > 0 ? CERIUM_STEP_TOKENS_MAX : 1;
-    if (!has_all_logits(s) && (!s->request->begun || s->n_tokens - s->n_computed > most))
+    if (!session_has_all_logits(s, s->n_tokens) &&
+        (!s->request->begun || s->n_tokens - s->n_computed > most))
         return false;
     settle(s);
     return s->n_tokens - s->n_computed <= most;

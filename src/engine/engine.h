@@ -153,6 +153,7 @@ struct cerium_session {
     hash_name digest, digest_shown; /* of the answer, and of what of it was given out */
     bool has_digest, shows_digest;  /* it was asked for since the answer began */
     bool has_logits;
+    uint32_t logits_at;          /* they follow so many tokens */
     bool has_best_alone;         /* of those logits: what could not be chosen is -INFINITY */
     slot slot;                   /* of its running step or request */
     bool control_text;
@@ -190,6 +191,18 @@ struct cerium_session {
     _Atomic uint32_t drafted_predicted, accepted_predicted;
     _Atomic uint64_t start_ns, queue_ns, prompt_ns, first_token_ns, duration_ns;
 };
+
+/* Whether its logits are those after the first n tokens, and these are computed.  A guest of
+ * another's rows has logits after more tokens than it then finds computed. */
+static inline bool session_has_logits(const cerium_session *s, uint32_t n)
+{
+    return s->has_logits && s->logits_at == n && s->n_computed == n;
+}
+/* And all of them, so that any choice can be made. */
+static inline bool session_has_all_logits(const cerium_session *s, uint32_t n)
+{
+    return session_has_logits(s, n) && !s->has_best_alone;
+}
 
 /* ---- embedding.c ---- */
 

@@ -295,4 +295,5 @@ void slot_keep_logits(cerium_session *s)
     if (logits != s->logits) memcpy(s->logits, logits, e->logits_stride * sizeof *logits);
     s->has_best_alone = x->searched;
     s->has_logits = true;
+    s->logits_at = s->n_computed;
 }

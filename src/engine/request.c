@@ -202,7 +202,7 @@ int cerium_session_start(cerium_session *s, const cerium_request *q, cerium_erro
     s->running = true;
     /* The logits are those after the prompt if it is what the session holds, to the last token. */
     uint32_t n = (uint32_t)q->n_tokens;
-    if (s->n_computed != n || s->n_tokens < n ||
+    if (!session_has_logits(s, n) || s->n_tokens < n ||
         memcmp(s->tokens, q->tokens, n * sizeof *s->tokens))
         s->has_logits = false;
     session_replace(s, q->tokens, n);

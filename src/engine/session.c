@@ -90,6 +90,7 @@ int cerium_session_fork(cerium_session **session_out, cerium_session *from, ceri
     thread_turn_give(&e->pass);
     s->n_computed = n < from->n_computed ? n : from->n_computed;
     s->has_logits = from->has_logits && s->n_computed == from->n_computed;
+    s->logits_at = from->logits_at;
     s->has_best_alone = from->has_best_alone;
     if (s->has_logits) memcpy(s->logits, from->logits, e->logits_stride * sizeof *s->logits);
     *session_out = s;
@@ -134,8 +135,8 @@ static int sync(cerium_session *s, const int32_t *tokens, uint32_t n, const ceri
     uint64_t start = clock_ns();
     uint32_t reused = n;
     /* The logits must be those after the last token: it is computed again unless they are. */
-    bool complete = !s->pool && !(resume && resume->n_note) && s->has_logits &&
-                    !s->has_best_alone && s->n_computed == n && s->n_tokens >= n &&
+    bool complete = !s->pool && !(resume && resume->n_note) &&
+                    session_has_all_logits(s, n) && s->n_tokens >= n &&
                     !memcmp(tokens, s->tokens, n * sizeof *tokens);
     session_replace(s, tokens, n);
     int status = answer_resume(s, resume, NULL, err);

@@ -155,7 +155,7 @@ int session_compute(cerium_session *s, cerium_step *out, cerium_error *err)
     slot *x = &s->slot;
     uint32_t n;
     x->new_tokens_max = out ? UINT32_MAX : 0;
-    if (s->n_computed == s->n_tokens && s->has_logits && !s->has_best_alone) {
+    if (session_has_all_logits(s, s->n_tokens)) {
         if (!out) return CERIUM_OK;
         thread_turn_take(&s->engine->pass);
         x->logits = s->logits;

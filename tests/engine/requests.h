@@ -214,9 +214,29 @@ static inline void run_alone(const job *asked, job *j, float *logits)
     cerium_session_close(&j->session);
 }
 
+/* What differs, in a line: the one that says why after a run that nobody can repeat. */
+static inline void print_difference(const job *j, const job *alone, const float *logits)
+{
+    size_t n_vocab;
+    uint32_t at = 0, n_rows = 0, last = 0;
+    const float *have = cerium_session_logits(j->session, &n_vocab);
+    while (at < j->n_tokens && at < alone->n_tokens && j->tokens[at] == alone->tokens[at]) at++;
+    for (uint32_t i = 0; have && i < n_vocab; i++)
+        if (memcmp(&have[i], &logits[i], sizeof *have)) n_rows++, last = i;
+    cerium_usage usage;
+    cerium_session_usage(j->session, &usage);
+    printf("  prompt %u, tokens %u and %u, the same %u: then %d (%a) and %d (%a); %u logits, the "
+           "last %u: %a and %a; temperature %g, reused %u, drafted %u, accepted %u, given %zu\n",
+           j->n_prompt, j->n_tokens, alone->n_tokens, at, j->tokens[at], j->logprobs[at],
+           alone->tokens[at], alone->logprobs[at], n_rows, last, have ? have[last] : 0,
+           logits[last], j->sampling.temperature, (uint32_t)usage.reused_tokens,
+           (uint32_t)usage.drafted_tokens, (uint32_t)usage.accepted_tokens, j->n_prediction);
+}
+
 static inline void check_same(const job *j, const job *alone, const float *logits)
 {
     size_t n, n_vocab;
+    const int failed = unit_test_failed;
     TEST_CHECK_THAT(j->status == 0, "%d", j->status);
     TEST_CHECK_THAT(j->n_tokens == alone->n_tokens, "%u %u", j->n_tokens, alone->n_tokens);
     TEST_CHECK(!memcmp(j->tokens, alone->tokens, alone->n_tokens * sizeof *j->tokens));
@@ -231,6 +251,7 @@ static inline void check_same(const job *j, const job *alone, const float *logit
     TEST_CHECK(!memcmp(timeline + j->n_prompt, j->tokens, j->n_tokens * sizeof *timeline));
     const float *have = cerium_session_logits(j->session, &n_vocab);
     TEST_CHECK(have && !memcmp(have, logits, n_vocab * sizeof *have));
+    if (unit_test_failed > failed) print_difference(j, alone, logits);
 }
 
 #endif

@@ -198,6 +198,56 @@ static void test_later_choices(void)
     TEST_CHECK(rows < n_tokens * 7 / 8);
 }
 
+static void make_choice(job *j, uint32_t n_new)
+{
+    cerium_error err;
+    const cerium_session_config plain = {.tenant = 8, .no_speculation = true};
+    make_prompt(j, 126, 126, 79, 0);
+    j->n_new = n_new;
+    j->sampling = (cerium_sampling){.temperature = 1, .seed = 3, .ignore_end = true};
+    TEST_CHECK(cerium_session_open(&j->session, engine, &plain, &err) == 0);
+}
+
+/* A long prompt of another tenant: all pages are taken but the two that a session holds. */
+static void take_other_pages(void)
+{
+    job *j = &jobs[4];
+    make_prompt(j, CONTEXT_MAX - 2 * 64, 0, 0, ++fresh_tenant);
+    j->n_new = 1;
+    j->session = open_session(fresh_tenant);
+    run(j);
+    cerium_session_close(&j->session);
+}
+
+/* A session says what others had said, and needs no row of its own.  Of the keys and values it then
+ * finds only those that some session holds, the prompt's: its logits follow more tokens.  It is
+ * asked again with the prompt. */
+static void test_again(void)
+{
+    static float logits[1024];
+    job *list[2] = {&jobs[0], &jobs[1]}, *holds = &jobs[2], *j = &jobs[3];
+    cerium_engine_stats before, after;
+    for (uint32_t i = 0; i < 2; i++) make_choice(&jobs[i], 6);
+    start_all(2);
+    finish_all(list, 2);
+    for (uint32_t i = 0; i < 2; i++) cerium_session_close(&jobs[i].session);
+    make_choice(holds, 1);
+    holds->sampling.temperature = 0; /* it has a row of its own, and so pages */
+    run(holds);
+    make_choice(j, 6);
+    take_other_pages();
+    cerium_engine_measure(engine, &before);
+    run(j);
+    cerium_engine_measure(engine, &after);
+    TEST_CHECK(after.shared_rows - before.shared_rows == j->n_new);
+    run_alone(j, &alone[3], logits);
+    check_same(j, &alone[3], logits);
+    run(j);
+    check_same(j, &alone[3], logits);
+    cerium_session_close(&j->session);
+    cerium_session_close(&holds->session);
+}
+
 int main(void)
 {
     static const char *const models[] = {"tests/golden/fixtures/llama.gguf",
@@ -210,6 +260,9 @@ int main(void)
         TEST_RUN(test_tenants);
         TEST_RUN(test_choices);
         TEST_RUN(test_later_choices);
+        cerium_engine_close(&engine);
+        open_engine(models[i], CHOICES + 3, 128, 1); /* few pages */
+        TEST_RUN(test_again);
         cerium_engine_close(&engine);
     }
     open_engine(models[2], CHOICES + 3, 128, 0); /* states: prompts alone */
