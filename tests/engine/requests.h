@@ -50,9 +50,11 @@ typedef struct {
     int status;
     bool done;
     uint32_t n_notified;
-    _Atomic uint32_t notified; /* the last: see run_alone() */
+    _Atomic uint32_t notified; /* from here on: see run_alone() */
+    _Atomic uint32_t nth_noted; /* whose first event came earlier has a lower one */
 } job;
 
+static _Atomic uint32_t n_noted;
 static uint32_t random_state;
 
 static inline uint32_t next_random(void)
@@ -106,7 +108,7 @@ static inline void make_prompt(job *j, uint32_t n, uint32_t n_shared, uint32_t f
 static inline void note(void *user)
 {
     job *j = user;
-    j->notified++;
+    if (j->notified++ == 0) j->nth_noted = ++n_noted;
 }
 
 static inline int start(job *j)

@@ -415,13 +415,58 @@ static void hold_pass(void *user, const cerium_observation *seen)
     while (!atomic_load(&continues)) wait_briefly();
 }
 
-/* A higher class goes first, and stops a pass that is filled with a lower one's prompt. */
-static void test_preemption(void)
+/* Open an engine whose passes can be held.  Returns the one before it. */
+static cerium_engine *open_held_engine(void)
 {
     cerium_engine *others = engine;
     observe_passes = hold_pass;
     open_engine(model_path, JOBS_MAX + 1, 64, 0);
     observe_passes = NULL;
+    return others;
+}
+
+static void hold_next_pass(void)
+{
+    atomic_store(&continues, false);
+    atomic_store(&is_held, false);
+    atomic_store(&is_armed, true);
+}
+
+static void wait_for_held_pass(void)
+{
+    while (!atomic_load(&is_held)) wait_briefly();
+}
+
+/* Tenants of a class share alike: one with a single prompt is not held up by another's four.  They
+ * wait together for a pass that is held. */
+static void test_fair_shares(void)
+{
+    job *all[6];
+    cerium_engine *others = open_held_engine();
+    for (uint32_t i = 0; i < 6; i++) {
+        all[i] = &jobs[i];
+        jobs[i] = (job){.n_new = 2, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
+        make_prompt(&jobs[i], i < 5 ? 900 : 2, 0, 0, 9100 + i);
+        jobs[i].session = open_session(i < 4 ? 501 : 498 + i);
+    }
+    hold_next_pass();
+    start(&jobs[5]);
+    wait_for_held_pass();
+    for (uint32_t i = 0; i < 5; i++) start(&jobs[i]);
+    atomic_store(&continues, true);
+    finish(all, 6);
+    for (uint32_t i = 0; i < 4; i++)
+        TEST_CHECK_THAT(jobs[4].nth_noted < jobs[i].nth_noted, "%u %u", jobs[4].nth_noted,
+                        jobs[i].nth_noted);
+    close_all(6);
+    cerium_engine_close(&engine);
+    engine = others;
+}
+
+/* A higher class goes first, and stops a pass that is filled with a lower one's prompt. */
+static void test_preemption(void)
+{
+    cerium_engine *others = open_held_engine();
     cerium_engine_stats before, after;
     job *low = &jobs[0], *high = &jobs[1];
     *low = (job){.n_new = 5, .class_ = CERIUM_CLASS_BATCH, .sampling = {.ignore_end = true}};
@@ -436,11 +481,9 @@ static void test_preemption(void)
     /* Not every pass looks whether it is to stop after the place where it is held. */
     for (int i = 0; i < 100 && after.preempted_passes == before.preempted_passes; i++) {
         low->session = open_session(++fresh_tenant);
-        atomic_store(&continues, false);
-        atomic_store(&is_held, false);
-        atomic_store(&is_armed, true);
+        hold_next_pass();
         start(low);
-        while (!atomic_load(&is_held)) wait_briefly(); /* in the middle of its first pass */
+        wait_for_held_pass();
         start(high);
         atomic_store(&continues, true);
         job *both[] = {low, high};
@@ -455,24 +498,6 @@ static void test_preemption(void)
     test_starved(low, high);
     cerium_engine_close(&engine);
     engine = others;
-}
-
-/* Tenants of a class share alike: one with a single prompt is not held up by another's four. */
-static void test_fair_shares(void)
-{
-    job *all[5];
-    cerium_usage usage[5];
-    for (uint32_t i = 0; i < 5; i++) {
-        all[i] = &jobs[i];
-        jobs[i] = (job){.n_new = 2, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
-        make_prompt(&jobs[i], 900, 0, 0, 9100 + i);
-        jobs[i].session = open_session(i < 4 ? 501 : 502);
-    }
-    for (uint32_t i = 0; i < 5; i++) start(&jobs[i]);
-    finish(all, 5);
-    for (uint32_t i = 0; i < 5; i++) cerium_session_usage(jobs[i].session, &usage[i]);
-    for (uint32_t i = 0; i < 4; i++) TEST_CHECK(usage[4].first_token_ns < usage[i].first_token_ns);
-    close_all(5);
 }
 
 static void test_refusals(void)

@@ -1,6 +1,7 @@
 /* test_simulation.c - any order of anything: requests started, cancelled, polled or left alone,
- * sessions closed and opened, others stepped by hand from a second thread, on few pages.  Every
- * answer that came to its end is the one that a session gives alone. */
+ * sessions asked again from the middle of what they hold, forked, closed and opened, others stepped
+ * by hand from a second thread, on few pages.  Every answer that came to its end is the one that a
+ * session gives alone. */
 #include "requests.h"
 
 enum { KINDS = 24, SLOTS = 10 };
@@ -46,12 +47,47 @@ static void *step_by_hand(void *arg)
 
 typedef struct {
     job j;
-    uint32_t kind;
+    uint32_t kind; /* or KINDS: it was asked again */
     bool is_canceled;
 } slot;
 
+static job again; /* the answer of one that was asked again, alone */
+static float *again_last;
+
+/* Ask the session from a place in what it holds, with or without other tokens after it. */
+static void begin_again(slot *at, const int32_t *timeline, uint32_t n)
+{
+    job *j = &at->j;
+    at->kind = KINDS;
+    at->is_canceled = false;
+    uint32_t where = next_random() % 4;
+    if (where < 2 && j->n_prompt < n) n = j->n_prompt; /* another answer, or the same */
+    if (where == 2) n -= next_random() % n;
+    if (n > PROMPT_MAX - 4) n = PROMPT_MAX - 4;
+    if (n > CONTEXT_MAX - 20) n = CONTEXT_MAX - 20;
+    memcpy(j->prompt, timeline, n * sizeof *timeline);
+    for (uint32_t more = next_random() % 8; more > 5; more--)
+        j->prompt[n++] = (int32_t)(next_random() % info.n_vocab);
+    j->n_prompt = n;
+    j->n_new = 1 + next_random() % 12;
+    if (next_random() % 2) {
+        j->sampling = (cerium_sampling){.ignore_end = true};
+        if (next_random() % 2) j->sampling.temperature = 1, j->sampling.seed = next_random() % 3;
+        j->sampling.logprobs = next_random() % 4 == 0;
+    }
+    j->prediction = NULL;
+    j->n_prediction = 0;
+    start(j);
+}
+
 static void begin(slot *at)
 {
+    size_t n_held;
+    const int32_t *held = cerium_session_tokens(at->j.session, &n_held);
+    if (n_held && next_random() % 3 == 0) {
+        begin_again(at, held, (uint32_t)n_held);
+        return;
+    }
     at->kind = next_random() % KINDS;
     cerium_session *session = at->j.session;
     at->j = kinds[at->kind];
@@ -68,13 +104,25 @@ static void begin(slot *at)
 
 static void end(const slot *at)
 {
+    const job *alone = at->kind < KINDS ? &answers[at->kind] : &again;
+    if (at->kind == KINDS) run_alone(&at->j, &again, again_last);
     if (at->j.status == CERIUM_ERR_CANCELED) {
         TEST_CHECK(at->is_canceled);
-        TEST_CHECK(!memcmp(at->j.tokens, answers[at->kind].tokens,
+        TEST_CHECK(!memcmp(at->j.tokens, alone->tokens,
                            at->j.n_tokens * sizeof *at->j.tokens));
     } else {
-        check_same(&at->j, &answers[at->kind], last[at->kind]);
+        check_same(&at->j, alone, at->kind < KINDS ? last[at->kind] : again_last);
     }
+}
+
+/* Replace a session that rests by a fork of another. */
+static void fork_one(slot *to, const slot *from)
+{
+    cerium_error err;
+    if (to == from || !from->j.done) return;
+    cerium_session_close(&to->j.session);
+    TEST_CHECK_THAT(cerium_session_fork(&to->j.session, from->j.session, &err) == 0, "%s",
+                    err.message);
 }
 
 /* Until this many came to their end. */
@@ -97,6 +145,8 @@ static void simulate(uint32_t seed, uint32_t n_answers)
         if (at->j.done && what == 0) {
             cerium_session_close(&at->j.session);
             at->j.session = open_session(next_random() % 2);
+        } else if (at->j.done && what == 3) {
+            fork_one(at, &slots[next_random() % SLOTS]);
         } else if (at->j.done) {
             begin(at);
         } else if (what == 1) {
@@ -135,11 +185,13 @@ static void test_seeds(void)
 
 static void test_model(const char *model, uint32_t batch, uint64_t kv_bytes)
 {
-    open_engine(model, SLOTS + 2, batch, kv_bytes);
+    open_engine(model, SLOTS + 3, batch, kv_bytes);
     make_kinds();
+    again_last = malloc(info.n_vocab * sizeof(float));
     TEST_RUN(test_seeds);
     cerium_engine_close(&engine);
     for (int i = 0; i < KINDS; i++) free(last[i]);
+    free(again_last);
 }
 
 int main(int argc, char **argv)
