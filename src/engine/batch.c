@@ -302,6 +302,7 @@ void batch_build(scheduler *p)
         if (p->n_slots > 0 && p->lower_credit_ns >= 0)
             add_riders(p, p->active + end, p->n_active - end);
     }
+    p->expected_ns = batch_estimate(p, p->rows.n_rows);
 }
 
 double batch_estimate(const scheduler *p, uint32_t n_rows)
@@ -324,7 +325,10 @@ void batch_account(scheduler *p, double ns)
         if (is_much && !p->is_for_starved) p->riders_max = n_lower / 2 + 1;
         else if (p->riders_max < ENGINE_STREAMS_MAX) p->riders_max++;
     }
-    p->lower_credit_ns += LOWER_SHARE * own_ns - (ns - own_ns);
+    /* A pass that was disturbed is not what they cost: they would pay for it 16 times as long. */
+    const double most = 2 * p->expected_ns;
+    const double lower_ns = (most > own_ns && ns > most ? most : ns) - own_ns;
+    p->lower_credit_ns += LOWER_SHARE * own_ns - lower_ns;
     if (p->lower_credit_ns > LOWER_CREDIT_NS_MAX) p->lower_credit_ns = LOWER_CREDIT_NS_MAX;
     p->stop_credit_ns += STOPPED_SHARE * ns;
     if (p->stop_credit_ns > STOP_CREDIT_NS_MAX) p->stop_credit_ns = STOP_CREDIT_NS_MAX;

@@ -24,6 +24,7 @@ struct scheduler {
     uint64_t n_passes;
     /* What lower classes cost those above them (batch_account). */
     double lower_credit_ns;      /* that they may still take; < 0: they took too much */
+    double expected_ns;          /* of the pass, before it ran */
     double slowness;             /* of passes of one class: measured over estimated, a mean */
     uint32_t riders_max;         /* that may come along */
     double stop_credit_ns;       /* of passes that other keys may stop; < 0: it was too much */

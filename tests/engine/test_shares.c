@@ -1,6 +1,8 @@
 /* test_shares.c - keys of one class have equal shares of compute time: the scheduler plans and runs
  * passes of a real model, one after another, and time is what a fixed cost model says of their
  * rows.  So the figures are exact: no clock, no thread. */
+#include <math.h>
+
 #include "requests.h"
 
 #include "engine/scheduler.h"
@@ -227,6 +229,22 @@ static void test_rows_that_cost_little(void)
     close_jobs(crowd, MANY);
 }
 
+/* A pass with rows of a lower class lasts a second, as others had the processor: the lower class
+ * pays for what such rows cost, and waits no longer. */
+static void test_disturbed_pass(void)
+{
+    const uint32_t own = 1, lower = 16;
+    scheduler p = {.engine = engine, .slowness = 1, .n_slots = 2, .n_own = 1, .n_own_rows = own,
+                   .expected_ns = cost_of(own + lower)};
+    batch_account(&p, 1e9);
+    TEST_CHECK_THAT(p.lower_credit_ns < 0 && p.lower_credit_ns > -2 * cost_of(own + lower), "%g",
+                    p.lower_credit_ns);
+    p.lower_credit_ns = 0;
+    batch_account(&p, cost_of(own + lower)); /* as expected: all that it adds */
+    double want = cost_of(own) / 16 - (cost_of(own + lower) - cost_of(own));
+    TEST_CHECK_THAT(fabs(p.lower_credit_ns - want) < 1, "%g %g", p.lower_credit_ns, want);
+}
+
 int main(void)
 {
     open_simulation();
@@ -236,6 +254,7 @@ int main(void)
     TEST_RUN(test_beside_prompts);
     TEST_RUN(test_newcomers);
     TEST_RUN(test_equals);
+    TEST_RUN(test_disturbed_pass);
     TEST_RUN(test_rows_that_cost_little);
     cerium_engine_close(&engine);
     return unit_report("shares");
