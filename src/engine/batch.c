@@ -129,16 +129,15 @@ static uint32_t share_left(const scheduler *p, const cerium_session *s)
 }
 
 /* Put the next n tokens of s into the pass: see pass_add(). */
-static bool add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
+static void add(scheduler *p, cerium_session *s, uint32_t n, bool is_alone)
 {
     const slot_terms terms = {.tokens_max = request_room(s->request),
                               .n_sharing = p->n_active,
                               .is_alone = is_alone};
-    if (pass_add(&p->rows, s, n, &terms)) return false;
+    if (pass_add(&p->rows, s, n, &terms)) return;
     p->slots[p->n_slots++] = s;
     s->pages.planned = true;
     share_of(p, s)->rows += s->slot.n_rows + s->slot.n_drafts + (s->slot.n_rows == 0);
-    return true;
 }
 
 /* Does it need only its next token: one row, or the rows of forced tokens, and drafts? */
@@ -203,9 +202,13 @@ static void add_prompts(scheduler *p, cerium_session **of, uint32_t n, double pr
         if (is_being_computed(p, s)) continue;
         uint32_t need = s->n_tokens - s->n_computed, may = prompt_left(p, s, need);
         if (may == 0) continue;
-        uint32_t rows_of = rows_of_piece(need, left < may ? left : may,
-                                         e->batch_tokens_max - p->rows.n_more);
-        if (add(p, s, rows_of, false)) left -= rows_of < left ? rows_of : left;
+        most = e->batch_tokens_max - p->rows.n_more;
+        if (left > most) left = most; /* drafts took the rest */
+        if (left == 0) return;
+        const uint32_t before = p->rows.n_rows;
+        add(p, s, rows_of_piece(need, left < may ? left : may, most), false);
+        const uint32_t added = p->rows.n_rows - before;
+        left -= added < left ? added : left;
     }
 }
 

@@ -82,6 +82,7 @@ int pass_add(pass_rows *p, cerium_session *s, uint32_t n, const slot_terms *term
     p->n_rows += n + x->n_drafts;
     p->n_more += n ? n - 1 + x->n_drafts : 0;
     p->n_drafts += x->n_drafts;
+    CHECK(p->n_more <= e->batch_tokens_max);
     return CERIUM_OK;
 }
 
