@@ -120,13 +120,14 @@ ASKED = [
     ("POST", "/models/load", None, {"model": "nobody"}, 404),
     ("POST", "/models/unload", None, {"model": MODEL_ID}, 409),
     ("POST", "/v1/solve", None, SOLVE, 403),
+    ("GET", "/api/hello", None, None, 200),
     ("GET", "/health", None, None, 200),
     ("GET", "/health/ready", None, None, 200),
     ("GET", "/health/live", None, None, 200),
     ("GET", "/metrics", None, None, 200),
 ]
 # Told in one sentence, for who looks for another server: no schema is worth it.
-BARE = {"/api/create", "/api/copy", "/api/push", "/api/hello"}
+BARE = {"/api/create", "/api/copy", "/api/push"}
 
 
 def routes():
