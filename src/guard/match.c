@@ -161,8 +161,12 @@ static bool is_asked_for(const judge *j, int32_t n)
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
                                         "cert", "check_host", "tls_version", "ssl_version",
                                         "strict"};
-    /* A conditional expression counts, whatever its condition. */
-    if (j->tree.list[n].role == NODE_TERNARY) return true;
+    /* A conditional expression counts, whatever its condition, also in parentheses. */
+    int32_t inner = n;
+    while (j->tree.list[inner].role == NODE_OTHER && j->tree.list[inner].child >= 0 &&
+           j->tree.list[j->tree.list[inner].child].next < 0)
+        inner = j->tree.list[inner].child;
+    if (j->tree.list[inner].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
         case NODE_TERNARY:
@@ -193,8 +197,7 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
         rule_severity_near(u, level, &j->re, j->tree.text, at->begin, at->end);
     if (at->end <= j->from) return;
     if (level == TAINT_CONST && u->level != LEVEL_ANY) severity = GUARD_NOTE;
-    if (u->weak == WEAK_TLS && severity == GUARD_BLOCK && is_asked_for(j, n))
-        severity = GUARD_WARN;
+    if (u->weak == WEAK_TLS && severity > GUARD_NOTE && is_asked_for(j, n)) severity = GUARD_NOTE;
     for (uint32_t i = 0; i < j->n_hits; i++) {
         hit *h = &j->hits[i];
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
