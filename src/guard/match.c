@@ -409,14 +409,22 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
 }
 
+/* What was made elsewhere is judged there, and gets a note here: text with a value set earlier; a
+ * whole statement or page that a function out of view made. */
+static bool is_judged_elsewhere(const rule *r, const value *v)
+{
+    bool format = (v->flags & VALUE_FORMAT) != 0;
+    if (v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && format) return true;
+    bool made = v->flags & VALUE_MADE && !format;
+    return made && (r->weak == WEAK_XSS || (r->weak == WEAK_SQL && v->level < TAINT_SOURCE));
+}
+
 static bool value_holds(judge *j, const rule *r, const use *u, const value *v, taint *level)
 {
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
-    /* Text with a value set earlier: that was judged there, and gets a note here. */
-    bool field = v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && v->flags & VALUE_FORMAT;
-    taint worth = field ? TAINT_CONST : worth_of(j, r, u, v);
+    taint worth = is_judged_elsewhere(r, v) ? TAINT_CONST : worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
 }
