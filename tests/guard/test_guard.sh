@@ -43,10 +43,9 @@ if [ "$grammars" ]; then
     check "what people write every day, and what only warns" sh -c "
         ./cerium scan --batch tests/guard/everyday.jsonl |
         python3 tests/guard/check_idioms.py tests/guard/everyday.jsonl 1"
-    printf 'require "net/ssh"\no = { paranoid: false, verify_host_key: :never, auth_methods: [] }\n' \
+    printf 'require "net/ssh"\no = { paranoid: false, verify_host_key: :never }\n' \
         >"$work/twice.rb"
-    printf 'require "net/ssh"\no = { verify_host_key: :never }\np = { verify_host_key: :never }\n' \
-        >"$work/lines.rb"
+    printf 'o = { verify_host_key: :never }\np = { verify_host_key: :never }\n' >"$work/lines.rb"
     check "what a line says twice" status 1 ./cerium scan "$work/twice.rb"
     check "counts once" sh -c "[ \$(grep -c 'CWE-' '$work/out') = 1 ]"
     check "two lines that say it" status 1 ./cerium scan "$work/lines.rb"
