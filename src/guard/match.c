@@ -340,7 +340,7 @@ static bool is_own_method(const judge *j, const rule *r, const use *u)
 {
     static const char *const words[] = {"this", "self", "super", "$this", "parent"};
     bool runs = r->weak == WEAK_SQL || r->weak == WEAK_COMMAND || r->weak == WEAK_CODE ||
-                r->weak == WEAK_NOSQL;
+                r->weak == WEAK_NOSQL || r->weak == WEAK_DESERIALIZE;
     if (!runs || u->receiver_node < 0 || j->tree.language == GUARD_RUBY) return false;
     view text = tree_text(&j->tree, u->receiver_node);
     if (view_starts(text, VIEW("super("))) return true;
@@ -416,6 +416,9 @@ static bool is_judged_elsewhere(const rule *r, const value *v)
     bool format = (v->flags & VALUE_FORMAT) != 0;
     if (v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && format) return true;
     bool made = v->flags & VALUE_MADE && !format;
+    /* PRAGMA with the program's own words */
+    bool own = r->weak == WEAK_SQL && format && v->level == TAINT_UNKNOWN;
+    if (own && (v->flags & VALUE_NAMES || judge_binds_nothing(v->text))) return true;
     return made && (r->weak == WEAK_XSS || (r->weak == WEAK_SQL && v->level < TAINT_SOURCE));
 }
 
