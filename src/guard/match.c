@@ -162,7 +162,9 @@ static bool is_asked_for(const judge *j, int32_t n)
                                         "cert", "check_host", "tls_version", "ssl_version",
                                         "strict"};
     /* A conditional expression counts, whatever its condition, also in parentheses. */
-    int32_t inner = n;
+    bool pair = j->tree.list[n].role == NODE_PAIR;
+    int32_t inner = pair ? tree_field(&j->tree, n, FIELD_VALUE) : n;
+    if (inner < 0) inner = n;
     while (j->tree.list[inner].role == NODE_OTHER && j->tree.list[inner].child >= 0 &&
            j->tree.list[j->tree.list[inner].child].next < 0)
         inner = j->tree.list[inner].child;
