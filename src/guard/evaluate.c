@@ -78,6 +78,7 @@ value judge_named(judge *j, value v)
         (view_equal(v.raw, v.name) || !patterns_match(&j->facts->sources, v.raw)))
         return v;
     v.level = TAINT_SOURCE;
+    v.flags &= (uint16_t)~VALUE_MADE; /* whatever it was called with */
     v.clean = 0;
     if (patterns_match(&j->facts->own, v.name)) v.clean = VALUE_GIVEN;
     return v;

@@ -76,7 +76,7 @@ bool guard_path_is_markdown(view path)
     return ends_with(path, ".md") || ends_with(path, ".markdown") || ends_with(path, ".mdx");
 }
 
-/* By the name of the file: test_x.py, x_test.go, x.spec.ts, XTest.java. */
+/* By the name of the file: tests.py, test_x.py, x_test.go, x.spec.ts, XTest.java. */
 static bool is_soft_name(view name)
 {
     static const char *const documents[] = {".md", ".markdown", ".mdx", ".rst", ".adoc", ".txt"};
@@ -87,6 +87,7 @@ static bool is_soft_name(view name)
     if (view_starts(name, VIEW("test_")) || view_starts(name, VIEW("conftest."))) return true;
     const char *dot = name.len ? memrchr(name.ptr, '.', name.len) : NULL;
     view stem = {name.ptr, dot ? (size_t)(dot - name.ptr) : name.len};
+    if (view_equal(stem, VIEW("test")) || view_equal(stem, VIEW("tests"))) return true;
     for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
         size_t n = strlen(marks[i]);
         if (stem.len > n && !memcmp(stem.ptr + stem.len - n, marks[i], n)) return true;

@@ -161,8 +161,14 @@ static bool is_asked_for(const judge *j, int32_t n)
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
                                         "cert", "check_host", "tls_version", "ssl_version",
                                         "strict"};
-    /* A conditional expression counts, whatever its condition. */
-    if (j->tree.list[n].role == NODE_TERNARY) return true;
+    /* A conditional expression counts, whatever its condition, also in parentheses. */
+    bool pair = j->tree.list[n].role == NODE_PAIR;
+    int32_t inner = pair ? tree_field(&j->tree, n, FIELD_VALUE) : n;
+    if (inner < 0) inner = n;
+    while (j->tree.list[inner].role == NODE_OTHER && j->tree.list[inner].child >= 0 &&
+           j->tree.list[j->tree.list[inner].child].next < 0)
+        inner = j->tree.list[inner].child;
+    if (j->tree.list[inner].role == NODE_TERNARY) return true;
     for (int32_t p = j->tree.list[n].parent; p >= 0; n = p, p = j->tree.list[p].parent) {
         switch ((node_role)j->tree.list[p].role) {
         case NODE_TERNARY:
@@ -193,8 +199,7 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
         rule_severity_near(u, level, &j->re, j->tree.text, at->begin, at->end);
     if (at->end <= j->from) return;
     if (level == TAINT_CONST && u->level != LEVEL_ANY) severity = GUARD_NOTE;
-    if (u->weak == WEAK_TLS && severity == GUARD_BLOCK && is_asked_for(j, n))
-        severity = GUARD_WARN;
+    if (u->weak == WEAK_TLS && severity > GUARD_NOTE && is_asked_for(j, n)) severity = GUARD_NOTE;
     for (uint32_t i = 0; i < j->n_hits; i++) {
         hit *h = &j->hits[i];
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
@@ -337,7 +342,7 @@ static bool is_own_method(const judge *j, const rule *r, const use *u)
 {
     static const char *const words[] = {"this", "self", "super", "$this", "parent"};
     bool runs = r->weak == WEAK_SQL || r->weak == WEAK_COMMAND || r->weak == WEAK_CODE ||
-                r->weak == WEAK_NOSQL;
+                r->weak == WEAK_NOSQL || r->weak == WEAK_DESERIALIZE;
     if (!runs || u->receiver_node < 0 || j->tree.language == GUARD_RUBY) return false;
     view text = tree_text(&j->tree, u->receiver_node);
     if (view_starts(text, VIEW("super("))) return true;
@@ -406,14 +411,25 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     return v->level == TAINT_UNKNOWN && format ? TAINT_PARAMETER : (taint)v->level;
 }
 
+/* What was made elsewhere is judged there, and gets a note here: text with a value set earlier; a
+ * whole statement or page that a function out of view made. */
+static bool is_judged_elsewhere(const rule *r, const value *v)
+{
+    bool format = (v->flags & VALUE_FORMAT) != 0;
+    if (v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && format) return true;
+    bool made = v->flags & VALUE_MADE && !format;
+    /* PRAGMA with the program's own words */
+    bool own = r->weak == WEAK_SQL && format && v->level == TAINT_UNKNOWN;
+    if (own && (v->flags & VALUE_NAMES || judge_binds_nothing(v->text))) return true;
+    return made && (r->weak == WEAK_XSS || (r->weak == WEAK_SQL && v->level < TAINT_SOURCE));
+}
+
 static bool value_holds(judge *j, const rule *r, const use *u, const value *v, taint *level)
 {
     if (!level_holds(j, r, u, v)) return false;
     bool dirty = !(v->clean >> r->weak & 1);
     if (r->level != LEVEL_ANY && v->level < TAINT_SOURCE && is_own_method(j, r, u)) return false;
-    /* Text with a value set earlier: that was judged there, and gets a note here. */
-    bool field = v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && v->flags & VALUE_FORMAT;
-    taint worth = field ? TAINT_CONST : worth_of(j, r, u, v);
+    taint worth = is_judged_elsewhere(r, v) ? TAINT_CONST : worth_of(j, r, u, v);
     if (dirty && worth > *level) *level = worth;
     return true;
 }

@@ -107,6 +107,14 @@ static void keep_line(guard_stream *s, guard_finding *f, uint32_t from, uint32_t
     memcpy(f->margin, s->unwrap.margin, f->n_margin);
 }
 
+/* One place by two rules, or one line twice by one: two pairs that say the same. */
+static bool is_same(const guard_finding *a, const guard_finding *b)
+{
+    if (a->cwe != b->cwe || a->line != b->line) return false;
+    bool overlap = a->begin < b->end && b->begin < a->end;
+    return overlap || (a->rule == b->rule && a->line_begin == b->line_begin);
+}
+
 static void add_finding(guard_stream *s, guard_finding f, bool known)
 {
     guard_worker *w = s->worker;
@@ -115,10 +123,8 @@ static void add_finding(guard_stream *s, guard_finding f, bool known)
     f.raised = s->fed;
     for (uint32_t i = 0; i < w->n_findings; i++) {
         guard_finding *o = &w->findings[i];
-        if (o->cwe != f.cwe || o->line != f.line || o->begin >= f.end || f.begin >= o->end)
-            continue;
-        if (f.severity > o->severity) *o = f; /* by another rule, which is reported if it is
-                                                 worse */
+        if (!is_same(o, &f)) continue;
+        if (f.severity > o->severity) *o = f; /* the worse is reported */
         return;
     }
     bool reported = s->config.notes || (known && s->config.reports_known);

@@ -74,6 +74,8 @@ bool judge_binds_nothing(view text)
                                         "savepoint", "release", "rollback", "lock", "reindex",
                                         "begin", "start", "commit"};
     text = view_trim_start(text, TEXT_SPACE);
+    /* EXPLAIN and a whole statement */
+    if (text.len == 8 && !strncasecmp(text.ptr, "explain ", 8)) return true;
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         size_t n = strlen(words[i]);
         if (text.len >= n && !strncasecmp(text.ptr, words[i], n) &&

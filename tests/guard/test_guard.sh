@@ -43,6 +43,17 @@ if [ "$grammars" ]; then
     check "what people write every day, and what only warns" sh -c "
         ./cerium scan --batch tests/guard/everyday.jsonl |
         python3 tests/guard/check_idioms.py tests/guard/everyday.jsonl 1"
+    printf 'require "net/ssh"\no = { paranoid: false, verify_host_key: :never }\n' \
+        >"$work/twice.rb"
+    printf 'o = { verify_host_key: :never }\np = { verify_host_key: :never }\n' >"$work/lines.rb"
+    check "what a line says twice" status 1 ./cerium scan "$work/twice.rb"
+    check "counts once" sh -c "[ \$(grep -c 'CWE-' '$work/out') = 1 ]"
+    check "two lines that say it" status 1 ./cerium scan "$work/lines.rb"
+    check "count twice" sh -c "[ \$(grep -c 'CWE-' '$work/out') = 2 ]"
+    printf 'login(password="Gh7kPq2mXw9z")\n' >"$work/check.py"
+    cp "$work/check.py" "$work/tests.py"
+    check "a password" status 1 ./cerium scan "$work/check.py"
+    check "only warns in a file of tests" status 0 ./cerium scan --block-only "$work/tests.py"
     { # longer than what is seen at once
         echo '<?php'
         yes '$rows = load();' | head -200
