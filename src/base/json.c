@@ -1,8 +1,9 @@
-/* json.c - rewrites numbers that jansson cannot read before it parses the text. */
+/* json.c - rewrites numbers and names that jansson cannot read before it parses the text. */
 #include "base/json.h"
 
 #include <errno.h>
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -65,24 +66,56 @@ static size_t python_word(view rest, view *instead)
     return 0;
 }
 
+/* A string with its quotes, which ends with the text if it has no end. */
+static size_t string_len(view rest)
+{
+    size_t n = 1;
+    while (n < rest.len && rest.ptr[n] != '"') n += rest.ptr[n] == '\\' ? 2 : 1;
+    return n < rest.len ? n + 1 : rest.len;
+}
+
+/* The name of a member, with U+FFFD in place of each NUL. */
+static int put_name(bytes *out, view name)
+{
+    static const view nul = VIEW("\\u0000");
+    int status = CERIUM_OK;
+    for (size_t i = 0, n; i < name.len && !status; i += n) {
+        view rest = {name.ptr + i, name.len - i};
+        bool is_nul = view_starts(rest, nul);
+        n = is_nul ? nul.len : *rest.ptr == '\\' && rest.len > 1 ? 2 : 1;
+        status = is_nul ? bytes_append(out, "\\ufffd", nul.len) : bytes_append(out, rest.ptr, n);
+    }
+    return status;
+}
+
+/* A string is a name if a colon comes after it. */
+static int put_string(bytes *out, view text, size_t at, size_t len)
+{
+    size_t after = at + len;
+    while (after < text.len && memchr(" \t\r\n", text.ptr[after], 4)) after++;
+    bool is_name = after < text.len && text.ptr[after] == ':';
+    return is_name ? put_name(out, (view){text.ptr + at, len})
+                   : bytes_append(out, text.ptr + at, len);
+}
+
 static int rewrite(bytes *out, view text, bool python)
 {
     int status = CERIUM_OK;
-    bool quoted = false, is_integer;
+    bool is_integer;
     for (size_t i = 0, n; i < text.len && !status; i += n) {
         char c = text.ptr[i];
         view word, rest = {text.ptr + i, text.len - i};
-        n = 1;
-        if (quoted && c == '\\' && rest.len > 1) n = 2;
-        if (c == '"') quoted = !quoted;
-        size_t n_word = python && !quoted ? python_word(rest, &word) : 0;
-        if (n_word) {
+        n = python ? python_word(rest, &word) : 0;
+        if (n) {
             status = bytes_append(out, word.ptr, word.len);
-            n = n_word;
-        } else if (!quoted && (c == '-' || (c >= '0' && c <= '9'))) {
+        } else if (c == '"') {
+            n = string_len(rest);
+            status = put_string(out, text, i, n);
+        } else if (c == '-' || (c >= '0' && c <= '9')) {
             n = number_len(text, i, &is_integer);
             status = put_number(out, (view){rest.ptr, n}, is_integer);
         } else {
+            n = 1;
             status = bytes_append(out, rest.ptr, n);
         }
     }
@@ -112,7 +145,7 @@ json_t *json_read(view text, size_t flags, json_error_t *error)
     text = json_without_mark(text);
     json_t *root = load(text.ptr ? text.ptr : "", text.len, plain, why);
     enum json_error_code code = root ? json_error_unknown : json_error_code(why);
-    bool again = code == json_error_numeric_overflow ||
+    bool again = code == json_error_numeric_overflow || code == json_error_null_byte_in_key ||
                  (python && code == json_error_invalid_syntax);
     if (root || !again) return root;
     /* At most 24 bytes in place of at least 3. */
@@ -123,4 +156,29 @@ json_t *json_read(view text, size_t flags, json_error_t *error)
     if (status) lack_memory(why);
     bytes_free(&copy);
     return root;
+}
+
+void json_real_text(char out[JSON_NUMBER_BYTES], double value)
+{
+    int precision = 15;
+    if (value == 18446744073709551616.0) {
+        snprintf(out, JSON_NUMBER_BYTES, "%llu", ULLONG_MAX);
+        return;
+    }
+    if (fabs(value) >= 9223372036854775808.0 && fabs(value) < 1e21) {
+        snprintf(out, JSON_NUMBER_BYTES, "%.0f", value);
+        return;
+    }
+    do snprintf(out, JSON_NUMBER_BYTES, "%.*g", precision, value);
+    while (precision++ < 17 && strtod(out, NULL) != value);
+    bool is_whole = !strpbrk(out, ".e"); /* a real stays one */
+    if (is_whole) memcpy(out + strlen(out), ".0", 3);
+}
+
+void json_number_text(char out[JSON_NUMBER_BYTES], const json_t *number)
+{
+    if (json_is_integer(number))
+        snprintf(out, JSON_NUMBER_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
+    else
+        json_real_text(out, json_real_value(number));
 }

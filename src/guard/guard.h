@@ -214,6 +214,8 @@ const char *guard_language_name(guard_language language);
 bool guard_path_is_soft(view path);
 /* Is it Markdown: prose with fences? */
 bool guard_path_is_markdown(view path);
+/* Whether a text with this beginning is a diff, a patch by mail or a commit with its diff. */
+bool guard_text_is_diff(view text);
 /* Its rules need no tree. */
 bool guard_is_read_by_lines(guard_language language);
 /* Is it code of a language that has no rules, such as Rust?  It is read for secrets only. */

@@ -133,9 +133,9 @@ bool guard_path_is_text(view path)
 bool guard_path_is_other_code(view path)
 {
     static const char *const others[] = {
-        "asm", "clj",   "cs",  "d",  "dart", "erl", "ex",  "exs",   "f90", "fish", "fs",
-        "groovy", "hs", "jl",   "kt",  "kts", "lua", "m",   "ml",  "mm",    "nim", "pas",  "pl",
-        "pm",  "ps1",  "r",     "rs",  "s",  "scala", "sol", "swift", "vb",  "zig",
+        "asm", "clj",   "cs",  "d",  "dart", "diff", "erl", "ex",  "exs",   "f90", "fish", "fs",
+        "groovy", "hs", "jl",   "kt",  "kts", "lua", "m",   "ml",  "mm",    "nim", "pas",
+        "patch", "pl",  "pm",  "ps1",  "r",     "rs",  "s",  "scala", "sol", "swift", "vb",  "zig",
     };
     size_t at = path.len;
     while (at && path.ptr[at - 1] != '.' && path.ptr[at - 1] != '/') at--;

@@ -25,6 +25,23 @@ bool mark_diff(view line)
     return begins_with(line, begins, ARRAY_LEN(begins)) == MARK_YES;
 }
 
+bool guard_text_is_diff(view text)
+{
+    static const char *const begins[] = {"diff --git ", "diff --cc ", "diff --combined ", "Index: ",
+                                         "--- ", "From ", "commit ", "*** Begin Patch"};
+    const char *plain = text.ptr;
+    while (text.len > 2 && *plain == '\033') { /* `git diff --color=always` */
+        const char *end = memchr(plain, 'm', (size_t)(text.ptr + text.len - plain));
+        if (!end) return false;
+        plain = end + 1;
+        if (plain == text.ptr + text.len) return false;
+    }
+    view line = {plain, (size_t)(text.ptr + text.len - plain)};
+    if (begins_with(line, begins, ARRAY_LEN(begins)) != MARK_YES) return false;
+    return view_starts(line, VIEW("*** Begin Patch")) || view_starts(line, VIEW("diff --")) ||
+           memmem(line.ptr, line.len, "\n+++ ", 5) || memmem(line.ptr, line.len, "m+++ ", 5);
+}
+
 mark mark_first_line(view head, bool *header)
 {
     static const char *const headers[] = {"*** Begin Patch", "diff --git ", "*** Update File: ",

@@ -59,7 +59,7 @@ static const option_spec own[] = {
      TAKES_CALL(take_language)},
     {"answer", NULL,
      "the files are prose with Markdown fences, diffs or patches; findings in a diff have the "
-     "file and line that it changes",
+     "file and line that it changes (a named file that begins as a diff is read so without it)",
      TAKES_CALL(take_answer)},
     {"arguments", NULL, "the files are JSON arguments of tool calls", TAKES_CALL(take_arguments)},
     {"rules", "DIR", "rules of this folder (default: CERIUM_RULES, else the program's own)",

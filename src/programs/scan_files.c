@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "programs/combined.h"
 #include "programs/places.h"
 #include "programs/walk.h"
 
@@ -25,9 +26,10 @@ typedef struct {
 typedef struct {
     size_t path;     /* in the job's names */
     bool in_folder;  /* it was not named itself */
-    bool done, binary;
+    bool done, binary, empty;
     int code;        /* errno, or 0 */
     int status;      /* CERIUM_ERR_MEMORY */
+    guard_form form; /* a diff and a document are answers */
     guard_language language; /* by its name, then as the last result reported */
     uint64_t n_late, n_blind; /* pieces with such lines */
     uint32_t unjudged_line;  /* the first of them */
@@ -63,10 +65,9 @@ static int keep(file_scan *r, const diff_places *places, const guard_finding *f)
     return bytes_append(&r->list, &one, sizeof one);
 }
 
-static int keep_all(const scan_job *job, file_scan *r, const diff_places *places,
-                    const guard_result *result)
+static int keep_all(file_scan *r, const diff_places *places, const guard_result *result)
 {
-    bool blind = result->blind && job->form != GUARD_CODE; /* for a file its name decides that */
+    bool blind = result->blind && r->form != GUARD_CODE; /* for a file its name decides that */
     if ((result->late || blind) && !r->unjudged_line) r->unjudged_line = result->unjudged_line;
     if (blind && !r->n_blind) r->blind = result->language;
     r->n_late += result->late;
@@ -77,7 +78,7 @@ static int keep_all(const scan_job *job, file_scan *r, const diff_places *places
     return CERIUM_OK;
 }
 
-static int scan_piece(const scan_job *job, file_scan *r, diff_places *places, guard_stream *stream,
+static int scan_piece(file_scan *r, diff_places *places, guard_stream *stream,
                       guard_worker *worker, view text)
 {
     enum { CALL_BYTES = 512 }; /* findings have room for one call: a few lines at a time */
@@ -86,7 +87,7 @@ static int scan_piece(const scan_job *job, file_scan *r, diff_places *places, gu
         size_t n = text.len - i < CALL_BYTES ? text.len - i : CALL_BYTES;
         if (places) RETURN_IF(diff_places_feed(places, (view){text.ptr + i, n}));
         guard_feed(stream, worker, text.ptr + i, n, &result);
-        RETURN_IF(keep_all(job, r, places, &result));
+        RETURN_IF(keep_all(r, places, &result));
     }
     return CERIUM_OK;
 }
@@ -112,34 +113,67 @@ static size_t without_colors(char *text, size_t n, int *state)
     return kept;
 }
 
+/* What is read of a diff: without colors, and merges as plain diffs. */
+typedef struct {
+    diff_places places;
+    combined merges;
+    int color;
+} diff_reading;
+
+static int scan_diff(file_scan *r, diff_reading *d, guard_stream *stream, guard_worker *worker,
+                     char *text, size_t n, bool last)
+{
+    view plain = {text, without_colors(text, n, &d->color)};
+    d->merges.out.max = LIST_BYTES_MAX;
+    RETURN_IF(combined_feed(&d->merges, plain, last));
+    return scan_piece(r, &d->places, stream, worker, (view){d->merges.out.ptr, d->merges.out.len});
+}
+
+/* A text that was named itself and begins as a diff is one.  In a folder it would report files
+ * that are not those of the folder. */
+static bool is_diff(const scan_job *job, const file_scan *r, const char *text, size_t n)
+{
+    return job->form == GUARD_CODE && !job->language_given && r->language == GUARD_TEXT &&
+           !r->in_folder && guard_text_is_diff((view){text, n});
+}
+
 /* Read to the end, or to an error; the findings of each piece go to tell() unless they must
  * wait. */
-static int read_all(const scan_job *job, file_scan *r, guard_stream *stream, guard_worker *worker,
-                    int fd, int (*tell)(const scan_job *, file_scan *, cerium_error *),
-                    cerium_error *err)
+static int read_all(const scan_job *job, file_scan *r, guard_stream_config *config,
+                    guard_worker *worker, int fd,
+                    int (*tell)(const scan_job *, file_scan *, cerium_error *), cerium_error *err)
 {
     char text[READ_BYTES];
-    diff_places places = {.has_prefix = false};
-    diff_places *follow = job->form == GUARD_ANSWER ? &places : NULL;
+    diff_reading d = {.color = 0};
+    guard_stream *stream = NULL;
     guard_result result;
     int status = CERIUM_OK;
-    bool first = true;
-    int color = 0;
-    for (ssize_t n = 1; n > 0 && !status && !r->binary; first = false) {
+    bool follow = job->form == GUARD_ANSWER;
+    for (ssize_t n = 1; n > 0 && !status && !r->binary;) {
         n = read(fd, text, sizeof text);
         if (n < 0) r->code = errno;
-        r->binary = first && n > 0 && is_binary(text, (size_t)n);
-        if (n > 0 && !r->binary)
-            status = scan_piece(job, r, follow, stream, worker,
-                                (view){text, follow ? without_colors(text, (size_t)n, &color)
-                                                    : (size_t)n});
-        if (!status && tell) RETURN_IF(tell(job, r, err));
+        if (!stream) {
+            r->empty = n == 0;
+            r->binary = n > 0 && is_binary(text, (size_t)n);
+            if (n > 0 && is_diff(job, r, text, (size_t)n))
+                follow = true, config->form = GUARD_ANSWER, config->path = (view){"", 0};
+            r->form = config->form;
+            status = guard_stream_open(&stream, job->guard, config, err);
+            if (status) break;
+        }
+        if (!r->binary && follow)
+            status = scan_diff(r, &d, stream, worker, text, n > 0 ? (size_t)n : 0, n <= 0);
+        else if (n > 0 && !r->binary)
+            status = scan_piece(r, NULL, stream, worker, (view){text, (size_t)n});
+        if (!status && tell) status = tell(job, r, err);
     }
     if (!status && !r->binary) {
         guard_finish(stream, worker, &result);
-        status = keep_all(job, r, follow, &result);
+        status = keep_all(r, follow ? &d.places : NULL, &result);
     }
-    diff_places_free(&places);
+    guard_stream_close(&stream);
+    diff_places_free(&d.places);
+    combined_free(&d.merges);
     return status;
 }
 
@@ -147,7 +181,6 @@ static int scan_open(const scan_job *job, file_scan *r, const char *path, guard_
                      int fd, int (*tell)(const scan_job *, file_scan *, cerium_error *),
                      cerium_error *err)
 {
-    guard_stream *stream;
     guard_stream_config config = {.form = job->form,
                                   .allow_comments = job->form != GUARD_JSON,
                                   .notes = job->notes,
@@ -160,10 +193,7 @@ static int scan_open(const scan_job *job, file_scan *r, const char *path, guard_
     config.is_text = job->language_given || guard_path_is_text(view_of(path));
     r->language = config.language;
     r->list.max = r->names.max = LIST_BYTES_MAX;
-    RETURN_IF(guard_stream_open(&stream, job->guard, &config, err));
-    int status = read_all(job, r, stream, worker, fd, tell, err);
-    guard_stream_close(&stream);
-    return status;
+    return read_all(job, r, &config, worker, fd, tell, err);
 }
 
 static void scan_named(const scanning *s, file_scan *r, guard_worker *worker)
@@ -246,7 +276,8 @@ static void tell_unjudged(scan_job *job, const file_scan *r, const char *path)
     if (r->n_late) tell_trouble(job, at.message, why);
     if (job->form != GUARD_CODE) return;
     job->n_files++;
-    if (r->language == GUARD_TEXT && guard_path_is_other_code(view_of(path))) {
+    if (!r->empty && r->form == GUARD_CODE && r->language == GUARD_TEXT &&
+        guard_path_is_other_code(view_of(path))) {
         job->n_others++;
         if (!*job->other) snprintf(job->other, sizeof job->other, "%s", path);
     }

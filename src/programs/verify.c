@@ -21,7 +21,7 @@ const command_table verify_command = {
     .groups = OPTIONS_ENGINE,
     .examples = "cerium run --quiet --record answer.json -p 'def f(x):'\n"
                 "cerium verify answer.json\n"
-                "curl -s localhost:8080/v1/responses/resp_... | cerium verify -",
+                "curl -s localhost:8383/v1/responses/resp_... | cerium verify -",
 };
 
 /* How to repeat the answer.  Options of the command line have priority. */

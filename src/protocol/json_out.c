@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/json.h"
+
 void json_out_clear(json_out *t)
 {
     t->b.len = 0;
@@ -194,18 +196,35 @@ void json_out_bool(json_out *t, bool value)
     json_out_put(t, value ? VIEW("true") : VIEW("false"));
 }
 
+typedef struct {
+    json_out *to;
+    bool quoted;
+} dumped;
+
+/* jansson passes a quote, and a number, in one piece.  It writes 17 digits of a real: fewer are as
+ * good, and an integer beyond int64_t is written as one. */
 static int put_dumped(const char *buffer, size_t size, void *arg)
 {
-    json_out *t = arg;
-    json_out_put(t, (view){buffer, size});
-    return t->status ? -1 : 0;
+    dumped *d = arg;
+    char number[JSON_NUMBER_BYTES], *end;
+    view piece = {buffer, size};
+    if (size == 1 && *buffer == '"') d->quoted = !d->quoted;
+    if (!d->quoted && size > 1 && size < sizeof number && memchr(buffer, '.', size)) {
+        memcpy(number, buffer, size);
+        number[size] = '\0';
+        double real = strtod(number, &end);
+        if (end == number + size) json_real_text(number, real), piece = view_of(number);
+    }
+    json_out_put(d->to, piece);
+    return d->to->status ? -1 : 0;
 }
 
 void json_out_value(json_out *t, const json_t *value)
 {
     if (!value) {
         json_out_literal(t, "null");
-    } else if (json_dump_callback(value, put_dumped, t, JSON_COMPACT | JSON_ENCODE_ANY)) {
+    } else if (json_dump_callback(value, put_dumped, &(dumped){t, false},
+                                  JSON_COMPACT | JSON_ENCODE_ANY)) {
         if (!t->status) t->status = CERIUM_ERR_MEMORY; /* jansson fails here only for lack of
                                                         * memory */
     }

@@ -62,7 +62,8 @@ static int length_parse(parser *p)
     protocol_request *r = p->r;
     const bool is_responses = r->api == PROTOCOL_RESPONSES || r->api == PROTOCOL_COMPACT;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const bool zero = i == 0 || i == 4 || !r->talks || r->api == PROTOCOL_MESSAGES;
+        const bool zero = i == 0 || i == 4 || (!r->talks && r->api != PROTOCOL_EDITS) ||
+                          r->api == PROTOCOL_MESSAGES;
         const place at = {NULL, keys[i], 0};
         int64_t most = -1;
         if (i && i < 4 && (i == 3) != is_responses) continue;

@@ -37,10 +37,10 @@ static void put_text(json_out *t, const json_t *text)
     json_out_literal(t, "},");
 }
 
-static void put_number(json_out *t, const char *name, double value)
+static void put_number(json_out *t, const char *name, float value)
 {
     json_out_key(t, name);
-    json_out_number(t, value);
+    json_out_float(t, value);
     json_out_literal(t, ",");
 }
 
@@ -56,11 +56,11 @@ static void put_numbers(const protocol_writer *w, json_out *t)
     const json_t *presence = json_object_get(root, "presence_penalty");
     const json_t *frequency = json_object_get(root, "frequency_penalty");
     float top_p = w->r->sampling.top_p;
-    put_number(t, "temperature", (double)w->r->sampling.temperature);
-    put_number(t, "top_p", top_p > 0 ? (double)top_p : 1.0);
+    put_number(t, "temperature", w->r->sampling.temperature);
+    put_number(t, "top_p", top_p > 0 ? top_p : 1.0f);
     put_field(t, "presence_penalty", presence, "0");
     put_field(t, "frequency_penalty", frequency, "0");
-    put_number(t, "top_logprobs", w->r->top_logprobs);
+    put_number(t, "top_logprobs", (float)w->r->top_logprobs);
     put_field(t, "max_output_tokens", json_object_get(root, "max_output_tokens"), "null");
     put_field(t, "max_tool_calls", json_object_get(root, "max_tool_calls"), "null");
 }

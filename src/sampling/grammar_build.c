@@ -197,6 +197,11 @@ void rule_set(grammar_builder *b, uint32_t rule, uint32_t expr)
     if (!b->status) builder_rule_at(b, rule)->expr = expr;
 }
 
+uint32_t rule_expr(const grammar_builder *b, uint32_t rule)
+{
+    return b->status ? EXPR_NEVER : builder_rule_at(b, rule)->expr;
+}
+
 /* ---- the way to automata ---- */
 
 static void make_rule(grammar_builder *b, uint32_t rule, dfa *out)

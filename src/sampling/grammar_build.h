@@ -124,6 +124,7 @@ uint32_t expr_multiple(grammar_builder *b, uint32_t unit, uint32_t places);
 
 uint32_t rule_new(grammar_builder *b);
 void rule_set(grammar_builder *b, uint32_t rule, uint32_t expr);
+uint32_t rule_expr(const grammar_builder *b, uint32_t rule);
 
 static inline expr_node *builder_node(const grammar_builder *b, uint32_t e)
 {

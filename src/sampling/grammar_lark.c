@@ -435,8 +435,15 @@ static void lark_statement(lark *l)
     } else if (notation_take(n, "%ignore")) {
         l->in_terminal = true;
         notation_keep(n, &l->ignores, lark_expansions(l));
+    } else if (notation_take(n, "%extend")) {
+        lark_redefinition(l, true);
+    } else if (notation_take(n, "%override")) {
+        lark_redefinition(l, false);
+    } else if (notation_take(n, "%declare")) {
+        lark_declaration(l);
     } else if (notation_peek(n, 0) == '%') {
-        notation_refuse(n, "of statements %import and %ignore are supported");
+        notation_refuse(n, "of statements %import, %ignore, %extend, %override and %declare are "
+                           "supported");
     } else {
         lark_definition(l);
     }
@@ -465,6 +472,7 @@ static uint32_t expr_lark_within(grammar_builder *b, view text, code_form form,
               .uses.max = (USES_MAX + 1) * sizeof(lark_use)};
     if (within > GRAMMAR_NESTING_MAX) return notation_refuse(&l.n, "nested too deep");
     if (has_ignores(text)) l.ignored = rule_new(b);
+    notation_take(&l.n, "\xEF\xBB\xBF"); /* a byte-order mark */
     for (lark_skip_blanks(&l, true); notation_has(&l.n); lark_skip_blanks(&l, true))
         lark_statement(&l);
     lark_make_uses(&l);

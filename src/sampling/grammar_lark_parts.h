@@ -38,6 +38,11 @@ bool lark_is_terminal_name(view name);
 /* Alternatives, up to a bracket that closes or the end of the line. */
 uint32_t lark_expansions(lark *l);
 
+/* After "%extend" and "%override": what a name has that is defined already, by import or here. */
+void lark_redefinition(lark *l, bool is_more);
+/* After "%declare": names of texts that come from elsewhere, which a grammar may not use. */
+void lark_declaration(lark *l);
+
 /* grammar_template.c: after the name and '{' of a use or a definition. */
 uint32_t lark_template_use(lark *l, view name);
 void lark_template_definition(lark *l, view name);

@@ -181,8 +181,8 @@ static void make_fixed(schema_compiler *s)
     if (!b->status) builder_rule_at(b, s->character)->is_plain = true;
     s->string =
         schema_fixed(s, EXPR_SEQ(b, quote, expr_repeat(b, character, 0, GRAMMAR_NO_MAX), quote));
-    s->integer = schema_fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})"));
-    s->number = schema_fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,17})(\\.\\d{1,20})?"
+    s->integer = schema_fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,19})"));
+    s->number = schema_fixed(s, regex_of(s, "-?(0|[1-9]\\d{0,19})(\\.\\d{1,20})?"
                                      "([eE][+-]?(\\d{1,2}|1\\d\\d|2[0-7]\\d))?"));
     s->value = rule_new(b);
     rule_set(b, s->value, any_value(s));
@@ -213,7 +213,8 @@ uint32_t expr_schema(grammar_builder *b, view text, const char *place)
                      GRAMMAR_TEXT_BYTES_MAX);
         return EXPR_NEVER;
     }
-    json_t *root = json_read(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    json_t *root = json_read(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL,
+                             &error);
     if (!root) {
         builder_fail(b, CERIUM_ERR_FORMAT, "%s: not JSON: %s, line %d, column %d", place,
                      error.text, error.line, error.column);

@@ -33,6 +33,8 @@ typedef struct {
     uint32_t done;
 } schema_chosen;
 
+enum { SCHEMA_WHOLE_DIGITS = 20 }; /* of a number before its point: those of any 64 bits */
+
 /* Types of values, as bits. */
 enum {
     TYPE_NULL = 1,

@@ -6,9 +6,11 @@
 
 #include <math.h>
 
-enum { DIGITS_MAX = 18 }; /* before the point: digits of 64 bits; after it as many */
+#include "base/json.h"
 
-#define WHOLE_END 1000000000000000000 /* the first with more digits */
+enum { DIGITS_MAX = 18 }; /* after the point */
+
+#define WHOLE_END 1e20 /* the first with more than SCHEMA_WHOLE_DIGITS digits */
 
 /* A decimal without sign: digits before the point, and after it without zeros at the end. */
 typedef struct {
@@ -30,14 +32,20 @@ bool schema_number_is_any(const conjuncts *of)
            !schema_forbidden(of, TYPE_NUMBER, &at);
 }
 
-/* A finite number in the fewest digits that round-trip. False: too long. */
-static bool decimal_of(double value, decimal *out)
+/* The magnitude of a finite number, exactly or in the fewest digits that round-trip. False: too
+ * long. */
+static bool decimal_of(const json_t *number, decimal *out)
 {
-    char text[400];
+    char text[64];
     int places = 0;
+    double value = fabs(json_number_value(number));
     *out = (decimal){{0}, {0}};
-    value = fabs(value);
-    if (value >= 1e18 || (value != 0 && value < 1e-18)) return false;
+    if (value >= WHOLE_END || (value != 0 && value < 1e-18)) return false;
+    if (json_is_integer(number) || value >= 9223372036854775808.0) {
+        json_number_text(text, number);
+        snprintf(out->whole, sizeof out->whole, "%s", text + (*text == '-'));
+        return true;
+    }
     do snprintf(text, sizeof text, "%.*f", places, value);
     while (places++ < 27 && strtod(text, NULL) != value);
     char *point = strchr(text, '.');
@@ -75,8 +83,8 @@ static uint32_t whole_beyond(schema_compiler *s, const char *of, bool is_above)
                               schema_number_digits(s, len - i - 1, len - i - 1));
     }
     uint32_t first = expr_bytes(s->b, '1', '9');
-    if (is_above && len < DIGITS_MAX)
-        parts[n++] = EXPR_SEQ(s->b, first, schema_number_digits(s, len, DIGITS_MAX - 1));
+    if (is_above && len < SCHEMA_WHOLE_DIGITS)
+        parts[n++] = EXPR_SEQ(s->b, first, schema_number_digits(s, len, SCHEMA_WHOLE_DIGITS - 1));
     if (!is_above && len > 1) {
         parts[n++] = expr_bytes(s->b, '0', '0');
         parts[n++] = EXPR_SEQ(s->b, first, schema_number_digits(s, 0, len - 2));
@@ -158,14 +166,11 @@ static bound read_bound(schema_compiler *s, const char *key, const json_t *numbe
 {
     double value = json_number_value(number);
     bound out = {.is_set = true, .is_strict = is_strict, .is_negative = value < 0};
-    json_int_t whole = json_integer_value(number);
-    if (json_is_integer(number) && whole > -WHOLE_END && whole < WHOLE_END) { /* exactly */
-        snprintf(out.at.whole, sizeof out.at.whole, "%lld", llabs(whole));
-    } else if (fabs(value) >= 1e18) {
+    if (fabs(value) >= WHOLE_END) {
         out.is_set = false;
         if ((value < 0) == is_max)
-            schema_lack(s, key, "leaves numbers of more than 18 digits only");
-    } else if (!decimal_of(value, &out.at)) { /* finer than we write: 0, or the next value */
+            schema_lack(s, key, "leaves numbers of more than 20 digits only");
+    } else if (!decimal_of(number, &out.at)) { /* finer than we write: 0, or the next value */
         out = (bound){.is_set = true, .is_strict = (value < 0) == is_max, .at = {"0", ""}};
     }
     return out;
@@ -216,7 +221,8 @@ static uint32_t schema_number_magnitudes(schema_compiler *s, const bound *low, c
     if (e != GRAMMAR_NONE) return e;
     uint32_t whole = EXPR_ALT(
         s->b, expr_text(s->b, VIEW("0")),
-        EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'), schema_number_digits(s, 0, DIGITS_MAX - 1)));
+        EXPR_SEQ(s->b, expr_bytes(s->b, '1', '9'),
+                 schema_number_digits(s, 0, SCHEMA_WHOLE_DIGITS - 1)));
     return is_whole ? whole : EXPR_SEQ(s->b, whole, any_part(s));
 }
 
@@ -236,7 +242,7 @@ static uint32_t schema_number_multiples(schema_compiler *s, const conjuncts *of)
         uint64_t unit = 0;
         char text[80];
         bool fits = json_is_number(value) && json_number_value(value) > 0 &&
-                    decimal_of(json_number_value(value), &d) && strlen(d.part) <= 9;
+                    decimal_of(value, &d) && strlen(d.part) <= 9;
         if (fits) snprintf(text, sizeof text, "%s%s", d.whole, d.part);
         if (!fits || !parse_u64(view_of(text), &unit) || unit > GRAMMAR_RESIDUES_MAX) {
             if (json_is_number(value) && json_number_value(value) > 0)
@@ -258,7 +264,7 @@ static uint32_t schema_number_without_forbidden(schema_compiler *s, const conjun
     const json_t *value;
     for (size_t i = 0; (value = schema_forbidden(of, TYPE_NUMBER, &i)) && !b->status;) {
         decimal d;
-        if (!decimal_of(json_number_value(value), &d)) continue; /* it cannot be written anyway */
+        if (!decimal_of(value, &d)) continue; /* it cannot be written anyway */
         uint32_t same = EXPR_SEQ(b, expr_text(b, view_of(d.whole)), equal_part(s, &d));
         if (json_number_value(value) < 0) same = EXPR_SEQ(b, expr_text(b, VIEW("-")), same);
         e = expr_minus(b, e, same);
@@ -269,7 +275,7 @@ static uint32_t schema_number_without_forbidden(schema_compiler *s, const conjun
 /* Numbers with a nonzero digit after the decimal point. */
 static uint32_t schema_number_fractions(schema_compiler *s)
 {
-    return expr_regex(s->b, VIEW("-?(0|[1-9]\\d{0,17})\\.\\d{0,17}[1-9]"),
+    return expr_regex(s->b, VIEW("-?(0|[1-9]\\d{0,19})\\.\\d{0,17}[1-9]"),
                       (regex_options){.form = CODES_RAW}, s->path);
 }
 

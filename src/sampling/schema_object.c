@@ -98,7 +98,9 @@ static void schema_object_gather(object *o)
             schema_refuse(o->s, "required", "must be a list of names");
         json_array_foreach(required, at, each)
         {
-            if (json_is_string(each))
+            if (json_is_string(each) && strlen(json_string_value(each)) < json_string_length(each))
+                schema_lack(o->s, "required", "of a name with a NUL is not supported");
+            else if (json_is_string(each))
                 schema_object_add_name(o, json_string_value(each), true);
             else
                 schema_refuse(o->s, "required", "must be a list of names");

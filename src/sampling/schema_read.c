@@ -1,6 +1,8 @@
 /* schema_read.c - reads a schema's references and types, and omits unsupported parts. */
 #include "sampling/schema.h"
 
+#include <math.h>
+
 #include "base/json.h"
 
 void schema_lack(schema_compiler *s, const char *key, const char *what)
@@ -140,7 +142,7 @@ unsigned schema_type_of(const json_t *value)
         return TYPE_INTEGER;
     case JSON_REAL: {
         double d = json_real_value(value);
-        return d == (double)(int64_t)(d > -1e18 && d < 1e18 ? d : 0) ? TYPE_INTEGER : TYPE_FRACTION;
+        return d == trunc(d) ? TYPE_INTEGER : TYPE_FRACTION;
     }
     case JSON_TRUE:
     case JSON_FALSE:

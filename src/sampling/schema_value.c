@@ -1,4 +1,5 @@
 /* schema_value.c - const and enum: literal values, and whether schemas can share one. */
+#include "base/json.h"
 #include "sampling/schema.h"
 
 static uint32_t schema_value_text(schema_compiler *s, const char *what)
@@ -51,11 +52,12 @@ static uint32_t schema_literal(schema_compiler *s, const json_t *value)
         return EXPR_SEQ(s->b, schema_value_text(s, "\""), expr_literal(s->b, v, CODES_JSON),
                         schema_value_text(s, "\""));
     }
-    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    if (!dumped) return builder_lack(s->b), EXPR_NEVER;
-    uint32_t e = schema_value_text(s, dumped);
-    memory_release(dumped);
-    return e;
+    char number[JSON_NUMBER_BYTES];
+    if (json_is_number(value)) json_number_text(number, value);
+    return schema_value_text(s, json_is_number(value) ? number
+                                : json_is_null(value) ? "null"
+                                : json_is_true(value) ? "true"
+                                                      : "false");
 }
 
 /* Numbers are equal by value, so are those within lists and objects. */

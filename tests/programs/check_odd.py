@@ -77,6 +77,15 @@ def make_folder(model):
           "@@ -40,2 +40,3 @@\n one\n+%s two\n" % weak)
     write("plain.diff", "--- old/a.txt\t2026-01-01\n+++ a.txt\t2026-01-02\n@@ -1,2 +1,3 @@\n one\n"
           "+%s two\n" % weak)
+    write("merge.diff", "diff --cc a.txt\n--- a/a.txt\n+++ b/a.txt\n@@@ -7,2 -7,2 +7,4 @@@\n  one\n"
+          "- gone\n++%s two\n +%s three\n" % (weak, weak))
+    write("mail.patch", "From 0123 Mon Sep 17 00:00 2001\nFrom: A <a@b.c>\n\n---\n a.txt | 1 +\n\n"
+          "--- a/a.txt\n+++ b/a.txt\n@@ -3 +3,2 @@\n one\n+%s two\n" % weak)
+    write("context.diff", "*** a.txt\n--- b.txt\n***************\n*** 1 ****\n--- 1,2 ----\n  a\n"
+          "+ %s b\n" % weak)
+    write("patches/change.diff", open("change.diff").read())
+    write("renamed.diff", "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n")
+    write("empty.diff", "")
 
 
 def make_deep(levels):

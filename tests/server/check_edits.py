@@ -83,6 +83,7 @@ def check_refusals(report):
         with report.check("what cannot be asked: one clear line", server):
             for asked, param, code in (
                     (place(path=5), "path", "invalid_type"),
+                    (place(max_tokens=0), "max_tokens", "integer_below_min_value"),
                     ({"prefix": "", "suffix": ""}, "path", "missing_required_parameter"),
                     ({"path": "a"}, "prefix", "missing_required_parameter"),
                     (place(changes=[{"path": "a"}]), "changes[0].diff",

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "programs/combined.h"
 #include "programs/ignore.h"
 #include "programs/places.h"
 #include "unit.h"
@@ -179,8 +180,59 @@ static void test_places(void)
     }
 }
 
+/* The diff of a merge, in pieces of every length: one sign a line, and one range a hunk. */
+static void test_combined(void)
+{
+    static const char text[] = "diff --cc a.py\n"
+                               "--- a/a.py\n"
+                               "+++ b/a.py\n"
+                               "@@@ -4,5 -5,4 +5,6 @@@ def f\n"
+                               "  kept\n"
+                               " +one\n"
+                               "- gone\n"
+                               "--both\n"
+                               "++new\n"
+                               "\\ No newline\n"
+                               "@@@@ -1 -1 -1 +9,2 @@@@\n"
+                               "   three\n"
+                               "++ two\n"
+                               "commit\n"
+                               " +prose\n"
+                               "@@@ none @@@\n";
+    static const char plain[] = "diff --cc a.py\n"
+                                "--- a/a.py\n"
+                                "+++ b/a.py\n"
+                                "@@ -0,0 +5,6 @@\n"
+                                " kept\n"
+                                "+one\n"
+                                "-gone\n"
+                                "-both\n"
+                                "+new\n"
+                                "\\ No newline\n"
+                                "@@ -0,0 +9,2 @@\n"
+                                " three\n"
+                                "+two\n"
+                                "commit\n"
+                                " +prose\n"
+                                "@@@ none @@@\n";
+    for (size_t cut = 1; cut < sizeof text; cut++) {
+        combined c = {.out.max = 4096};
+        bytes all = {.max = 4096};
+        for (size_t i = 0; i < sizeof text - 1; i += cut) {
+            size_t n = sizeof text - 1 - i < cut ? sizeof text - 1 - i : cut;
+            TEST_CHECK(!combined_feed(&c, (view){text + i, n}, i + n == sizeof text - 1));
+            CHECK(!bytes_append(&all, c.out.ptr, c.out.len));
+        }
+        TEST_CHECK_THAT(view_equal((view){all.ptr, all.len}, VIEW(plain)), "cut %zu: %.*s", cut,
+                        (int)all.len, all.ptr);
+        combined_free(&c);
+        bytes_free(&all);
+    }
+}
+
 int main(void)
 {
+    TEST_RUN(test_combined);
     TEST_RUN(test_globs);
     TEST_RUN(test_many_stars);
     TEST_RUN(test_files);

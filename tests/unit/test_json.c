@@ -82,6 +82,54 @@ static void test_python(void)
     TEST_CHECK(!json_read(text, 0, NULL)); /* of a request: no JSON */
 }
 
+/* NULs in names, which jansson does not have: U+FFFD; those of values stay. */
+static void test_names(void)
+{
+    static const char text[] = "{\"a\\u0000b\" : {\"\\\\u0000\":1,\"\\u0000\":2},"
+                               "\"c\": \"\\u0000:\","
+                               "\"d\":[\"x\\u0000\",1e999]}";
+    json_t *root = json_read(VIEW(text), JSON_ALLOW_NUL, NULL);
+    const json_t *first = json_object_get(root, "a\xEF\xBF\xBD" "b");
+    TEST_CHECK(json_integer_value(json_object_get(first, "\\u0000")) == 1);
+    TEST_CHECK(json_integer_value(json_object_get(first, "\xEF\xBF\xBD")) == 2);
+    TEST_CHECK(json_string_length(json_object_get(root, "c")) == 2);
+    TEST_CHECK(json_string_length(json_array_get(json_object_get(root, "d"), 0)) == 2);
+    json_decref(root);
+    static const char *const broken[] = {"{\"\\u0000", "{\"\\u0000\":", "{\"\\u0000\":\"\\"};
+    for (size_t i = 0; i < ARRAY_LEN(broken); i++)
+        TEST_CHECK(!json_read(view_of(broken[i]), JSON_ALLOW_NUL, NULL));
+}
+
+static const struct {
+    const char *text, *written;
+} written[] = {
+    {"0.1", "0.1"},
+    {"1.0", "1.0"},
+    {"-0.0", "-0.0"},
+    {"0.30000000000000004", "0.30000000000000004"},
+    {"1e30", "1e+30"},
+    {"1e15", "1e+15"},
+    {"9223372036854775807", "9223372036854775807"},
+    {"9223372036854775808", "9223372036854775808"},
+    {"-9223372036854777856", "-9223372036854777856"},
+    {"18446744073709551615", "18446744073709551615"},
+    {"36893488147419103232", "36893488147419103232"},
+    {"-1e400", "-1.7976931348623157e+308"},
+};
+
+/* A number is written in the digits that were read, as far as a double has them. */
+static void test_written(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+        char number[JSON_NUMBER_BYTES];
+        json_t *value = json_read(view_of(written[i].text), JSON_DECODE_ANY, NULL);
+        CHECK(value);
+        json_number_text(number, value);
+        TEST_CHECK_THAT(!strcmp(number, written[i].written), "%s: %s", written[i].text, number);
+        json_decref(value);
+    }
+}
+
 static void test_refusals(void)
 {
     static const char *const texts[] = {"", "[1e999", "[--99999999999999999999]", "{\"a\":1e999,}",
@@ -109,6 +157,8 @@ int main(void)
     TEST_RUN(test_exact);
     TEST_RUN(test_mark);
     TEST_RUN(test_python);
+    TEST_RUN(test_names);
+    TEST_RUN(test_written);
     TEST_RUN(test_refusals);
     TEST_RUN(test_memory);
     return unit_report("json");
