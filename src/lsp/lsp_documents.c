@@ -83,7 +83,7 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
     d->has_cr = ends_with_cr(text);
     d->is_minified = lsp_text_is_minified(&d->text);
     d->typed_line = UINT32_MAX;
-    d->kept_version = INT64_MIN;
+    d->kept_version = d->sent_version = INT64_MIN; /* clients begin with 0, too */
     d->original.max = ORIGINAL_BYTES_MAX;
     if (bytes_append(&d->original, text.ptr, text.len)) d->original.len = 0;
     s->documents[s->n_documents++] = d;

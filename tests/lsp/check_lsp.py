@@ -483,6 +483,33 @@ def test_diagnostics():
         "textDocument/publishDiagnostics")["params"]["diagnostics"] == [])
     end("pull", pull)
     end("push", push)
+    # Emacs opens with version 0, and types before the rules are loaded.
+    uri, weak = "file:///src/w.py", "import hashlib\nh = hashlib.md5(b'')\n"
+    for name, typed in (("version 0", ""), ("typed while the rules are loaded", "\n")):
+        c = begin(dict(EDITS))
+        c.open(uri, weak, version=0)
+        if typed:
+            c.change(uri, 0, 0, typed)
+        c.ask("cerium/status", None)
+        told = []
+        while len(told) < 5 and not (told and told[-1]):
+            told.append(c.wait_note("textDocument/publishDiagnostics")["params"]["diagnostics"])
+        check(f"pushed, {name}", len(told[-1]) == 1, told)
+        end(f"pushed, {name}", c)
+
+
+def test_missing_rules():
+    """Without the rules a pull is answered, and one message says why there are no findings."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/python.yaml", "w", encoding="utf-8") as f:
+            f.write("- no: rule\n")
+        c = begin({**PULLS}, args=("--rules", folder))
+        c.open("file:///src/w.py", "import hashlib\nh = hashlib.md5(b'')\n")
+        report = c.ask("textDocument/diagnostic", {"textDocument": {"uri": "file:///src/w.py"}})
+        check("no rules: the pull is answered", report["items"] == [], report)
+        note = c.wait_note("window/showMessage")["params"]["message"]
+        check("and a message names them", "python.yaml" in note, note)
+        end("no rules", c)
 
 
 ENDINGS = {"python": "py", "javascript": "js", "typescript": "ts", "ruby": "rb", "rust": "rs",

@@ -1,12 +1,7 @@
 #!/bin/sh
 # test_editors.sh - editors with the blocks of docs/editors.md.
 . tests/shell.sh
-
-# block LANGUAGE N: the N-th block of that language.
-block() {
-    awk -v lang="\`\`\`$1" -v want="$2" '$0 == lang { n++; on = n == want; next }
-        /^```/ { on = 0 } on' docs/editors.md
-}
+. tests/lsp/blocks.sh
 
 if ! command -v python3 >/dev/null; then
     skip "editors" "there is no python3"
