@@ -632,6 +632,26 @@ def test_positions():
     end("positions", c)
 
 
+def test_whole_texts():
+    """Changes without a range: what is kept of the old text is cut at whole characters."""
+    c = begin(dict(PULLS))
+    rng, uri, bad = random.Random(5), "file:///src/whole.py", []
+    c.open(uri, "", version=0)
+    for n in range(1, 200):
+        head = "".join(rng.choice(["a", "é", "è", "😀", "😁", "\r\n", "\n", "# "])
+                       for _ in range(rng.randrange(5)))
+        text = f"# {head}\ns = '{rng.choice('😀😁éè')}'; h = hashlib.md5(x)\n"
+        c.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": n},
+                                            "contentChanges": [{"text": text}]})
+        items = c.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}})["items"]
+        at = text.index("hashlib")
+        where = {"start": c.position(text, at), "end": c.position(text, at + 14)}
+        if [i["range"] for i in items] != [where]:
+            bad.append((text, items))
+    check("200 whole texts", not bad, bad[:2])
+    end("whole texts", c)
+
+
 def test_surrogates():
     c = begin(dict(PULLS))
     uri = "file:///src/half.py"
@@ -777,6 +797,19 @@ def test_next_edit():
     want = text.replace("area(w,", "area(width,").replace("if w", "if width") \
         .replace("-w", "-width").replace("return w", "return width")
     check("a parameter is renamed, place by place", c.texts[uri] == want, c.texts[uri])
+    # Kakoune sends the whole text for each change.
+    whole = "file:///n/whole.py"
+    c.open(whole, text)
+    for n in range(1, 6):
+        c.versions[whole] += 1
+        c.texts[whole] = text.replace("(w,", "(" + "width"[:n] + ",")
+        c.notify("textDocument/didChange", {
+            "textDocument": {"uri": whole, "version": c.versions[whole]},
+            "contentChanges": [{"text": c.texts[whole]}]})
+    time.sleep(0.6)
+    edits = next_edit(c, whole, text.index("w,") + 5)
+    check("a rename of a client that sends whole texts", len(edits) == 1 and
+          edits[0]["text"] == "width" and edits[0]["range"]["start"]["line"] == 2, edits)
     # Another kind of change is repeated once it was made twice.
     uri = "file:///n/alike.py"
     text = "".join(f"    self.assertEquals(f({i}), {i})\n" for i in range(6)) + "# assertEquals\n"
