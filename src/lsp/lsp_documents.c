@@ -108,26 +108,6 @@ static void note_change(lsp_document *d, size_t from, size_t to, view was, view 
     d->typed_line = lsp_text_line_at(&d->text, d->caret);
 }
 
-static bool is_rest(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
-
-/* Some clients send the whole text for each key: what differs is the change, in whole
- * characters. */
-static void narrow(view was, size_t *from, size_t *to, view *with)
-{
-    const size_t most = was.len < with->len ? was.len : with->len;
-    size_t same = 0, tail = 0;
-    while (same < most && was.ptr[same] == with->ptr[same]) same++;
-    while (same && ((same < was.len && is_rest(was.ptr[same])) ||
-                    (same < with->len && is_rest(with->ptr[same]))))
-        same--;
-    while (tail < most - same && was.ptr[was.len - 1 - tail] == with->ptr[with->len - 1 - tail])
-        tail++;
-    while (tail && is_rest(was.ptr[was.len - tail])) tail--;
-    *from = same;
-    *to = was.len - tail;
-    *with = (view){with->ptr + same, with->len - same - tail};
-}
-
 /* One of the changes, applied to the text after the earlier ones. */
 static int apply(lsp_server *s, lsp_document *d, const json_t *change, uint64_t now)
 {
@@ -135,7 +115,8 @@ static int apply(lsp_server *s, lsp_document *d, const json_t *change, uint64_t 
     view with = lsp_read_string(change, "text");
     size_t from = 0, to = d->text.text.len;
     if (!with.ptr) return CERIUM_ERR_FORMAT;
-    if (!range || json_is_null(range)) narrow(lsp_text_view(&d->text), &from, &to, &with);
+    if (!range || json_is_null(range)) /* some clients send the whole text for each key */
+        lsp_text_difference(lsp_text_view(&d->text), &from, &to, &with);
     else if (!lsp_read_range(s, d, range, &from, &to)) return CERIUM_ERR_FORMAT;
     if (from == to && !with.len) return CERIUM_OK;
     char *was = memory_copy(to > from ? d->text.text.ptr + from : "", to - from);

@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from client import Client  # noqa: E402
+from proxy import Proxy  # noqa: E402
 
 CERIUM = sys.argv[1]
 PULLS = {"textDocument": {"diagnostic": {"dynamicRegistration": True}}}
@@ -1080,6 +1081,91 @@ def test_server():
     check("and nothing else", not [n for n in shows.notes if n["method"] == "window/showMessage"])
     end("server, with a status", shows)
     end("server", c)
+
+
+def test_kept_documents():
+    """--server: the server keeps the text, and a key sends what differs; without that, POST."""
+    import socket
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    server = subprocess.Popen([CERIUM, "serve", "--port", str(port), "--guard", "off"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    typed, shown = "other):\n        return Point(self.x - other", {}
+    text = "# é😀\r\n" * 200 + CODE.replace("\n", "\r\n") + "    def sub(self, "
+    proxies = [Proxy(port), Proxy(port), Proxy(port, has_sockets=False),
+               Proxy(port, drops="document.open")]
+
+    def wait_for(what):
+        for _ in range(600):
+            if what():
+                return True
+            time.sleep(0.05)
+        return False
+
+    try:
+        for kind, proxy in zip(("kept", "cut", "post", "old"), proxies):
+            c = begin(options={"minConfidence": 0.01, "retrieval": False},
+                      args=("--server", f"http://127.0.0.1:{proxy.port}"))
+            c.ready()
+            for _ in range(1200):
+                if c.ask("cerium/status", None)["kind"] == "Normal":
+                    break
+                time.sleep(0.1)
+            uris = [f"file:///w/{n}/kept.py" for n in "ab"]  # of one name
+            shown[kind] = []
+            if kind in ("kept", "cut"):
+                check("a socket opens", wait_for(lambda: proxy.sockets))
+                c.open("file:///w/first.py", "x = ")
+                check("and is used", wait_for(lambda: c.inline(
+                    "file:///w/first.py", 4, 1) is not None and proxy.of("completion.create")))
+                proxy.posts.clear()
+                proxy.messages.clear()
+            for uri in uris:
+                c.open(uri, text)
+            for n, key in enumerate(typed):
+                for uri in uris:
+                    at = len(c.texts[uri])
+                    c.change(uri, at, at, key)
+                    if kind == "cut" and n % 10 == 5:
+                        proxy.cut()
+                    items = c.inline(uri, at + 1, 1)
+                    shown[kind].append(items[0]["insertText"] if items else "")
+            creates = proxy.of("completion.create")
+            if kind == "kept":
+                check("no text is sent with a request", creates and not [
+                    m for m in creates if "prefix" in m or "position" not in m], creates[:1])
+                check("nor posted", not proxy.posts, proxy.posts)
+                check("each text is opened once", len(proxy.of("document.open")) == 2,
+                      len(proxy.of("document.open")))
+                sent = sum(len(json.dumps(m)) for m in proxy.messages
+                           if m["type"] != "document.open")
+                check("a request takes few bytes", sent < 700 * len(creates),
+                      (sent, len(creates)))
+            if kind == "cut":
+                check("a lost connection is made again", wait_for(lambda: c.inline(
+                    uris[0], 0, 1) is not None and proxy.sockets))
+                check("and its texts are opened again", len(proxy.of("document.open")) > 2,
+                      len(proxy.of("document.open")))
+                check("without a word", not [n for n in c.notes
+                                             if n["method"] == "window/showMessage"], c.notes)
+            if kind == "post":
+                check("without a socket all is posted", not creates and "/infill" in proxy.posts)
+            if kind == "old":
+                check("a server that does not keep texts is asked twice, and then by POST",
+                      len(creates) <= 2 and "/infill" in proxy.posts, (len(creates), proxy.posts))
+            end(kind, c)
+        check("those of a server that keeps no texts", shown["old"] == shown["post"])
+        check("completions are those of POST /infill", shown["kept"] == shown["post"] and
+              any(shown["kept"]), [(a, b) for a, b in zip(shown["kept"], shown["post"])
+                                   if a != b][:3])
+        check("also where connections are lost", shown["cut"] == shown["post"],
+              [(a, b) for a, b in zip(shown["cut"], shown["post"]) if a != b][:3])
+    finally:
+        for proxy in proxies:
+            proxy.close()
+        server.kill()
+        server.wait()
 
 
 def test_key():
