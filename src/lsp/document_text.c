@@ -108,6 +108,22 @@ void lsp_text_line(const lsp_text *t, uint32_t line, size_t *from, size_t *to)
 
 static bool is_rest(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
+void lsp_text_difference(view was, size_t *from, size_t *to, view *with)
+{
+    const size_t most = was.len < with->len ? was.len : with->len;
+    size_t same = 0, tail = 0;
+    while (same < most && was.ptr[same] == with->ptr[same]) same++;
+    while (same && ((same < was.len && is_rest(was.ptr[same])) ||
+                    (same < with->len && is_rest(with->ptr[same]))))
+        same--;
+    while (tail < most - same && was.ptr[was.len - 1 - tail] == with->ptr[with->len - 1 - tail])
+        tail++;
+    while (tail && is_rest(was.ptr[was.len - tail])) tail--;
+    *from = same;
+    *to = was.len - tail;
+    *with = (view){with->ptr + same, with->len - same - tail};
+}
+
 /* Units of the character at c, given its first byte. */
 static uint32_t units_of(char c, lsp_encoding encoding)
 {

@@ -29,6 +29,10 @@ CERIUM_CHECKED int lsp_text_set(lsp_text *t, view text);
 CERIUM_CHECKED int lsp_text_replace(lsp_text *t, size_t from, size_t to, view with);
 void lsp_text_close(lsp_text *t);
 
+/* A text becomes *with: bytes [*from, *to) of it, and what of *with replaces them, in whole
+ * characters. */
+void lsp_text_difference(view was, size_t *from, size_t *to, view *with);
+
 static inline view lsp_text_view(const lsp_text *t) { return (view){t->text.ptr, t->text.len}; }
 uint32_t lsp_text_lines(const lsp_text *t);
 /* Bytes [*from, *to) of a line, without its line break; a line beyond the last is the text's

@@ -150,6 +150,8 @@ void lsp_server_judged(lsp_server *s, uint64_t document, int64_t version,
     if (version != d->version) { /* the text changed since */
         d->findings.len = 0;
         if (d->pull && !judge(s, d)) answer_pull(s, d, now);
+        /* Its time may have passed while the older text was judged. */
+        if (!s->can.pulls && !d->judge_at_ns) (void)judge(s, d);
         return;
     }
     if (d->pull) answer_pull(s, d, now);

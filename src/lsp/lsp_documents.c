@@ -83,7 +83,7 @@ void lsp_did_open(lsp_server *s, const json_t *params, uint64_t now)
     d->has_cr = ends_with_cr(text);
     d->is_minified = lsp_text_is_minified(&d->text);
     d->typed_line = UINT32_MAX;
-    d->kept_version = INT64_MIN;
+    d->kept_version = d->sent_version = INT64_MIN; /* clients begin with 0, too */
     d->original.max = ORIGINAL_BYTES_MAX;
     if (bytes_append(&d->original, text.ptr, text.len)) d->original.len = 0;
     s->documents[s->n_documents++] = d;
@@ -115,8 +115,10 @@ static int apply(lsp_server *s, lsp_document *d, const json_t *change, uint64_t 
     view with = lsp_read_string(change, "text");
     size_t from = 0, to = d->text.text.len;
     if (!with.ptr) return CERIUM_ERR_FORMAT;
-    if (range && !json_is_null(range) && !lsp_read_range(s, d, range, &from, &to))
-        return CERIUM_ERR_FORMAT;
+    if (!range || json_is_null(range)) /* some clients send the whole text for each key */
+        lsp_text_difference(lsp_text_view(&d->text), &from, &to, &with);
+    else if (!lsp_read_range(s, d, range, &from, &to)) return CERIUM_ERR_FORMAT;
+    if (from == to && !with.len) return CERIUM_OK;
     char *was = memory_copy(to > from ? d->text.text.ptr + from : "", to - from);
     int status = was ? lsp_text_replace(&d->text, from, to, with) : CERIUM_ERR_MEMORY;
     if (!status) note_change(d, from, to, (view){was, to - from}, with, now);

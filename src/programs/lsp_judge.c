@@ -101,14 +101,14 @@ static void *serve(void *user)
     all->status = status;
     if (status) all->error = err;
     pthread_cond_broadcast(&all->more);
-    if (status) all->stops = true;
+    if (status) fprintf(stderr, "cerium lsp: no findings: %s\n", err.message);
     for (;;) {
         while (!all->stops && !all->waiting) pthread_cond_wait(&all->more, &all->lock);
         if (all->stops) break;
         job *j = all->waiting;
         all->waiting = j->next;
         pthread_mutex_unlock(&all->lock);
-        judge(all, j);
+        if (!status) judge(all, j); /* else none; who waits for them is answered */
         pthread_mutex_lock(&all->lock);
         j->next = all->done;
         all->done = j;

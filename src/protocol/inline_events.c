@@ -77,6 +77,10 @@ static void put_done(protocol_writer *w)
     json_out *t = begin_event(w, "completion.done");
     json_out_literal(t, ",\"reason\":");
     json_out_string(t, reason_of(w));
+    if (w->choices[0].stopped_by) {
+        json_out_literal(t, ",\"stop\":");
+        json_out_string(t, w->choices[0].stopped_by);
+    }
     json_out_literal(t, ",\"usage\":{\"input_tokens\":");
     json_out_integer(t, u->input_tokens);
     json_out_literal(t, ",\"cached_tokens\":");

@@ -92,8 +92,8 @@ static int read_files(protocol_request *r, protocol_error *e)
 static int read_request(const protocol_defaults *d, protocol_request *r, protocol_error *e)
 {
     cerium_infill *in = &r->infill;
-    size_t path_len, words_len;
-    const char *path, *words;
+    size_t path_len, words_len, document_len;
+    const char *path, *words, *document;
     double pointer;
     r->api = PROTOCOL_INFILL;
     r->stream = true;
@@ -106,6 +106,7 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     RETURN_IF(read_string(r->root, "prefix", &in->prefix, &in->prefix_len, e));
     RETURN_IF(read_string(r->root, "suffix", &in->suffix, &in->suffix_len, e));
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
+    RETURN_IF(read_string(r->root, "document", &document, &document_len, e));
     RETURN_IF(read_files(r, e));
     RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
     RETURN_IF(read_share(r->root, "min_confidence", d->confidence_min,
@@ -114,6 +115,7 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     r->sampling.pointer = (float)pointer;
     r->guard = words_len ? words : NULL;
     in->path = path_len ? path : NULL;
+    r->document = document_len ? document : NULL;
     return read_limits(r, e);
 }
 

@@ -36,6 +36,14 @@ static document *find(const documents *all, const char *path)
     return NULL;
 }
 
+/* The document whose place a message names: by `document`, where many have one name of a file. */
+static const json_t *name_in(const json_t *message, const char **param)
+{
+    const json_t *name = json_object_get(message, "document");
+    *param = name ? "document" : "path";
+    return name ? name : json_object_get(message, "path");
+}
+
 static int find_open(const documents *all, const json_t *path, const char *param, document **out,
                      protocol_error *e)
 {
@@ -204,7 +212,9 @@ static int fill_sides(const documents *all, json_t *message, protocol_error *e)
                                  "edit.predict");
     document *d;
     size_t at, from = 0, to;
-    RETURN_IF(find_open(all, json_object_get(message, "path"), "path", &d, e));
+    const char *param;
+    const json_t *name = name_in(message, &param);
+    RETURN_IF(find_open(all, name, param, &d, e));
     RETURN_IF(read_place(d, json_object_get(message, "position"), "position", &at, e));
     json_int_t version = d->version;
     RETURN_IF(read_version(message, &version, e));

@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from client import Client  # noqa: E402
+from proxy import Proxy  # noqa: E402
 
 CERIUM = sys.argv[1]
 PULLS = {"textDocument": {"diagnostic": {"dynamicRegistration": True}}}
@@ -483,6 +484,33 @@ def test_diagnostics():
         "textDocument/publishDiagnostics")["params"]["diagnostics"] == [])
     end("pull", pull)
     end("push", push)
+    # Emacs opens with version 0, and types before the rules are loaded.
+    uri, weak = "file:///src/w.py", "import hashlib\nh = hashlib.md5(b'')\n"
+    for name, typed in (("version 0", ""), ("typed while the rules are loaded", "\n")):
+        c = begin(dict(EDITS))
+        c.open(uri, weak, version=0)
+        if typed:
+            c.change(uri, 0, 0, typed)
+        c.ask("cerium/status", None)
+        told = []
+        while len(told) < 5 and not (told and told[-1]):
+            told.append(c.wait_note("textDocument/publishDiagnostics")["params"]["diagnostics"])
+        check(f"pushed, {name}", len(told[-1]) == 1, told)
+        end(f"pushed, {name}", c)
+
+
+def test_missing_rules():
+    """Without the rules a pull is answered, and one message says why there are no findings."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/python.yaml", "w", encoding="utf-8") as f:
+            f.write("- no: rule\n")
+        c = begin({**PULLS}, args=("--rules", folder))
+        c.open("file:///src/w.py", "import hashlib\nh = hashlib.md5(b'')\n")
+        report = c.ask("textDocument/diagnostic", {"textDocument": {"uri": "file:///src/w.py"}})
+        check("no rules: the pull is answered", report["items"] == [], report)
+        note = c.wait_note("window/showMessage")["params"]["message"]
+        check("and a message names them", "python.yaml" in note, note)
+        end("no rules", c)
 
 
 ENDINGS = {"python": "py", "javascript": "js", "typescript": "ts", "ruby": "rb", "rust": "rs",
@@ -603,6 +631,26 @@ def test_positions():
             wrong.append((got, want))
     check(f"{n} ranges behind random edits", n >= 50 and not wrong, wrong[:2])
     end("positions", c)
+
+
+def test_whole_texts():
+    """Changes without a range: what is kept of the old text is cut at whole characters."""
+    c = begin(dict(PULLS))
+    rng, uri, bad = random.Random(5), "file:///src/whole.py", []
+    c.open(uri, "", version=0)
+    for n in range(1, 200):
+        head = "".join(rng.choice(["a", "é", "è", "😀", "😁", "\r\n", "\n", "# "])
+                       for _ in range(rng.randrange(5)))
+        text = f"# {head}\ns = '{rng.choice('😀😁éè')}'; h = hashlib.md5(x)\n"
+        c.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": n},
+                                            "contentChanges": [{"text": text}]})
+        items = c.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}})["items"]
+        at = text.index("hashlib")
+        where = {"start": c.position(text, at), "end": c.position(text, at + 14)}
+        if [i["range"] for i in items] != [where]:
+            bad.append((text, items))
+    check("200 whole texts", not bad, bad[:2])
+    end("whole texts", c)
 
 
 def test_surrogates():
@@ -750,6 +798,19 @@ def test_next_edit():
     want = text.replace("area(w,", "area(width,").replace("if w", "if width") \
         .replace("-w", "-width").replace("return w", "return width")
     check("a parameter is renamed, place by place", c.texts[uri] == want, c.texts[uri])
+    # Kakoune sends the whole text for each change.
+    whole = "file:///n/whole.py"
+    c.open(whole, text)
+    for n in range(1, 6):
+        c.versions[whole] += 1
+        c.texts[whole] = text.replace("(w,", "(" + "width"[:n] + ",")
+        c.notify("textDocument/didChange", {
+            "textDocument": {"uri": whole, "version": c.versions[whole]},
+            "contentChanges": [{"text": c.texts[whole]}]})
+    time.sleep(0.6)
+    edits = next_edit(c, whole, text.index("w,") + 5)
+    check("a rename of a client that sends whole texts", len(edits) == 1 and
+          edits[0]["text"] == "width" and edits[0]["range"]["start"]["line"] == 2, edits)
     # Another kind of change is repeated once it was made twice.
     uri = "file:///n/alike.py"
     text = "".join(f"    self.assertEquals(f({i}), {i})\n" for i in range(6)) + "# assertEquals\n"
@@ -1020,6 +1081,91 @@ def test_server():
     check("and nothing else", not [n for n in shows.notes if n["method"] == "window/showMessage"])
     end("server, with a status", shows)
     end("server", c)
+
+
+def test_kept_documents():
+    """--server: the server keeps the text, and a key sends what differs; without that, POST."""
+    import socket
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    server = subprocess.Popen([CERIUM, "serve", "--port", str(port), "--guard", "off"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    typed, shown = "other):\n        return Point(self.x - other", {}
+    text = "# é😀\r\n" * 200 + CODE.replace("\n", "\r\n") + "    def sub(self, "
+    proxies = [Proxy(port), Proxy(port), Proxy(port, has_sockets=False),
+               Proxy(port, drops="document.open")]
+
+    def wait_for(what):
+        for _ in range(600):
+            if what():
+                return True
+            time.sleep(0.05)
+        return False
+
+    try:
+        for kind, proxy in zip(("kept", "cut", "post", "old"), proxies):
+            c = begin(options={"minConfidence": 0.01, "retrieval": False},
+                      args=("--server", f"http://127.0.0.1:{proxy.port}"))
+            c.ready()
+            for _ in range(1200):
+                if c.ask("cerium/status", None)["kind"] == "Normal":
+                    break
+                time.sleep(0.1)
+            uris = [f"file:///w/{n}/kept.py" for n in "ab"]  # of one name
+            shown[kind] = []
+            if kind in ("kept", "cut"):
+                check("a socket opens", wait_for(lambda: proxy.sockets))
+                c.open("file:///w/first.py", "x = ")
+                check("and is used", wait_for(lambda: c.inline(
+                    "file:///w/first.py", 4, 1) is not None and proxy.of("completion.create")))
+                proxy.posts.clear()
+                proxy.messages.clear()
+            for uri in uris:
+                c.open(uri, text)
+            for n, key in enumerate(typed):
+                for uri in uris:
+                    at = len(c.texts[uri])
+                    c.change(uri, at, at, key)
+                    if kind == "cut" and n % 10 == 5:
+                        proxy.cut()
+                    items = c.inline(uri, at + 1, 1)
+                    shown[kind].append(items[0]["insertText"] if items else "")
+            creates = proxy.of("completion.create")
+            if kind == "kept":
+                check("no text is sent with a request", creates and not [
+                    m for m in creates if "prefix" in m or "position" not in m], creates[:1])
+                check("nor posted", not proxy.posts, proxy.posts)
+                check("each text is opened once", len(proxy.of("document.open")) == 2,
+                      len(proxy.of("document.open")))
+                sent = sum(len(json.dumps(m)) for m in proxy.messages
+                           if m["type"] != "document.open")
+                check("a request takes few bytes", sent < 700 * len(creates),
+                      (sent, len(creates)))
+            if kind == "cut":
+                check("a lost connection is made again", wait_for(lambda: c.inline(
+                    uris[0], 0, 1) is not None and proxy.sockets))
+                check("and its texts are opened again", len(proxy.of("document.open")) > 2,
+                      len(proxy.of("document.open")))
+                check("without a word", not [n for n in c.notes
+                                             if n["method"] == "window/showMessage"], c.notes)
+            if kind == "post":
+                check("without a socket all is posted", not creates and "/infill" in proxy.posts)
+            if kind == "old":
+                check("a server that does not keep texts is asked twice, and then by POST",
+                      len(creates) <= 2 and "/infill" in proxy.posts, (len(creates), proxy.posts))
+            end(kind, c)
+        check("those of a server that keeps no texts", shown["old"] == shown["post"])
+        check("completions are those of POST /infill", shown["kept"] == shown["post"] and
+              any(shown["kept"]), [(a, b) for a, b in zip(shown["kept"], shown["post"])
+                                   if a != b][:3])
+        check("also where connections are lost", shown["cut"] == shown["post"],
+              [(a, b) for a, b in zip(shown["cut"], shown["post"]) if a != b][:3])
+    finally:
+        for proxy in proxies:
+            proxy.close()
+        server.kill()
+        server.wait()
 
 
 def test_key():

@@ -1,0 +1,81 @@
+/* lsp_remote_parts.h - what the files of `cerium lsp --server` share: its connections, and the
+ * answers that run.  Private to them. */
+#ifndef PROGRAMS_LSP_REMOTE_PARTS_H
+#define PROGRAMS_LSP_REMOTE_PARTS_H
+
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include "programs/lsp_host.h"
+#include "programs/lsp_kept.h"
+#include "programs/server_address.h"
+
+enum {
+    SLOTS = 8,                 /* documents with a running answer at the same time */
+    NEW_TOKENS = 64,
+    ANSWER_BYTES_MAX = 1 << 20,
+    BEFORE_BYTES = 6 << 10, AFTER_BYTES = 2 << 10, SNIPPET_BYTES = 768,
+    CONNECT_MS = 3000, ANSWER_MS = 60000,
+    RETRY_MS = 250, RETRY_MS_MAX = 10000,
+};
+
+typedef struct {
+    lsp_remote *r;
+    CURL *easy;          /* made at first use, and kept */
+    bool runs;
+    bytes body, answer;
+    uint64_t document, serial, used;
+    uint32_t n_tokens;   /* used by this order */
+    double confidence;
+    bytes before, after; /* of the order; before grows by the received lines */
+    json_t *files;       /* of the order, as input_extra; NULL: none */
+    char path[256];
+    lsp_kept kept;       /* before and after at the server */
+    char id[32];         /* of the completion over the socket */
+    bool is_sent;        /* it runs */
+    bool was_refused;    /* for a text that the server did not have */
+} transfer_slot;
+
+struct lsp_remote {
+    CURLM *multi;
+    struct curl_slist *headers;
+    char url[SERVER_ADDRESS_BYTES], why[512], model[256];
+    double confidence;      /* from the model's file, and its pointer: 0 where unknown */
+    double pointer;
+    lsp_pace pace;
+    transfer_slot slots[SLOTS], hello; /* hello: checks whether the server is up */
+    lsp_server *server;     /* while messages are read */
+    lsp_socket *socket;     /* NULL: none, or it is lost */
+    transfer_slot opening;  /* marks its handle */
+    bool has_none;          /* the server does not keep texts: POST serves */
+    uint64_t n_asked;
+    transfer_slot edits;    /* one prediction of edits at a time */
+    bool predicts;          /* the model has a form for edits, as far as known */
+    uint64_t n_used, retry_at_ns;
+    uint32_t retry_ms;
+    bool is_there, is_news, is_refused; /* refused: another key is needed */
+};
+
+/* ---- lsp_transfer.c ---- */
+
+/* Begin or end a request of a slot by HTTP; ending also cancels it at the socket. */
+bool lsp_transfer_begin(lsp_remote *r, transfer_slot *t, const char *route);
+void lsp_transfer_end(transfer_slot *t);
+/* There is no server for now: it is asked for its models again, later. */
+void lsp_remote_lose(lsp_remote *r, const char *why);
+
+/* ---- lsp_remote_lines.c ---- */
+
+/* Open the WebSocket if there is none and there may be one. */
+void lsp_remote_open_socket(lsp_remote *r);
+/* Read and write it. */
+void lsp_remote_look_at_socket(lsp_remote *r, lsp_server *s);
+void lsp_remote_line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLcode code,
+                              long status);
+
+/* ---- lsp_remote_edits.c ---- */
+
+void lsp_remote_edits_answered(lsp_remote *r, const transfer_slot *t, lsp_server *s,
+                               CURLcode code, long status);
+
+#endif
