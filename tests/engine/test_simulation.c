@@ -1,6 +1,6 @@
-/* test_simulation.c - any order of anything: requests started, cancelled, polled or left alone,
- * sessions closed and opened, others stepped by hand from a second thread, on few pages.  Every
- * answer that came to its end is the one that a session gives alone. */
+/* test_simulation.c - random operations in any order: requests started, canceled, polled or left
+ * alone, sessions closed and opened, others stepped by hand from a second thread, on few pages.
+ * Every finished answer is the one that a session gives alone. */
 #include "requests.h"
 
 enum { KINDS = 24, SLOTS = 10 };
@@ -23,7 +23,7 @@ static void make_kinds(void)
     }
 }
 
-/* A session that is stepped by hand, beside the scheduler.  Its calls rank with the highest class
+/* A session stepped by hand, beside the scheduler.  Its calls rank with the highest class
  * and take the pages of others, so it leaves them time in between. */
 static void *step_by_hand(void *arg)
 {
@@ -77,7 +77,7 @@ static void end(const slot *at)
     }
 }
 
-/* Until this many came to their end. */
+/* Until this many have ended. */
 static void simulate(uint32_t seed, uint32_t n_answers)
 {
     static slot slots[SLOTS];
