@@ -1,6 +1,6 @@
 """commands.py - the commands of README.md, docs/*.md and the man page: each is extracted, its
-options are those that the program has, and all that can run here do.  What a page shows of their
-output is what they print.
+options exist in the program, and all commands that can run here are run.  Output that a page shows
+is what they print.
 
     commands.py PROGRAM       in the root of the source tree"""
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 PROGRAM = os.path.abspath(sys.argv[1])
-# Why a command does not run here.  All others do.
+# Reasons why a command does not run here.  All others run.
 SKIPPED = [
     (r" pull ", "it needs a network"),
     (r" (-m|small=|large=) ?(qwen|instruct|model)|=qwen", "it needs a model that is not here"),
@@ -27,7 +27,7 @@ SKIPPED = [
     (r"^cerium wafer validate", "tests/programs/test_wafer.sh runs it"),
     (r"^cerium lsp", "an editor speaks to it: tests/lsp runs it"),
 ]
-SECONDS = 300  # for a command that must end; never a measure of speed
+SECONDS = 300  # a bound on time; never a measure of speed
 WEAK = "import os\ndef show(folder):\n    os.system('ls -l ' + folder)\n"
 KEYS = "key-of-these-tests\n"
 INI = "[server]\nstore = store.db\n[tier pro]\n"
@@ -35,7 +35,7 @@ passed = failed = 0
 
 
 def check(name, why):
-    """why: what is wrong, or nothing."""
+    """why: the fault, or nothing."""
     global passed, failed
     passed, failed = passed + (not why), failed + bool(why)
     if why:
@@ -43,8 +43,8 @@ def check(name, why):
 
 
 def blocks(page):
-    """(line, command, output or None) of a page: lines of ```sh blocks, and `$ ` in indented ones
-    with what they print."""
+    """(line, command, output or None) of a page: lines of ```sh blocks, and of `$ ` in indented
+    ones, with their output."""
     inside, lines = False, page.split("\n")
     for n, text in enumerate(lines, 1):
         if text.startswith("```"):
@@ -87,7 +87,8 @@ def unknown_options(text):
 
 
 def run(text, folder):
-    """(status, standard output, standard error); a server is one that says where it listens."""
+    """(status, standard output, standard error); a server is recognized by the address that it
+    prints."""
     env = {**os.environ, "PATH": os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"],
            "HOME": folder, "CERIUM_CACHE": "off"}
     if " serve" in text:
@@ -99,12 +100,12 @@ def run(text, folder):
 
 
 def same(line):
-    """A line without what another machine measures otherwise."""
+    """A line without measured values."""
     return re.sub(r"[0-9.,]+ tokens/s", "N tokens/s", line.rstrip())
 
 
 def try_one(text, output, folder):
-    """What is wrong with what it does."""
+    """The fault in what it does, or nothing."""
     status, out, err = run(text, folder)
     if " serve" in text:
         return "" if "event=listening" in err else (status, err)
@@ -138,7 +139,7 @@ def main():
         subprocess.run(["git", "init", "-q", folder], check=False)
         nests = shutil.which("bwrap") and not subprocess.run(
             ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], check=False).returncode
-        # A few files are enough for what takes every file of a repository.
+        # A few files are enough for commands that read a whole repository.
         subprocess.run(["git", "-C", folder, "add", "examples", "shop.py"], check=False)
         n = 0
         for place, text, output in commands():
