@@ -22,7 +22,7 @@ WAYS = [(("--threads", str(threads), "--slots", str(slots)) + more, busy)
         for busy in (0, 1) for threads, slots, more in
         ((1, 1, ()), (2, 1, ()), (1, 2, ()), (2, 4, ()), (2, 2, ("--no-speculation",)))]
 
-# Its child ends with this program in every case.
+# The loop ends with this program, however that ends.
 LOOP = "import os\nwhile os.getppid() == %d:\n    for _ in range(10 ** 6):\n        pass\n"
 
 
