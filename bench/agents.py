@@ -1,5 +1,6 @@
-"""What agents do, for bench/server.py: steering a response, a chain of calls of tools over the
-socket and over HTTP requests that send all again, and a conversation that changes its client."""
+"""The work of agents, for bench/server.py: steering a response, a chain of tool calls over the
+socket and over HTTP requests that send everything again, and a conversation that changes its
+client."""
 import http.client
 import json
 import pathlib
@@ -35,7 +36,7 @@ def chain_script():
 # ---- steering ----
 
 def steer_once(port, i):
-    """(ms from the end of the response to the successor's first token, ms from the same words as an
+    """(ms from the end of the response to the successor's first token, ms from the same text as an
     ordinary next turn to its first token, tokens of the turn, tokens that were computed again)."""
     with RawSocket(port) as s:
         def until(*types):
@@ -68,7 +69,7 @@ def steer_once(port, i):
 
 
 def steering(bench, serving, free_port, model):
-    """Without the watchdog, which holds the answer's first line until it has ended."""
+    """Without the watchdog, which holds the answer's first line until the line has ended."""
     port = free_port()
     script = bench.file("steer.jsonl", *steer_script())
     command = bench.cerium(model, port, "--replay", str(script), "--no-speculation", "--guard",
@@ -88,7 +89,7 @@ def steering(bench, serving, free_port, model):
     bench.say("steer: more than that turn, p50",
               statistics.median(steered) - statistics.median(turns), "ms",
               (lambda v: v <= 2, "at most 2"))
-    # The token that was chosen last, and what was held back of the line behind the cut.
+    # The token that was sampled last, and held text of the line after the cut.
     bench.say("steer: tokens before it that are computed again, at most", max(r[3] for r in found),
               "", (lambda v: v <= 1, "at most 1, the one that was chosen last"))
 
@@ -114,7 +115,7 @@ def chain_socket(port, history, i):
 
 
 def chain_http(port, history, i, anew=False):
-    """anew: each request begins in another way, so the KV cache holds nothing of it."""
+    """anew: each request begins differently, so the KV cache holds nothing of it."""
     begun = time.perf_counter()
     talk = list(history)
     for k in range(CALLS):
@@ -152,7 +153,7 @@ def chain(bench, serving, free_port, model):
     bench.say("%d calls of tools over one socket" % CALLS, ws * 1e3, "ms")
     bench.say("the same over HTTP, all sent again", plain * 1e3, "ms")
     bench.say("the same over HTTP, nothing of it in the KV cache", anew * 1e3, "ms")
-    # Requests over HTTP find their tokens, too: what is left to the socket is sent and read again.
+    # Requests over HTTP find their tokens, too: the socket saves sending and parsing them again.
     bench.say("socket / HTTP, end to end", ws / plain, "")
     bench.say("socket / HTTP, nothing in the KV cache", ws / anew, "",
               (lambda v: v <= 0.6, "at most 0.6"))
@@ -183,7 +184,7 @@ def prompt_tokens_computed(port):
 
 
 def conversation(bench, serving, free_port, model):
-    """Begun as Codex asks, gone on with as Claude Code does, then in chat."""
+    """Begun as Codex does, continued as Claude Code does, then in Chat."""
     port = free_port()
     script = bench.file("conversation.jsonl", {"when": {"role": "tool"}, "output": "Done.",
                                                "repeat": True},
@@ -196,7 +197,7 @@ def conversation(bench, serving, free_port, model):
             before = prompt_tokens_computed(port)
             said = ask(port, path, body)
             prompt, answer = usage_of(said["usage"])
-            # The token that was said last was chosen, and not computed.
+            # The last token was sampled, but not computed.
             rows.append((who, prompt_tokens_computed(port) - before, prompt - had + bool(had)))
             return said, prompt + answer
 

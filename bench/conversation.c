@@ -1,7 +1,7 @@
 /* conversation.c - prefix reuse: twenty turns of a growing conversation, an interrupt, a redirect,
  * a fork and a restart; the tokens that each reuses and computes, and the time to its first token.
- * Then the same prefix warm and after a restart beside a prompt without one, how long a cancelled
- * request takes to fall silent, and many answers to one prompt.
+ * Then the same prefix warm and after a restart, compared with a prompt without one, how long a
+ * canceled request takes to stop, and many answers to one prompt.
  *
  *   make build/release/bench_conversation
  *   build/release/bench_conversation MODEL.gguf [--json] */
@@ -89,7 +89,7 @@ static void start(cerium_session *session, const int32_t *tokens, size_t n, uint
     if (cerium_session_start(session, &request, &err)) fail(&err);
 }
 
-/* To the end, or until it said as many tokens and is cancelled. */
+/* To the end, or until it has this many tokens and is canceled. */
 static cerium_usage finish(cerium_session *session, uint32_t cut_after)
 {
     cerium_event event = {0};
@@ -126,7 +126,7 @@ static void show(const char *what, const cerium_usage *u)
     fflush(stdout);
 }
 
-/* What the session holds now, and what the user says next. */
+/* The session's text now, and the user's next message. */
 static void go_on(cerium_session *session, size_t n_said)
 {
     size_t n;
@@ -174,7 +174,7 @@ static void converse(void)
     cerium_session_close(&session);
 }
 
-/* ---- 2: a prefix beside none ---- */
+/* ---- 2: a prefix compared with none ---- */
 
 static double least(double a, double b) { return a < b ? a : b; }
 
@@ -193,7 +193,7 @@ static double quantile(double *values, uint32_t n, double part)
 
 static double process_ms(void);
 
-/* A first token: by the clock, and of the processor. */
+/* Time of a first token: by the clock, and of the processor. */
 typedef struct {
     double ms[RUNS], used_ms[RUNS];
 } start_times;
@@ -206,14 +206,14 @@ static void time_start(start_times *t, int i, cerium_session *session, const int
     t->used_ms[i] += process_ms();
 }
 
-/* A prompt of the prefix and tokens that nobody asked for yet. */
+/* A prompt of the prefix and new tokens. */
 static void time_after_prefix(start_times *t, int i, cerium_session *session)
 {
     fill(timeline + PREFIX, NEW);
     time_start(t, i, session, timeline, PREFIX + NEW);
 }
 
-/* The same, some time after another start. */
+/* The same, some time after a restart. */
 static void time_after_restart(start_times *t, int i, useconds_t later_us)
 {
     cerium_engine_close(&engine);
@@ -226,7 +226,7 @@ static void time_after_restart(start_times *t, int i, useconds_t later_us)
 
 typedef enum { ALONE = 0, WARM = 1, AT_ONCE = 2, LATER = 3, STARTS = 4 } start_kind;
 
-/* Least and median, and how often the time of no prefix they are. */
+/* Minimum and median, and their ratios to the time without a prefix. */
 static void show_starts(start_times starts[STARTS])
 {
     static const char *const names[STARTS] = {"alone", "warm", "restarted", "restarted_later"};
@@ -270,24 +270,24 @@ static void compare_prefix(void)
     show_starts(starts);
 }
 
-/* ---- 3: from cancel to silence ---- */
+/* ---- 3: from cancel to stop ---- */
 
 static const double WAITED_MS_MAX = 0.5; /* of all threads, in a cancel that was not disturbed */
 
-/* Where a request is when it is cancelled. */
+/* The state of a request when it is canceled. */
 typedef enum { IN_PROMPT = 0, IN_ANSWER = 1, IN_DRAFTS = 2, PLACES = 3 } cancel_place;
 static const char *const places[PLACES] = {"prompt", "answer", "drafts"};
 
 static double process_ms(void) { return (double)clock_process_ns() / 1e6; }
 
-/* So far: the time that our threads but the calling one had, and that all of them waited for a core
- * because others had it. */
+/* So far: the processor time of our threads except the calling one, and the time that all waited
+ * for a core that others used. */
 typedef struct {
     double used_ms, waited_ms;
 } thread_times;
 
-/* Time that a thread had, to this moment: the process's clock is behind by what other threads had
- * since the system last looked, up to 4 ms each. */
+/* Processor time of a thread to this moment: the process's clock lags by the time of other threads
+ * since the system's last update, up to 4 ms each. */
 static double thread_used_ms(pid_t thread)
 {
     const clockid_t clock = (clockid_t)(~(unsigned)thread << 3 | 6); /* as Linux names them */
@@ -337,12 +337,12 @@ static void measure_layer(double *layer_ms, double *layer_used_ms, double *promp
     }
 }
 
-/* What one cancel took: by the clock, of the processor, and waiting for a core. */
+/* Time of one cancel: by the clock, of the processor, and waiting for a core. */
 typedef struct {
     double ms, used_ms, waited_ms;
 } cancel_time;
 
-/* One more request, cancelled at a random moment. */
+/* One more request, canceled at a random moment. */
 static cancel_time cancel_one(cancel_place place, uint64_t tenant, double prompt_us)
 {
     static const cerium_sampling sampling = {.ignore_end = true};
@@ -380,8 +380,8 @@ static cancel_time cancel_one(cancel_place place, uint64_t tenant, double prompt
     return t;
 }
 
-/* Three distributions: all by the clock, those in which nobody kept a core from us, and processor
- * time.  The last two are ours; the first is the machine's, too. */
+/* Three distributions: all by the clock, those in which no one kept a core from us, and processor
+ * time.  The last two depend on us; the first on the machine, too. */
 static void show_cancels(cancel_place place, const cancel_time *times)
 {
     static double ms[CANCELS], own[CANCELS], used[CANCELS];
@@ -424,7 +424,7 @@ static void measure_cancel(void)
 
 /* ---- 4: many answers to one prompt ---- */
 
-/* Tokens a second of n answers, the best of some tries. */
+/* Tokens per second of n answers, the best of some tries. */
 static double measure_answers(uint32_t n)
 {
     cerium_session *sessions[ANSWERS_MAX];

@@ -18,7 +18,7 @@
 
 enum { NEW_TOKENS = 64, SAMPLES_MAX = 256, ROUNDS = 15, SPEED_TOKENS = 400 };
 
-/* ---- does what was released parse? ---- */
+/* ---- parsing the released text ---- */
 
 static bool has_error(TSNode at, uint32_t from, uint32_t to)
 {
@@ -48,8 +48,8 @@ static void parse(void *arg)
     ts_parser_delete(parser);
 }
 
-/* Do the first n_lines logical lines of text parse after `before`?  A last one that is not
- * complete was cut off by the number of tokens; blocks that are open there are closed. */
+/* Whether the first n_lines logical lines of text parse after `before`.  An incomplete last one
+ * was cut by the number of tokens; blocks that are open there are closed. */
 static bool parses(guard_language language, const char *before, const char *text, uint32_t n_lines)
 {
     static char code[2 * TEXT_MAX];
@@ -78,11 +78,11 @@ static bool parses(guard_language language, const char *before, const char *text
 typedef struct {
     uint32_t runs, weak, corrected, blocked, ended, noted, parsed, clean, discarded, taken;
     uint32_t replaced, withheld;
-    uint32_t line_parsed; /* the first line of what was released */
+    uint32_t line_parsed; /* the first released line */
     uint32_t free_parsed; /* without a weak line before it, and without a watch */
 } totals;
 
-/* What the model writes when nobody interferes. */
+/* The model's output without interference. */
 static bool free_parses(guard_language language, const char *before, const cerium_sampling *how,
                         run *r)
 {
@@ -142,10 +142,10 @@ static void run_sample(const json_t *sample, uint32_t seed, totals *t, FILE *tex
     watch_close(&w);
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* A token's processor time, of the whole process, as a machine that does other things at the same
- * time is asked too, and the sum of the tokens; 0 when there was none. */
+/* Processor time per token, of the whole process, because the machine may do other work at the same
+ * time, and the sum of the tokens; 0 if there was none. */
 static uint64_t time_answer(watch *w, uint64_t *sum)
 {
     static const char text[] = "def main():\n";
@@ -176,8 +176,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Without a watch, with one, and without again: how far the first and the last are apart is what
- * the machine does, not the watch. */
+/* Without a watch, with one, and without again: the difference of the first and the last comes from
+ * the machine, not from the watch. */
 static void measure(json_t *all)
 {
     static const char *const names[] = {"token_ns_off", "token_ns_on", "token_ns_off_again"};

@@ -6,10 +6,10 @@
  *                               [-r TEMPERATURE] [-w]
  *                               FILE...
  *
- * Without a draft model it shows what drafts from texts cost where they fail: at -r 1.3 hardly
+ * Without a draft model it shows the cost of drafts from texts that fail: at -r 1.3 hardly
  * anything repeats.  Prompts are the first halves of files, at most 6,000 bytes of each, or with -w
- * all of it.  The time is that of the processor, all threads, and that of the prompts' passes is
- * counted apart; drafts of the draft model include what it takes to read the prompt.  Texts must be
+ * all of it.  The time is processor time of all threads, and that of the prompts' passes is
+ * counted separately; time of the draft model includes its reading of the prompt.  Texts must be
  * equal, or the run ends. */
 #include <errno.h>
 #include <stdbool.h>
@@ -105,7 +105,7 @@ static double percent(uint64_t part, uint64_t of)
     return of ? 100.0 * (double)part / (double)of : 0;
 }
 
-/* Of what was drafted, how much was right; and what the draft model took. */
+/* The share of right drafts, and the time of the draft model. */
 static void print_drafts(void)
 {
     cerium_engine_stats s;
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     open_all(&config, draft);
     for (int i = optind; i < argc; i++) {
         size_t n = read_prompt(argv[i], whole, prompt);
-        for (int k = 0; k < n_kinds; k++) { /* whoever comes first finds colder caches */
+        for (int k = 0; k < n_kinds; k++) { /* the first one finds colder caches */
             int who = (i + k) % n_kinds;
             ask(&kinds[who], prompt, n, &sampling, n_new, answers[who]);
         }

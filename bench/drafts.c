@@ -1,18 +1,18 @@
-/* drafts.c - how good drafts are, without a model: recorded edits, the real drafter, passes that
+/* drafts.c - the quality of drafts, without a model: recorded edits, the real drafter, passes that
  * are counted and priced.
  *
  *   bench_drafts [-m MODEL] [-n] [-e] [-w FOLDER] EDITS.jsonl
  *
  * Texts are tokens of MODEL's vocabulary.  A pass of n rows costs 1.03 + c (n - 2) of one row's, as
- * the kernels do (docs/performance.md): c is 0.16 on AVX2.  Beside what the drafter reaches is
- * a copyist who knows in advance how far each piece of the file holds, pays for no wrong row, and
- * has nothing to say in between.  -n: each edit meets a new drafter, as in a session of its own.
- * -e: the file before the edit was an answer in another session, as were the edits before.
+ * the kernels do (docs/performance.md): c is 0.16 on AVX2.  The drafter's result is compared with
+ * an ideal copyist, which knows in advance how far each piece of the file matches, pays for no
+ * wrong row, and needs no tokens in between.  -n: each edit gets a new drafter, as in a session of
+ * its own. -e: the file before the edit was an answer in another session, as were the edits before.
  * -w: drafts come from the workspace FOLDER/ID, too, where ID is the edit's `id`.
  *
- * The last columns say what trees would give: an alternative beside the first token of each draft,
- * or beside each of its tokens, wherever the text so far has one.  An alternative that is right
- * where the draft is wrong is one token more in that pass. */
+ * The last columns show the gain of trees: an alternative to the first token of each draft,
+ * or to each of its tokens, wherever the text so far has one.  An alternative that is right
+ * where the draft is wrong is one more token in that pass. */
 #include <jansson.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ enum {
     TEXT_TOKENS_MAX = TOKENS_MAX / 4,
     LINE_BYTES_MAX = 1 << 22,
     DRAFTS_MAX = PACE_ROWS_MAX - 1,
-    COPY_MIN = 3, /* fewer tokens that agree are chance */
+    COPY_MIN = 3, /* fewer matching tokens are chance */
 };
 
 typedef enum { BY_PREDICTION, BY_PROMPT, BY_NOTHING, WAYS } draft_way;
@@ -92,7 +92,7 @@ static uint32_t encode(const bench *b, const char *text, int32_t *tokens)
     return (uint32_t)n;
 }
 
-/* At each place the longest piece of the file that goes on so. */
+/* At each place the longest piece of the file that continues like the text. */
 static double copyist_cost(const bench *b)
 {
     double cost = 0;
@@ -112,8 +112,8 @@ static double copyist_cost(const bench *b)
     return cost;
 }
 
-/* What else the text said after two tokens like the last of tokens [n], and not this one: at the
- * newest such place.  -1 where there is none. */
+/* Another token than this one that the text had after two tokens like the last of tokens [n]: at
+ * the newest such place.  -1 if there is none. */
 static int32_t runner_up(const int32_t *tokens, uint32_t n, int32_t not_this)
 {
     for (uint32_t i = n - 1; n > 2 && i >= 2; i--)
@@ -123,8 +123,8 @@ static int32_t runner_up(const int32_t *tokens, uint32_t n, int32_t not_this)
     return -1;
 }
 
-/* The draft [n] comes after the b->tokens [at], k tokens of it are right, and right is what comes
- * then. */
+/* The draft [n] comes after the b->tokens [at], k tokens of it are right, and `right` is the next
+ * token. */
 static void grow_trees(const bench *b, uint32_t at, uint32_t n, uint32_t k, int32_t right,
                        sums *all)
 {
@@ -161,7 +161,7 @@ static void replay(bench *b, bool predicts, sums *all)
         memcpy(b->tokens + at, draft, n * sizeof *draft);
         const uint64_t start = clock_thread_ns();
         grow_trees(b, at, n, k, b->after[done + k], all);
-        all->ns -= clock_thread_ns() - start; /* of drafting, to which the caller adds all */
+        all->ns -= clock_thread_ns() - start; /* of drafting; the caller adds all of it */
         all->n_passes++;
         all->n_tokens += k + 1;
         all->n_drafted += n;

@@ -1,7 +1,7 @@
-/* exists.c - what looking up names costs: processor time for each line of labelled code, as
- * the watchdog gives them to the reader, with an index that is mapped and warm.
+/* exists.c - the cost of looking up names: processor time for each line of labelled code, as
+ * the watchdog passes it to the reader, with a mapped and warm index.
  *
- *   bench_exists ROOT SET.jsonl     the environment as `setup.sh ROOT` makes it */
+ *   bench_exists ROOT SET.jsonl     the environment made by `setup.sh ROOT` */
 #include "base/json.h"
 #include "exists/environment.h"
 #include "exists/uses.h"
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 7, LINES_MAX = 1 << 16, TOKEN_BYTES = 4 };
 
-static uint32_t ns[LINES_MAX]; /* the least of all rounds, of each line */
+static uint32_t ns[LINES_MAX]; /* the minimum over all rounds, for each line */
 static uint64_t n_bytes;
 
 static uint32_t run_code(const names_index *x, guard_language language, view code, uint32_t at,

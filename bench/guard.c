@@ -1,9 +1,9 @@
-/* guard.c - what the watchdog costs: nanoseconds a token and a line, memory a stream, and how many
- * findings come before their line is out.
+/* guard.c - the watchdog's cost: nanoseconds per token and per line, memory per stream, and how
+ * many findings come before their line is released.
  *
  * usage: bench_guard RULES SET.jsonl...    lines of {"id", "language", "code"}
  * Each sample is fed four bytes at a time, as a model writes.  Times are of single calls, of the
- * thread alone, and the least of ROUNDS rounds: what others do on the machine counts little. */
+ * thread alone, and the minimum of ROUNDS rounds: other work on the machine counts little. */
 #include <jansson.h>
 
 #include "base/memory.h"
@@ -14,13 +14,13 @@ enum { PIECE = 4, CALLS_MAX = 4 << 20, ROUNDS = 3 };
 
 typedef struct {
     uint32_t *list;
-    size_t n, at; /* calls; where this round is */
+    size_t n, at; /* calls; position of this round */
 } calls;
 
 typedef struct {
     /* ns of calls in which no line ended, in which one did, and in which one was judged */
     calls quiet, lines, judged;
-    uint64_t clock_ns; /* that asking for the time takes */
+    uint64_t clock_ns; /* of reading the clock */
     uint64_t n_findings, n_before, n_late;
 } cost;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""guard.py - what the watchdog finds, what it misses, what it costs; beside peers that are there.
+"""guard.py - the watchdog's findings, misses and cost; compared with installed peers.
 
 usage: guard.py --cerium PROGRAM --bench PROGRAM [--data FOLDER] [--peers FOLDER] [-o FILE]
                 [--libraries FOLDER...]
@@ -8,7 +8,7 @@ Scores the project's own sets (own.jsonl and idioms.jsonl in tests/guard) and, w
 (GUARD_DATA, else ../shared/data/guard) has them, dev.jsonl, clean.jsonl and score.py: same-class
 recall, precision, false positives on near misses, findings per thousand lines of clean code, by
 class and language.
---libraries counts findings in code that is well known, tests aside; each is worth a look.
+--libraries counts findings in well-known code, without tests; each is worth a look.
 --peers adds codeshield, semgrep, bandit, flawfinder and eslint-plugin-security, whichever FOLDER
 holds (bench/guard_peers.py), on the languages that they read."""
 import argparse
@@ -72,7 +72,7 @@ def peers(folder, peers_at, predicted, work):
 
 
 def libraries(cerium, folders):
-    """Findings a thousand lines, by rule."""
+    """Findings per thousand lines, by rule."""
     text = ""
     for folder in folders:
         files = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""guard_others.py - what the watchdog finds in examples that others wrote for their own rules.
+"""guard_others.py - the watchdog's findings in examples that others wrote for their own rules.
 
 usage: guard_others.py --cerium PROGRAM --data FOLDER [--bearer CLONE] [--rspec CLONE]
 
 CLONE is Bearer/bearer-rules (files of tests, weak where they expect a finding) or SonarSource/rspec
-(compliant and other code).  FOLDER has score.py, which says to what class a CWE belongs.  Each set
-is split by a hash of the rule; the second half, and of it the part that is never read, judge."""
+(compliant and other code).  FOLDER has score.py, with the class of each CWE.  Each set
+is split by a hash of the rule; the second half counts, and in it the part that is never read."""
 import argparse
 import glob
 import hashlib
@@ -57,7 +57,7 @@ def bearer(root, cls):
 
 
 def fences(text):
-    """(language, what its heading or its mark says, code) of each listing."""
+    """(language, its heading or mark, code) of each listing."""
     head = mark = ""
     lines = iter(text.split("\n"))
     for line in lines:

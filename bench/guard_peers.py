@@ -1,11 +1,11 @@
-"""guard_peers.py - other scanners on the watchdog's labelled samples, whichever are installed.
+"""guard_peers.py - other scanners on the watchdog's labelled samples, if installed.
 
 score_peers() gives each the samples of the languages that it reads and scores it as the watchdog is
 scored.  A folder holds them: a virtual environment with codeshield, semgrep, bandit and flawfinder,
 and node_modules with eslint and eslint-plugin-security.
 
-codeshield is taken apart: its regular expressions by its own code, its semgrep rules for all
-samples in one run of semgrep, put together as it does for a sample; so nobody waits for a process
+codeshield runs in parts: its regular expressions by its own code, its semgrep rules for all
+samples in one run of semgrep, combined as it does for a sample; that avoids a process
 for each.  semgrep alone runs all of codeshield's rules, as the package has none of its own."""
 import collections
 import csv
@@ -26,7 +26,7 @@ ESLINT_CWES = {"detect-eval-with-expression": 95, "detect-child-process": 78,
                "detect-buffer-noassert": 119, "detect-object-injection": 915,
                "detect-no-csrf-before-method-override": 352, "detect-new-buffer": 119,
                "detect-disable-mustache-escape": 79, "detect-bidi-characters": 94}
-# Runs in the folder's own Python: {path: [cwes of expressions, whether semgrep is asked]}.
+# Runs in the folder's own Python: {path: [cwes of expressions, whether semgrep is needed]}.
 SHIELD = """
 import json, sys
 from codeshield.insecure_code_detector import insecure_code_detector as d, insecure_patterns
@@ -141,7 +141,7 @@ def score_peers(folder, samples, work, score, mine):
         ids[path], language_of[path] = s["id"], s["language"]
     for name, languages in READS.items():
         files = [p for p in ids if language_of[p] in languages]
-        # What codeshield labelled itself says nothing of it.
+        # codeshield's own labels cannot be used to judge it.
         named = [s for s in samples if s["language"] in languages and
                  (languages != SHIELDED or s["source"] != "CyberSecEval")]
         found = run_peer(name, os.path.abspath(folder), files, language_of)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""keystrokes.py - how much typing `cerium lsp` saves: files are typed key by key by somebody who
-knows what they will say, and takes a proposal when it is what comes.
+"""keystrokes.py - how much typing `cerium lsp` saves: files are typed key by key by somebody
+who knows the text, and accepts a proposal when it is right.
 
     bench/keystrokes.py [--cerium ./cerium] [--keys N] [--root DIR] [--settings JSON] FILE...
 
-A proposal is shown after each key.  It is taken when all of it is right and it has at least three
-characters; where only its beginning is right, typing goes on.  Printed: the share of characters
-that were taken, wrong characters that were shown beside right ones, and milliseconds from key to
-answer and of processor time a key (worth something on an idle machine alone).  --root: the folder
-that the editor has open, whose files are read before anything is typed; --settings: see
+A proposal is shown after each key.  It is accepted if all of it is right and it has at least three
+characters; if only its beginning is right, typing continues.  Printed: the share of characters
+that were accepted, wrong characters shown per right one, and milliseconds from key to
+answer and of processor time per key (only meaningful on an idle machine).  --root: the folder
+open in the editor, whose files are read before typing begins; --settings: see
 docs/editors.md, for instance '{"retrieval": false}'."""
 
 import argparse
@@ -29,7 +29,7 @@ def common(a, b):
 
 
 def type_file(c, uri, text, keys_max, seen):
-    """Type behind the first half of the text."""
+    """Types after the first half of the text."""
     at = text.rfind("\n", 0, len(text) // 2) + 1
     end = min(len(text), at + keys_max)
     language = {"py": "python", "js": "javascript"}.get(uri.rpartition(".")[2], "c")
@@ -41,7 +41,7 @@ def type_file(c, uri, text, keys_max, seen):
         seen["keys"] += 1
         if not text[text.rfind("\n", 0, at) + 1:at].strip():
             shown = None
-            continue  # nothing is shown there to somebody who types
+            continue  # nothing is shown there while typing
         began = time.monotonic()
         items = c.inline(uri, at)
         seen["ms"].append((time.monotonic() - began) * 1e3)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What speculation gives: recorded edits, the bundled model's own text, and the overhead.
+"""The gain of speculation: recorded edits, the bundled model's own text, and the overhead.
 
     bench/latency.py [--cerium ./cerium] [--make-model PATH] [--shape NAME]... [--edits FILE]...
                      [--files DIR] [--model FILE]... [--count 100] [--limit N] [-o FOLDER]
@@ -7,12 +7,12 @@
 1. Edits are replayed (`cerium bench --replay`) with each model, with drafts and plainly in turn;
    with --make-model also with random weights of the 0.5B and 1.5B shapes (or those named), in Q4_0
    and in Q4_W.
-2. The bundled model goes on with the first halves of files (of a folder, or of the edits, and where
+2. The bundled model continues the first halves of files (of a folder, or of the edits, and if
    those are fewer than --count, of this project): 256 greedy tokens with drafts and without, in
    turn; the texts must be equal.
 3. From the same runs: time between passes, time for drafting, allocations.
 
-Writes a table (latency.md) and, where gnuplot is, a plot of the gain by edit (latency.svg).
+Writes a table (latency.md) and, if there is gnuplot, a plot of the gain by edit (latency.svg).
 """
 import argparse
 import datetime
@@ -41,7 +41,7 @@ def replay(cerium, model, edits, limit, prediction):
     command = [cerium, "bench", "--replay", edits, "--json"]
     if model:
         command += ["-m", model]
-        if "bench-models" in str(model):  # random weights: their tokens are no words
+        if "bench-models" in str(model):  # random weights: their tokens are not words
             command += ["--tokenizer", ROOT / "models" / "cerium-line.gguf"]
     if limit:
         command += ["--edits", limit]
@@ -51,7 +51,7 @@ def replay(cerium, model, edits, limit, prediction):
 
 
 def make_shape(make_model, cerium, shape):
-    """Its files in Q4_0 and, made of one in Q8_0, in Q4_W."""
+    """Its files in Q4_0 and, from one in Q8_0, in Q4_W."""
     folder = ROOT / "build" / "bench-models"
     folder.mkdir(parents=True, exist_ok=True)
     first, second = folder / f"{shape}-q4_0.gguf", folder / f"{shape}-q4_w.gguf"
@@ -89,12 +89,12 @@ def own_text(cerium, text, folder):
         outputs.append(done.stdout)
         speeds.append(float(re.search(r"at ([0-9.]+) tokens/s", done.stderr).group(1)))
     if outputs[0] != outputs[1]:
-        sys.exit("latency: with drafts the text is another; this must never be")
+        sys.exit("latency: with drafts the text differs, which must never happen")
     return speeds
 
 
 def plot(rows, target):
-    """The gain of each edit, sorted, one line a model."""
+    """The gain of each edit, sorted, one line per model."""
     with tempfile.TemporaryDirectory() as folder:
         lines = []
         for i, (name, ratios) in enumerate(rows):

@@ -1,4 +1,4 @@
-"""machine.py - what a table of figures begins with: where and from what they were taken."""
+"""machine.py - the heading of a table of figures: the machine and the commit."""
 import os
 import pathlib
 import platform

@@ -3,8 +3,8 @@
  *   build/release/bench_masks MODEL [SYNTAX GRAMMAR TEXT]...
  *
  * Without grammars, those below: of Codex's tools, and others.  Each text is cut into the model's
- * tokens; before each the mask is asked for, and timed; then the same again with what is known by
- * then.  Times are the thread's own, and of each mask the least of several walks counts, so that
+ * tokens; before each the mask is requested, and timed; then the same again with a warm
+ * cache.  Times are the thread's own, and of each mask the least of several walks counts, so that
  * other work on the machine does not.  A file with the vocabulary alone will do.  SYNTAX is
  * cerium.h's number. */
 #include "engine/guide.h"
@@ -79,7 +79,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* One walk over the text; ns[n]: the least that each mask took in any. */
+/* One walk over the text; ns[n]: the minimal time of each mask in any walk. */
 static void walk_text(matcher *w, const mask_vocabulary *v, const int32_t *tokens, size_t n,
                       uint64_t *ns)
 {

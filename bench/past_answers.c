@@ -5,7 +5,7 @@
  *   make build/release/bench_past_answers
  *   build/release/bench_past_answers [-m MODEL] [-n COUNT] EDITS.jsonl
  *
- * Files are those of the edits, as they were before.  Tokens a pass are counted; the time is that
+ * Files are those before the edits.  Tokens per pass are counted; the time is that
  * of the processor, all threads.  The two texts must be equal, or the run ends. */
 #include <jansson.h>
 #include <stdbool.h>
@@ -75,7 +75,7 @@ static size_t encode(const char *text, size_t n, int32_t *tokens)
     return n_tokens;
 }
 
-/* The first half of the file, of that at most PROMPT_BYTES at its end; and without a line. */
+/* The first half of the file, at most its last PROMPT_BYTES; and the same without a line. */
 static bool make_prompts(const char *text, int32_t *first, size_t *n_first, int32_t *again,
                          size_t *n_again)
 {

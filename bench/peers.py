@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Speed of cerium beside its peers, on the same files, in one run.
+"""Speed of cerium compared with its peers, on the same files, in one run.
 
     bench/peers.py --cerium ./cerium --make-model build/release/tool_make_model \\
         --llama-bench PATH [--ik-bench PATH] [--rounds 3] [--only TEXT] [-o FILE]
 
-The programs take turns (A B A B ...), so that a machine whose speed drifts slows all alike; figures
-are medians over the rounds, ratios are medians of the ratios within a round. PATH is a llama-bench
-of your own build, of llama.cpp or of ik_llama.cpp; llama-batched-bench, for continuations beside
-each other, is looked for beside it.  What takes long runs fewer rounds, and the deepest contexts
+The programs take turns (A B A B ...), so that drift in the machine's speed affects all alike;
+figures are medians over the rounds, ratios are medians of the ratios within a round. PATH is a
+llama-bench of your own build, of llama.cpp or of ik_llama.cpp; llama-batched-bench, for parallel
+continuations, is searched next to it.  Long tests run fewer rounds, and the deepest contexts with
 cerium alone.  Each peer gets the best of its settings (at depth type of cache and flash attention;
 ik_llama.cpp everywhere weights repacked or not), found before the first round.  The models have
-random weights of real shapes: speed does not depend on what the weights say.
+random weights of real shapes: speed does not depend on the weights' values.
 """
 import argparse
 import collections
@@ -31,8 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "build" / "bench-models"
 
 Work = collections.namedtuple("Work", "title model test goal rounds alone", defaults=(99, False))
-# test: what is run.  decode: 128 tokens; depth: 32 tokens behind so many; prefill: so many tokens;
-# parallel: so many continuations of 64 tokens.  rounds: at most; alone: peers would take minutes.
+# test: the kind of run.  decode: 128 tokens; depth: 32 tokens after n; prefill: n tokens;
+# parallel: n continuations of 64 tokens.  rounds: at most; alone: peers would take minutes.
 # goal: ratio to llama.cpp, share of the roofline (0 = none stated).
 Goal = collections.namedtuple("Goal", "ratio roofline", defaults=(0, 0))
 MODEL = {  # name: shape, type, further arguments of tool_make_model
@@ -85,7 +85,7 @@ class Cerium:
         return ()
 
     def measure(self, model, test, flags):
-        """Tokens a second, and the roofline of that, or 0."""
+        """Tokens per second, and its roofline, or 0."""
         what, n = test
         words = {"decode": ("--prefill", 32, "--decode", n, "--depth", 0),
                  "depth": ("--prefill", 32, "--decode", 32, "--depth", n),
@@ -100,7 +100,7 @@ class Cerium:
 
 class LlamaBench:
     name = "llama.cpp"
-    settings = ((),)  # one of them is taken for each work, beside those at depth
+    settings = ((),)  # one of them is chosen for each work, besides those at depth
     at_depth = staticmethod(lambda n: ("-p", 0, "-n", 32, "-d", n))
 
     def __init__(self, path, threads):
@@ -128,7 +128,7 @@ class LlamaBench:
         return json.loads(out)[0]["avg_ts"], 0
 
     def measure_parallel(self, model, n):
-        """Tokens a second of n together; 0 without the program that measures it."""
+        """Tokens per second of n together; 0 without the program that measures it."""
         path = pathlib.Path(self.path).parent / "llama-batched-bench"
         if not path.exists():
             return 0

@@ -5,10 +5,10 @@
     make build/release/bench_drafted
     build/release/bench_drafted -m OUT.gguf -d mtp -n 256 -w layers.txt
 
-Blocks have random weights and add nothing: what they end with is zeros, of the same bytes.  So the
-next token is the output's alone, which says t + 1000 after t, and nothing repeats.  The head has an
-embedding of its own, in which this share of tokens stands for others: there it is wrong, and as
-sure of it.  Needs numpy and gguf.
+Blocks have random weights and add nothing: their last matrices are zeros, in as many bytes.  So the
+next token depends on the output alone, which gives t + 1000 after t, and nothing repeats.  The head
+has an embedding of its own, in which this share of tokens is exchanged: there it is wrong, and just
+as sure.  Needs numpy and gguf.
 """
 import argparse
 
@@ -75,7 +75,7 @@ def block(rng, i, shape, attends):
 
 
 def head(rng, i, n, embedding, wrong):
-    """It goes by the token alone: [1 | 0], and by an embedding of its own."""
+    """It depends on the token alone: [1 | 0], with an embedding of its own."""
     places = np.arange(len(embedding))
     odd = rng.random(len(embedding)) < wrong
     places[odd] = (places[odd] + 77 * STEP + 1) % len(embedding)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a proxy adds to the first token: the same request directly and through it, in pairs.
+"""The time that a proxy adds to the first token: the same request directly and through it, in
+pairs.
 
     bench/proxy.py [--cerium ./cerium] [--pairs 2000] [--envoy build/cluster/envoy]
 
@@ -44,12 +45,12 @@ def first_token(connection, session):
     while line := answer.readline():
         if took is None and b'"content":"' in line and b'"content":""' not in line:
             took = (time.perf_counter() - begun) * 1e3
-    assert took is not None, "no text came"
+    assert took is not None, "no text arrived"
     return took
 
 
 def adapted(text, ports):
-    """A recipe with our server behind each name, and ports that are free."""
+    """A recipe with our server behind each name, and free ports."""
     text = re.sub(r"(address: )cerium-[123](, port_value: )8383", r"\g<1>127.0.0.1\g<2>%d" % (
         ports["server"]), text)
     text = re.sub(r"cerium-[123]:8383", "127.0.0.1:%d" % ports["server"], text)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""How far cerium and llama.cpp are from the float model, on the same files, windows and tokens.
+"""The distance of cerium and llama.cpp from the float model, on the same files, windows and tokens.
 
     python3 -m venv build/quality && build/quality/bin/pip install numpy gguf llama-cpp-python
     build/quality/bin/python bench/quality.py --text code=FILE --text prose=FILE MODEL.gguf ...
 
-For each file of weights and each text: what it says in floats (numpy, by tests/golden/make_real.py,
-with no code of either engine in the way; cerium perplexity --exact for architectures that it does
-not have), what cerium and llama.cpp make of it as they come, and of every scored token the
+For each file of weights and each text: its output in floats (numpy, by tests/golden/make_real.py,
+without code of either engine; cerium perplexity --exact for architectures that it does
+not have), that of cerium and llama.cpp with defaults, and for every scored token the
 difference: nats above the float model, how often the likeliest token is the float model's, mean
 error of the log-probability.  Prints Markdown.  Windows advance by half; their second halves are
-scored.  --keep FOLDER keeps what was scored: a run that was stopped goes on from there.
+scored.  --keep FOLDER keeps the scores: an interrupted run continues from there.
 """
 import argparse
 import contextlib
@@ -61,12 +61,12 @@ def log_softmax(rows):
 
 
 def score(args, model, tokens):
-    """As cerium() has them."""
+    """As in cerium()."""
     out, at = [], 0
     while len(out) < len(tokens) - 1 and not (args.windows and
                                               at >= args.windows * args.window // 2):
         window = tokens[at:at + args.window]
-        first = len(out) - at  # what says the first token that is not scored yet
+        first = len(out) - at  # the logits that score the first token are kept
         for token, logs in zip(window[first + 1:], model.logs(window, first)):
             out.append((token, logs[token], int(logs.argmax())))
         at += args.window // 2
@@ -80,7 +80,7 @@ class Floats:
         self.model = make_real.open_model(model)
 
     def logs(self, tokens, first):
-        """Of a window that begins anew, what stands behind tokens [first, end)."""
+        """For a new window: log-probabilities after tokens [first, end)."""
         return log_softmax(self.model.logits(tokens, first))
 
 
@@ -91,7 +91,7 @@ def tokens_of(args, model, text):
 
 
 def in_floats(args, model, text):
-    """As cerium() has them."""
+    """As in cerium()."""
     reader = gguf.GGUFReader(model)
     if reader.fields["general.architecture"].contents() not in make_real.MODELS:
         return cerium(args, model, text, "--exact")
@@ -99,10 +99,10 @@ def in_floats(args, model, text):
 
 
 class LlamaCpp:
-    """A model in llama.cpp, as llama-cpp-python binds it."""
+    """A model in llama.cpp, through llama-cpp-python."""
 
     def __init__(self, args, model):
-        import llama_cpp  # only where it is compared with
+        import llama_cpp  # only if it is compared
         self.lib, self.window = llama_cpp, args.window
         llama_cpp.llama_backend_init()
         self.quiet = llama_cpp.llama_log_callback(lambda *_: None)
@@ -123,7 +123,7 @@ class LlamaCpp:
         return list(out[:n])
 
     def logs(self, tokens, first):
-        """Of a window that begins anew, what stands behind tokens [first, end)."""
+        """For a new window: log-probabilities after tokens [first, end)."""
         n = len(tokens)
         self.lib.llama_memory_clear(self.lib.llama_get_memory(self.context), True)
         batch = self.lib.llama_batch_init(n, 0, 1)
@@ -141,7 +141,7 @@ class LlamaCpp:
 
 def row(name, text, engine, exact, have):
     if len(have) != len(exact) or (have[:, 0] != exact[:, 0]).any():
-        sys.exit(f"quality.py: {text}: the engines cut it into other tokens")
+        sys.exit(f"quality.py: {text}: the engines tokenize it differently")
     error = have[:, 1] - exact[:, 1]
     share = (have[:, 2] == exact[:, 2]).mean()
     n = len(error)
@@ -163,13 +163,13 @@ def main():
     parser.add_argument("models", nargs="+", metavar="MODEL.gguf")
     parser.add_argument("--text", action="append", required=True, metavar="NAME=FILE")
     parser.add_argument("--cerium", default="./cerium")
-    parser.add_argument("--no-llama", action="store_true", help="cerium alone")
+    parser.add_argument("--no-llama", action="store_true", help="only cerium")
     parser.add_argument("--window", type=int, default=512)
-    parser.add_argument("--windows", type=int, default=0, help="of each text at most")
+    parser.add_argument("--windows", type=int, default=0, help="maximum for each text")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--keep", metavar="FOLDER", help="of what was scored")
+    parser.add_argument("--keep", metavar="FOLDER", help="for the scores")
     parser.add_argument("--option", action="append", default=[],
-                        help="of cerium perplexity, as --option=--kv=f16")
+                        help="for cerium perplexity, such as --option=--kv=f16")
     args = parser.parse_args()
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], check=False, text=True,
                             stdout=subprocess.PIPE).stdout.strip()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The table of docs/quantization.md: what each type of weights costs and keeps.
+"""The table of docs/quantization.md: the cost and quality of each type of weights.
 
-Quantizes a model to every type that is narrower than its own, with and without an importance
+Quantizes a model to every type narrower than its own, with and without an importance
 matrix, and measures the files: bytes, perplexity, how often the likeliest token is the whole
 model's, ends of lines written exactly as a paired difference, tokens a second. Prints Markdown.
 
@@ -45,11 +45,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--cerium", default="./cerium")
     parser.add_argument("--model", default="models/cerium-line.gguf")
-    parser.add_argument("--set", default="src", help="of cerium eval")
-    parser.add_argument("--text", default="src/cpu/executor.c", help="of cerium perplexity")
+    parser.add_argument("--set", default="src", help="for cerium eval")
+    parser.add_argument("--text", default="src/cpu/executor.c", help="for cerium perplexity")
     parser.add_argument("--calibrate", default="README.md", help="text for the importance matrix")
     parser.add_argument("--importance", action=argparse.BooleanOptionalAction, default=True,
-                        help="each type with an importance matrix, too")
+                        help="each type also with an importance matrix")
     parser.add_argument("--lines", type=int, default=300)
     parser.add_argument("--tokens", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=5)
@@ -67,7 +67,7 @@ def main():
             for more, name in [((), kind)] + by_importance * args.importance:
                 run(args.cerium, "quantize", *more, "--head", kind, args.model, to, kind)
                 if os.path.getsize(to) >= os.path.getsize(args.model):
-                    continue  # stored no wider already
+                    continue  # not stored wider
                 print(f"| {name} | {measure(args, to, args.model)} |", flush=True)
 
 

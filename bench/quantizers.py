@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What cerium quantize and llama.cpp's encoders make of the same weights, type by type.
+"""cerium quantize and llama.cpp's encoders on the same weights, type by type.
 
     build/quality/bin/python bench/quantizers.py --text FILE MODEL.gguf [TYPE ...]
 
-MODEL holds floats.  cerium writes it in each type; of that file a twin is made in which every
+MODEL holds floats.  cerium writes it in each type; a copy of that file is made in which every
 matrix that changed its type is encoded by llama.cpp instead (ggml_quantize_chunk), so both have the
 same types everywhere.  Both are computed in floats (numpy) over the same windows and compared with
 MODEL: KL divergence, likeliest token the same, so that nothing but the encoders differs; "by token"

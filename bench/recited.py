@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Drafts beside those of llama.cpp: both recite the same edits, in one run.
+"""Drafts compared with those of llama.cpp: both recite the same edits, in one run.
 
     bench/recited.py --make-model build/release/tool_make_model --llama-server PATH
                      [--edits FILE] [--count 8] [--shape qwen2.5-coder-0.5b] [--type q4_0] [-o FILE]
 
-llama.cpp cannot replay a recorded text, so the model itself knows it: a model of a real shape with
-random weights whose greedy text is given (`tool_make_model --recite`), with everything computed.
-Such a model knows a token's successor from the token alone.  So the edits get new tokens: what a
-text before and after its edit share has the same tokens in both, all else has tokens of its own.
-The structure of copying stays; repetitions within a text are gone, so they mislead no drafter.
+llama.cpp cannot replay a recorded text, so the model must know it by heart: a model of a real shape
+with random weights whose greedy text is given (`tool_make_model --recite`), with everything
+computed. Such a model knows a token's successor from the token alone.  So the edits get new tokens:
+text that a file keeps through its edit has the same tokens in both, all other text has its own
+tokens. The structure of copying stays; repetitions within a text are gone, so they mislead no
+drafter.
 
-Each server is asked for each text once, with the prompt (the text before the edit) already in its
+Each server generates each text once, with the prompt (the text before the edit) already in its
 cache; servers take turns.  Speed is tokens over the time from the request to the end of the
 answer, as the client sees it.  Texts must be equal, or the run ends.  llama.cpp runs with each of
-its n-gram modes and with none; the best of them by the median is what counts.
+its n-gram modes and with none; the best of them by the median counts.
 """
 import argparse
 import contextlib
@@ -33,8 +34,8 @@ import machine
 from server import free_port, serving
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FIRST_TOKEN = 1000  # of the synthetic vocabulary: below are bytes
-# llama.cpp's modes as they are, and as short n-grams and long drafts make them.
+FIRST_TOKEN = 1000  # in the synthetic vocabulary: below are bytes
+# llama.cpp's modes with defaults, and with short n-grams and long drafts.
 MODES = (["ngram-cache"], ["ngram-mod"], ["ngram-mod", "n-match=8", "n-min=0"]) + tuple(
     [f"ngram-{mode}", *settings] for mode in ("simple", "map-k", "map-k4v")
     for settings in ([], ["size-n=4", "size-m=63"]))
@@ -47,7 +48,7 @@ def tokens_of(cerium, text):
 
 
 def renamed(before, after, fresh):
-    """Both with new tokens: the same only where an edit keeps what was there."""
+    """Both with new tokens: the same only where an edit keeps the text."""
     first = [next(fresh) for _ in before]
     second = [None] * len(after)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -67,13 +68,13 @@ def read_edits(cerium, path, count, last_token):
             edits.append((before + [next(fresh)], after))
             if len(edits) == count:
                 break
-    except StopIteration:  # the vocabulary is used up
+    except StopIteration:  # the vocabulary is exhausted
         pass
     return edits
 
 
 class Server:
-    """A server that goes on with tokens; `name` is a line of the table."""
+    """A server that continues tokens; `name` is a line of the table."""
 
     def __init__(self, name, command, path, body):
         self.name, self.path, self.body = name, path, body
@@ -89,7 +90,7 @@ class Server:
             return json.load(answer)
 
     def recite(self, prompt, count):
-        """The text, and the seconds until it is there; the prompt is computed before."""
+        """The text, and the seconds until it is complete; the prompt is computed before."""
         self.ask(self.body(prompt, 1))
         began = time.perf_counter()
         answer = self.ask(self.body(prompt, count))

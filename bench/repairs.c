@@ -1,6 +1,6 @@
-/* repairs.c - what is in the place of weak lines when the model offers nothing better. Each
- * line of standard input is {"id", "language", "form", "code"}: the code is said as a recorded
- * answer is, with nothing recorded after a halt, so that each weak line gets its safe form or a
+/* repairs.c - the replacements of weak lines when the model offers nothing better. Each
+ * line of standard input is {"id", "language", "form", "code"}: the code is replayed as a recorded
+ * answer, with nothing recorded after a halt, so that each weak line gets its safe form or a
  * refusal.
  * Prints {"id", "language", "text", "deeds", "parses": [before, after], "weak"} for each.
  *
@@ -30,7 +30,7 @@ static void take_answer(answer *a, const watch_result *out)
     a->ended |= out->order == CERIUM_WATCH_END;
 }
 
-/* The text, token by token, until the order is another one; *used: bytes of it. */
+/* Feeds the text, token by token, until the order changes; *used: bytes of it. */
 static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
 {
     watch_result out = {.order = CERIUM_WATCH_GO};
@@ -53,7 +53,7 @@ static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
     return out.order;
 }
 
-/* As the server says what is recorded: after a repair goes what stood after the line. */
+/* As the server replays: after a repair comes the text that followed the line. */
 static void say_all(watch *w, view code, answer *a)
 {
     bytes rest = {.max = SIZE_MAX / 2};
@@ -98,7 +98,7 @@ static void parse(void *arg)
     ts_parser_delete(parser);
 }
 
-/* As the grammar has it: without an error, and without anything that it had to put in. */
+/* By the grammar: without an error, and without anything that the parser had to insert. */
 static bool parses(guard_language language, view code)
 {
     tree_memory memory;

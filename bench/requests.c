@@ -60,7 +60,7 @@ static void start(cerium_session *session, size_t n_tokens, uint32_t n_new)
     if (cerium_session_start(session, &request, &err)) fail(&err);
 }
 
-/* Seconds until all are done, asleep between the notes. */
+/* Seconds until all are done, asleep between notifications. */
 static double finish(cerium_session **sessions, int n)
 {
     double begin = now();
@@ -80,7 +80,7 @@ static double finish(cerium_session **sessions, int n)
     return now() - begin;
 }
 
-/* Tokens a second of NEW steps after a prompt of one token. */
+/* Tokens per second of NEW steps after a prompt of one token. */
 static double steps(cerium_session *session)
 {
     static const cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 1};
@@ -108,7 +108,7 @@ static void measure_streams(int runs)
     for (int i = 0; i < STREAMS_MAX; i++) sessions[i] = open_session(1);
     steps(sessions[0]);
     streams(sessions, 1);
-    for (int run = 0; run < runs; run++) { /* by turns, so that the machine's moods hit both */
+    for (int run = 0; run < runs; run++) { /* in turn, so that drift affects both */
         by_hand[run] = steps(sessions[0]);
         started[run] = streams(sessions, 1);
     }

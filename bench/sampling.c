@@ -2,10 +2,10 @@
  *
  *   build/release/bench_sampling [TOKENS]
  *
- * The logits are normally distributed, with three that stand out, as of a model that hesitates
+ * The logits are normally distributed, with three outliers, as in a model that hesitates
  * between a few; TOKENS of them (default 151,936, a vocabulary of Qwen's).  Each setting chooses
- * ROUNDS times, at new positions, and the least time counts, so that other work does not; beside it
- * the same where the greatest of each piece is known already, as after the output head. */
+ * ROUNDS times, at new positions, and the minimum counts, so that other work does not; next to it
+ * the same with the maximum of each piece already known, as after the output head. */
 #include <math.h>
 
 #include "../tests/random.h"

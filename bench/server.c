@@ -1,12 +1,12 @@
-/* server.c - what a client sees of a server, measured by a client that costs next to nothing.
+/* server.c - a server as its clients see it, measured by a client that costs hardly anything.
  *
  *   bench_server roundtrip PORT TLS_PORT N BODY
  *       first event of N small requests: over one open WebSocket, over fresh connections, and from
- *       a process that only sends as much back: what two wake-ups and the kernel's own way cost
+ *       a process that only echoes as many bytes: the cost of two wake-ups and the kernel
  *   bench_server stream PORT ws|PATH FILE
- *       the requests in FILE, one a line, one after the other; $PREV is the last response's id
+ *       the requests in FILE, one per line, one after the other; $PREV is the last response's id
  *   bench_server crowd PORT PID IDLE STREAMS FILE
- *       IDLE WebSockets that say nothing, STREAMS that ask what FILE says, all at once
+ *       IDLE silent WebSockets, STREAMS with the requests of FILE, all at once
  *
  * Prints one line of JSON for each measurement; bench/server.py runs it.  Everything is on
  * loopback, with blocking reads, so a round trip has two wake-ups of the kernel in it. */
@@ -135,7 +135,7 @@ static channel socket_open(uint16_t port)
     return l;
 }
 
-/* A text frame; its mask of zeros leaves the text as it is. */
+/* A text frame; its mask of zeros leaves the text unchanged. */
 static void socket_send(channel *l, view text)
 {
     uint8_t head[14] = {0x81, 0x80 | 126, (uint8_t)(text.len >> 8), (uint8_t)text.len};
@@ -156,7 +156,7 @@ static void socket_send(channel *l, view text)
     bytes_free(&frame);
 }
 
-/* The next frame that is already here; false when it is not whole. */
+/* The next received frame; false if it is incomplete. */
 static bool socket_next(channel *l, view *payload)
 {
     const uint8_t *p = (const uint8_t *)l->in.ptr + l->at;
@@ -214,7 +214,7 @@ static double number_of(view text, const char *name)
 
 /* ---- round trips ---- */
 
-/* Until the engine has done what the last request left it to do: its cost is not the trip's.  A
+/* Waits until the engine has finished the last request's work: its cost is not the trip's.  A
  * processor that slept for longer wakes up slower, for us and for the echo alike. */
 static long settle_ns;
 static void settle(void) { nanosleep(&(struct timespec){.tv_nsec = settle_ns}, NULL); }
@@ -245,7 +245,7 @@ static void roundtrip_socket(uint16_t port, int n, view body)
     memory_free(s.values);
 }
 
-/* The child answers each message with as many bytes as a first event has. */
+/* The child answers each message with the size of a first event. */
 static void echo_serve(int listener)
 {
     static char chunk[65536];
@@ -309,8 +309,8 @@ static void roundtrip_fresh(uint16_t port, int n, view body, SSL_CTX *context)
     memory_free(s.values);
 }
 
-/* What the machine takes away from a thread that only looks at the clock: where that is a hundredth
- * of the time or more, no 99th percentile here says anything about us. */
+/* The time that the machine takes from a thread that only reads the clock: if that is a hundredth
+ * of the time or more, no 99th percentile here is about us. */
 static void put_taken(void)
 {
     uint64_t begin = clock_ns(), last = begin, taken = 0, now;
@@ -328,7 +328,7 @@ static void roundtrips(uint16_t port, uint16_t tls_port, int n, const char *body
     put_taken();
     if (!context || asprintf(&streamed, "%.*s, \"stream\": true}", (int)strlen(body) - 1, body) < 0)
         give_up("memory");
-    /* In turns, since the machine's mood changes by the second. */
+    /* In turn, since the machine's speed changes by the second. */
     for (int turn = 0; turn < 6; turn++) {
         settle_ns = turn % 2 ? 4000000 : 1000000;
         roundtrip_echo(n / 6, view_of(body));
@@ -405,7 +405,7 @@ static void stream_socket(channel *l, view body, char *previous, size_t cap, ser
     put_answer(&a, gaps);
 }
 
-/* Server-sent events: each chunk has whole ones, so counting their beginnings is enough. */
+/* Server-sent events: chunks have whole ones, so counting their beginnings is enough. */
 static void stream_http(channel *l, const char *path, view body, series *gaps)
 {
     char head[256];
@@ -469,7 +469,7 @@ static void streams(uint16_t port, const char *how, const char *path)
             stream_socket(&l, (view){body.ptr, body.len}, previous, sizeof previous, &gaps);
         } else {
             stream_http(&l, how, (view){body.ptr, body.len}, &gaps);
-            channel_close(&l); /* llama.cpp's server may close what was said to stay open */
+            channel_close(&l); /* llama.cpp's server may close a keep-alive connection */
             l.fd = -1;
         }
         bytes_free(&body);

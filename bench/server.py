@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What the server adds to the engine, measured from outside, on this machine, in one run.
+"""The server's overhead over the engine, measured from outside, on this machine, in one run.
 
     bench/server.py --cerium ./cerium --client build/release/bench_server \\
         --make-model build/release/tool_make_model [--llama-server PATH] [--quick]
 
     round trips   first event of a request that computes nothing: over an open WebSocket, over a
                   fresh HTTP and a fresh HTTPS connection to the same server
-    one stream    tokens a second over a WebSocket beside `cerium bench`'s, on the bundled model and
-                  on the 0.5B shape with random weights; what a token costs more
+    one stream    tokens per second over a WebSocket and by `cerium bench`, on the bundled model and
+                  on the 0.5B shape with random weights; the extra cost of a token
     a crowd       1,000 idle WebSockets and 64 that stream: memory, fairness, gaps
-    agents        from a steer to its first token; 20 calls of tools over the socket and over HTTP;
-                  a conversation of three clients: tokens computed beside those that are new
-    llama.cpp     its own server on the same model (LLAMA_SERVER or --llama-server): what a token
-                  costs more than in its own bench, and the first token of a warm conversation
+    agents        from a steer to its first token; 20 tool calls over the socket and over HTTP;
+                  a conversation of three clients: computed tokens and new tokens
+    llama.cpp     its own server on the same model (LLAMA_SERVER or --llama-server): the extra cost
+                  of a token over its own bench, and the first token of a warm conversation
 
-Runs take turns where two programs are compared.  A figure is the median of its rounds.
+Runs alternate if two programs are compared.  A figure is the median of its rounds.
 """
 import argparse
 import contextlib
@@ -80,7 +80,7 @@ class Bench:
         self.args, self.folder, self.results = args, folder, []
 
     def client(self, *words):
-        """The lines that the C client prints."""
+        """The lines printed by the C client."""
         out = subprocess.run([self.args.client, *map(str, words)], capture_output=True, text=True,
                              timeout=900)
         if out.returncode:
@@ -129,8 +129,8 @@ class Bench:
             return self.client("roundtrip", port, tls_port, n, body)
 
     def roundtrips(self):
-        """A model so small that it takes no time leaves what the server takes: where two cores
-        serve and ask, others compute in the middle of one exchange in a hundred."""
+        """With a tiny model the time is the server's own: if two cores
+        serve and ask, other processes run in the middle of one exchange in a hundred."""
         n = 400 if self.args.quick else 4000
         rows = self.ask_roundtrips(TINY, n)
 
@@ -165,7 +165,7 @@ class Bench:
         return json.loads(out.stdout)["decode_tokens_per_s"]
 
     def replay_long(self):
-        """A script whose answers never end before their cap."""
+        """A script with answers that never end before their cap."""
         return self.file("long.jsonl", {"output": WORDS * 400, "repeat": True})
 
     def one_stream(self, name, model, share, tokens, rounds):
@@ -173,7 +173,7 @@ class Bench:
         request = self.file("one.jsonl", {"type": "response.create", "input": "say something",
                                           "max_output_tokens": tokens, "store": False})
         served, own = [], []
-        # Its words repeat themselves, and the engine's own speed is that without drafts.
+        # Its text is repetitive, and the engine's own speed is without drafts.
         command = self.cerium(model, port, "--replay", str(self.replay_long()), "--no-speculation")
         for _ in range(2 if self.args.quick else rounds):
             own.append(self.engine_rate(model, tokens))
@@ -213,7 +213,7 @@ class Bench:
     # ---- beside llama.cpp ----
 
     def llama_overhead(self, model):
-        """us that a token costs in llama.cpp's server above its own bench, and its warm first
+        """Extra us per token of llama.cpp's server over its own bench, and its warm first
         token in ms."""
         server = self.args.llama_server
         bench = pathlib.Path(server).with_name("llama-bench")
@@ -293,7 +293,7 @@ def main():
     p.add_argument("--make-model", required=True)
     p.add_argument("--llama-server", default=os.environ.get("LLAMA_SERVER"))
     p.add_argument("--quick", action="store_true", help="fewer rounds, to see that it works")
-    p.add_argument("--agents", action="store_true", help="only what agents do: two minutes")
+    p.add_argument("--agents", action="store_true", help="only the agents' part: two minutes")
     p.add_argument("--json", help="write the figures to this file too")
     args = p.parse_args()
     args.cerium, args.client = (str(pathlib.Path(x).resolve()) for x in (args.cerium, args.client))

@@ -1,4 +1,4 @@
-/* snippets.c - what an index of files costs, and a search at the middle of some of them.
+/* snippets.c - the cost of an index of files, and of a search at the middle of some of them.
  *
  *   make build/release/bench_snippets && build/release/bench_snippets FILE... */
 #include "snippets/snippet_index.h"

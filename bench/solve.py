@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""solve.py - how many of a set of tasks `cerium solve` solves, and what that costs.
+"""solve.py - how many tasks of a set `cerium solve` solves, and at what cost.
 
     bench/solve.py [TASKS.jsonl] [--cerium ./cerium] [-N 1000] [--only REGEX] [--svg FILE]
                    [-- OPTIONS of solve]
 
-A task of the set is a line of JSON: the language, the name of a file and its source, the bytes
-`at` which something is missing (`fill`) or wrong (`repair`), and tests that run behind it.
-`hidden`, where a task has it, are tests that the program is not shown.  A repair knows the line, a
-fill the column.  --svg draws how many are solved by so many variants."""
+A task of the set is a line of JSON: the language, the name of a file and its source, the byte
+`at` which something is missing (`fill`) or wrong (`repair`), and tests that run after it.
+`hidden`, if a task has it, are tests that the program does not see.  A repair knows the line, a
+fill the column.  --svg draws the number of solved tasks over the number of variants."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ SUFFIX = {"python": ".py", "javascript": ".js", "c": ".c"}
 
 
 def solve(args, task, folder):
-    """The last event of a run, and the file as the diff makes it."""
+    """The last event of a run, and the file after the diff."""
     path = os.path.join(folder, task["file"])
     tests = os.path.join(folder, "tests_of" + SUFFIX[task["language"]])
     with open(path, "wb") as f:
@@ -43,7 +43,7 @@ def solve(args, task, folder):
 
 
 def passes_hidden(args, task, end, folder):
-    """Whether the solved file passes tests that it was not made with."""
+    """Whether the solved file passes tests that were hidden."""
     if "hidden" not in task or not end.get("diff"):
         return None
     subprocess.run(["patch", "-s", os.path.join(folder, task["file"])], input=end["diff"],
@@ -57,7 +57,7 @@ def passes_hidden(args, task, end, folder):
 
 
 def by_variants(rows, n):
-    """{kind: [(variants, tasks that one of so many solves)]}; variants: powers of two."""
+    """{kind: [(variants, tasks solved by at most that many)]}; variants: powers of two."""
     steps = [2 ** i for i in range(n.bit_length()) if 2 ** i < n] + [n]
     curves = {}
     for kind in ("repair", "fill"):
@@ -69,7 +69,7 @@ def by_variants(rows, n):
 
 
 def draw(path, curves, n):
-    """Lines over a logarithmic axis, in a picture that needs no program."""
+    """Lines over a logarithmic axis, in an SVG made without other programs."""
     most = max(solved for curve in curves.values() for _, solved in curve)
     width, height, left, top = 560, 300, 50, 20
 

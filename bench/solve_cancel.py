@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""solve_cancel.py - how long POST /v1/solve goes on after its client has left.
+"""solve_cancel.py - how long POST /v1/solve continues after its client has left.
 
     bench/solve_cancel.py [ROUNDS]
 
-A solve whose variants sleep is left in the middle, again and again: milliseconds until none of its
-processes is there, of a stream and of a single object.  At most 50 are wanted, on a machine that
-does nothing else."""
+The client leaves a solve whose variants sleep, again and again: milliseconds until none of its
+processes exists, for a stream and for a single object.  The goal is at most 50, on an otherwise
+idle machine."""
 
 import os
 import pathlib

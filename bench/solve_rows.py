@@ -5,9 +5,9 @@
                         [-N 256] [--temp 0.8] [--tasks 60]
 
 The line of each task (see bench/solve.py, or lines of HumanEval-Infilling, drawn as by
-bench/solve_speed.py) is sampled N times by requests that follow each other.  Requests that say the
-same share rows: rows computed, with those that are computed again, and tokens sampled.  Counts, not
-times: other programs hardly change them.  65 % are wanted."""
+bench/solve_speed.py) is sampled N times by consecutive requests.  Requests with the same text share
+rows.  Counted are rows computed, including recomputed ones, and tokens sampled.  Counts, not times:
+other programs hardly change them.  The goal is 65 %."""
 
 import argparse
 import gzip
@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def read_tasks(path, n):
-    """(name of a file, its text, the line that is written anew)"""
+    """(name of a file, its text, the line to rewrite)"""
     if path.endswith(".gz"):
         with gzip.open(path, "rt") as f:
             tasks = [json.loads(line) for line in f]

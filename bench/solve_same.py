@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""solve_same.py - whether `cerium solve` finds the same, however it is run.
+"""solve_same.py - whether `cerium solve` finds the same in every way of running it.
 
     bench/solve_same.py [TASKS.jsonl] [--tasks 20] [-N 200] [--seconds 280] [--cerium ./cerium]
 
 Each task (see bench/solve.py) with one thread and two, with one, two and four slots for tests,
-with drafts and without, and beside busy loops on every processor: status, index and diff must be
-equal.  Ends with 1 where they are not."""
+with drafts and without, and with busy loops on every processor: status, index and diff must be
+equal.  Exits with 1 if they are not."""
 
 import argparse
 import contextlib
@@ -22,7 +22,7 @@ WAYS = [(("--threads", str(threads), "--slots", str(slots)) + more, busy)
         for busy in (0, 1) for threads, slots, more in
         ((1, 1, ()), (2, 1, ()), (1, 2, ()), (2, 4, ()), (2, 2, ("--no-speculation",)))]
 
-# It ends with this program, however that ends.
+# The loop ends with this program, however that ends.
 LOOP = "import os\nwhile os.getppid() == %d:\n    for _ in range(10 ** 6):\n        pass\n"
 
 
@@ -55,7 +55,7 @@ def main():
     args = parser.parse_args()
     with open(args.set) as f:
         tasks = [json.loads(line) for line in f]
-    # Node starts anew for each variant: those would be all that the time holds.
+    # Node starts again for each variant, which would use all of the time.
     tasks = [t for t in tasks if t["language"] != "javascript"][:args.tasks]
     begin, n, different = time.monotonic(), 0, 0
     for task in tasks:

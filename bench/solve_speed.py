@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""solve_speed.py - what `cerium solve` takes, and how many lines of HumanEval it solves.
+"""solve_speed.py - the time of `cerium solve`, and how many lines of HumanEval it solves.
 
     bench/solve_speed.py [--cerium ./cerium] [--model FILE] [--lines FILE.jsonl.gz] [--tasks 60]
                          [--variants 1000] [--seconds 280] [--lines-only]
 
-1,000 variants of one line of a file of 40 lines, none of which passes: made, deduplicated, judged;
-five times, by the model alone and by edits and the model.  Then lines of HumanEval-Infilling (one
-line missing; drawn by random.Random(2026).shuffle), each with 1,000 variants, as many as fit into
-the time.  It is only worth something on a machine that does nothing else."""
+1,000 variants of one line of a file of 40 lines, none of which passes: generated, deduplicated,
+tested; five times, by the model alone and by edits and the model.  Then lines of
+HumanEval-Infilling (one line missing; drawn by random.Random(2026).shuffle), each with 1,000
+variants, as many lines as fit into the time.  Only meaningful on an otherwise idle machine."""
 
 import argparse
 import gzip
@@ -27,7 +27,7 @@ NEVER = "assert add_up([1, 2, 3, 4, 5, 6, 7]) == 'never'\n"
 
 
 def run(args, *words):
-    """The last event, None where the tests pass already, and the seconds of the whole command."""
+    """The last event, None if the tests pass already, and the seconds of the whole command."""
     begin = time.monotonic()
     done = subprocess.run([args.cerium, "solve", "--json", "-m", args.model, *words],
                           capture_output=True, text=True)

@@ -1,4 +1,4 @@
-/* team.c - what a synchronisation point of the compute team costs: passes of phases that do
+/* team.c - the cost of a synchronisation point of the compute team: passes of phases that do
  * nothing, or work of a known length, on a quiet machine and beside busy loops that want the same
  * processors.
  *
@@ -25,7 +25,7 @@ static void nothing(void *arg, uint32_t phase, uint32_t first, uint32_t end, uin
     (void)arg, (void)phase, (void)first, (void)end, (void)worker;
 }
 
-static uint32_t unit_turns; /* of the loop that is a unit: work, not time that passes */
+static uint32_t unit_turns; /* iterations of a unit's loop: work, not elapsed time */
 
 static void turn(uint32_t n)
 {
@@ -45,7 +45,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* How long the loop must be, by the quickest of many. */
+/* The length of the loop, by the quickest of many. */
 static void calibrate(void)
 {
     enum { TURNS = 20000 };
@@ -58,8 +58,8 @@ static void calibrate(void)
     unit_turns = (uint32_t)((uint64_t)TURNS * UNIT_NS / least);
 }
 
-/* Nanoseconds a phase: the least of many short passes, and the mean, which has all that the system
- * did to us. */
+/* Nanoseconds per phase: the minimum of many short passes, and the mean, which includes all that
+ * the system did meanwhile. */
 static void measure(team *t, uint32_t units, team_fn *fn, double *least, double *mean)
 {
     static team_phase phases[PHASES];

@@ -33,7 +33,7 @@ static cerium_session *session;
 static const cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 1};
 static pid_t loops[LOOPS_MAX];
 static int n_loops = 2;
-static thread_bell bell; /* rung by notes */
+static thread_bell bell; /* rung by notifications */
 
 static double now(void) { return (double)clock_ns() / 1e9; }
 
@@ -43,7 +43,7 @@ static void fail(const char *message)
     exit(1);
 }
 
-/* Processes, so that what they use is not counted as ours. */
+/* Processes, so that their time is not counted as ours. */
 static void start_loops(void)
 {
     for (int i = 0; i < n_loops; i++) {

@@ -1,9 +1,9 @@
-/* tokenize.c - how many bytes a second encoding takes, of texts that are hard for it: runs of one
- * character, of two in turn, text without blanks, bytes that are no text.
+/* tokenize.c - the speed of encoding texts that are hard for it: runs of one
+ * character, of two in turn, text without blanks, bytes that are not text.
  *
  *   build/release/bench_tokenize [-n BYTES] MODEL.gguf...
  *
- * Of each vocabulary: the texts at 1 KB, 32 KB, 1 MB and BYTES (default 31 MB), in MB/s; the best
+ * For each vocabulary: the texts at 1 KB, 32 KB, 1 MB and BYTES (default 31 MB), in MB/s; the best
  * of a few runs, of the longest one run.  Model files need no tensors. */
 #include <time.h>
 
@@ -16,7 +16,7 @@
 enum { SIZES = 4, ROUNDS_BYTES = 4 << 20 };
 
 static const struct {
-    const char *name, *unit; /* the text is this unit again and again, or made by name */
+    const char *name, *unit; /* the text repeats this unit, or is made by name */
 } texts[] = {
     {"blanks", " "},
     {"newlines", "\n"},
@@ -79,7 +79,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* MB/s, and what the ids add up to: two builds that agree on that agree on the ids. */
+/* MB/s, and the sum of the ids: two builds with the same sum have the same ids. */
 static double measure(const tokenizer *t, view text, int32_t *ids, uint64_t *sum)
 {
     double best = 1e30;

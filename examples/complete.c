@@ -8,7 +8,7 @@
 
 enum { PROMPT_TOKENS_MAX = 4096, NEW_TOKENS_MAX = 128 };
 
-/* Make the timeline end with the prompt; the model goes on from there. */
+/* Make the timeline end with the prompt; the model continues from there. */
 static int sync_prompt(const cerium_engine *engine, cerium_session *session, const char *prompt,
                        cerium_error *err)
 {
@@ -23,7 +23,7 @@ static int sync_prompt(const cerium_engine *engine, cerium_session *session, con
 static int stream(cerium_session *session, cerium_error *err)
 {
     cerium_step step = {0};
-    uint32_t n_new = 0; /* a step may bring several tokens */
+    uint32_t n_new = 0; /* a step may give several tokens */
     for (; n_new < NEW_TOKENS_MAX && step.stop == CERIUM_STOP_NONE; n_new += step.n_tokens) {
         int status = cerium_session_step(session, NULL, &step, err);
         if (status) return status;

@@ -1,4 +1,4 @@
-/* infill.c - fill in the middle: what stands between two texts?
+/* infill.c - fill in the middle: the text between two texts.
  *
  *   cc infill.c $(pkg-config --cflags --libs cerium) -o infill
  *   ./infill model.gguf "int max(int a, int b) { return " "; }" */
@@ -14,7 +14,7 @@ static int stream_line(cerium_session *session, cerium_error *err)
     static const char *const stops[] = {"\n"};
     const cerium_sampling sampling = {.stops = stops, .n_stops = 1}; /* greedy */
     cerium_step step = {0};
-    uint32_t n_new = 0; /* a step may bring several tokens */
+    uint32_t n_new = 0; /* a step may give several tokens */
     for (; n_new < NEW_TOKENS_MAX && step.stop == CERIUM_STOP_NONE; n_new += step.n_tokens) {
         int status = cerium_session_step(session, &sampling, &step, err);
         if (status) return status;

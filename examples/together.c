@@ -1,4 +1,4 @@
-/* together.c - several completions at once, from one thread, each as it comes.
+/* together.c - several completions at once, from one thread, each streamed.
  *
  *   cc together.c $(pkg-config --cflags --libs cerium) -o together
  *   ./together model.gguf "int main(void)" "def add(a, b):" */
@@ -11,11 +11,11 @@
 
 enum { PROMPT_TOKENS_MAX = 4096, NEW_TOKENS_MAX = 64, REQUESTS_MAX = 8 };
 
-/* On a thread of the engine, when there is something to poll again: wake the loop, nothing else. */
+/* On a thread of the engine, when there are events to poll: only wakes the loop. */
 static void wake(void *user)
 {
     const uint64_t one = 1;
-    if (write(*(const int *)user, &one, sizeof one) < 0) return; /* full: it is awake */
+    if (write(*(const int *)user, &one, sizeof one) < 0) return; /* full: it is awake already */
 }
 
 static int start(const cerium_engine *engine, cerium_session *session, const char *prompt, int *fd,
@@ -29,7 +29,7 @@ static int start(const cerium_engine *engine, cerium_session *session, const cha
     return status ? status : cerium_session_start(session, &request, err);
 }
 
-/* All events that are there.  Returns how many requests ended. */
+/* Handles all pending events.  Returns how many requests ended. */
 static int take(cerium_session *session, int number)
 {
     cerium_event event;
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < n; i++) n_left -= take(sessions[i], i + 1);
     }
     if (status) fprintf(stderr, "together: %s\n", err.message);
-    for (int i = 0; i < n; i++) cerium_session_close(&sessions[i]); /* cancels what runs */
+    for (int i = 0; i < n; i++) cerium_session_close(&sessions[i]); /* cancels running ones */
     cerium_engine_close(&engine);
     close(fd);
     return status != CERIUM_OK;

@@ -1,4 +1,4 @@
-/* watched.c - stream a completion of Python whose weak lines are held back and written again.
+/* watched.c - stream a completion of Python whose weak lines are held back and corrected.
  *
  *   cc watched.c $(pkg-config --cflags --libs cerium-watch) -o watched
  *   ./watched model.gguf $(pkg-config --variable=rulesdir cerium-watch) "def run(command):" */
@@ -36,7 +36,7 @@ static int stream(cerium_session *session, cerium_watch *watch, cerium_error *er
         if (out.order == CERIUM_WATCH_GO && !ends) continue;
         if (out.order != CERIUM_WATCH_RETRY) return CERIUM_OK;
         cerium_request q = {.new_tokens_max = NEW_TOKENS_MAX};
-        bool runs; /* the session has gone too far: it goes back, and on with a hint */
+        bool runs; /* the session has gone too far: it is rewound, and continues with a hint */
         if ((status = cerium_watch_retry(watch, &q, &runs, err)) || !runs) return status;
         status = cerium_session_resume(session, q.tokens, q.n_tokens, q.resume, NULL, err);
         if (status) return status;

@@ -7,14 +7,14 @@
 #   report name
 #
 # Tests run in the root of the source tree.  $work is an empty folder, removed at the end.  $O is
-# where the build is, $CC and $TEST_CFLAGS how it was made.
+# the build folder, $CC and $TEST_CFLAGS are its compiler and flags.
 passed=0 failed=0
 work=$(mktemp -d) || exit 2
-export XDG_STATE_HOME="$work/.state" # what programs remember of their user is the test's
+export XDG_STATE_HOME="$work/.state" # programs keep the user's state in the test's folder
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# fail_check NAME: show what the command wrote.
+# fail_check NAME: shows the command's output.
 fail_check() {
     failed=$((failed + 1))
     echo "  FAIL $1"
@@ -41,7 +41,7 @@ check_fails() {
     fi
 }
 
-# status WANT COMMAND...: the command ends with that status.  Standard input is empty; what it wrote
+# status WANT COMMAND...: the command ends with that status.  Standard input is empty; its output
 # is in $work/out and $work/err.
 status() {
     want=$1
@@ -60,12 +60,12 @@ refused() {
         grep -qF -e "$refused_text" "$work/err" || { cat "$work/out" "$work/err"; return 1; }
 }
 
-# says TEXT [out|err]: what the last of these two wrote has the text.
+# says TEXT [out|err]: the output of the last of these two has the text.
 says() { grep -qF -e "$1" "$work/${2:-out}" || { cat "$work/${2:-out}"; return 1; }; }
 
-# python_with PLACE MODULES PACKAGE...: $python is that of a virtual environment in PLACE, made
-# once with packages from PyPI, that can import MODULES.  Where that cannot be, fails, and says why
-# in $why.
+# python_with PLACE MODULES PACKAGE...: $python is the interpreter of a virtual environment in
+# PLACE, made once with packages from PyPI, that can import MODULES.  If that is impossible, fails,
+# with the reason in $why.
 python_with() {
     place=$1 python=$1/bin/python modules=$2
     shift 2

@@ -5,7 +5,7 @@
 #
 #   tools/check_bare_debian.sh [--keep]     as root; needs debootstrap or mmdebstrap, and a network
 #
-# Each part says how long it took and how much it wrote.
+# Each part reports its time and how much it wrote.
 # The mirror is that of this machine, read from /etc/apt when it runs.  The system is made in a
 # temporary folder and removed at the end, unless --keep is given.
 set -euo pipefail
@@ -54,7 +54,7 @@ rm -f "$root.log"
 part_ends bootstrap
 
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-# Whom this machine trusts, that one has to trust, too: pip comes through the same network.
+# Certificates that this machine trusts must be trusted there, too: pip uses the same network.
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 for place in proc dev dev/pts sys; do
     mount --bind --make-private "/$place" "$root/$place"
@@ -77,7 +77,7 @@ die() {
 }
 
 part "make run"
-set -m # a process group of its own, to end what goes on serving
+set -m # a process group of its own, to end servers that keep running
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
 until grep -q '^Open http://127.0.0.1:8383 in a browser' "$root/run.log"; do
@@ -97,7 +97,7 @@ grep -q '    def __sub__(self' "$root/run.log" || die "no completion"
     tail -n 20 "$root/home/cerium/build/grammars/log" >&2
     die "grammars are missing"
 }
-(: </dev/tcp/127.0.0.1/8383) # it goes on serving
+(: </dev/tcp/127.0.0.1/8383) # it still serves
 kill -TERM -- "-$job"
 wait "$job" || true
 part "make run, again"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# embed.sh - write a C file that holds files of the page: what src/server/page_files.h declares.
+# embed.sh - write a C file with the files of the page, as src/server/page_files.h declares them.
 #
 #   tools/embed.sh web/index.html web/app.js ... >page_data.c
 #
-# A file's tag is its checksum, so that a browser keeps it just as long as it stays the same.
+# A file's tag is its checksum, so that a browser caches it exactly as long as it is unchanged.
 set -eu
 
 type_of() {

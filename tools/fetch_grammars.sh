@@ -3,17 +3,17 @@
 #
 #   tools/fetch_grammars.sh [FOLDER [LIST]]
 #
-# pip fetches source distributions and checks their digests before it looks at them; of each, what
-# stands beside the parsers of the list is unpacked.  Leaves
-# FOLDER/grammars.mk, which names the folders to compile: those that are there.  What cannot be had
-# (no network, no pip) is left out, and one line says so; the watchdog then cannot judge that
-# language.  The next make tries again.  A grammars.mk that would say the same is left alone: make
-# would start anew for it.
+# pip fetches source distributions and checks their digests before it reads them; from each, the
+# files next to the listed parsers are unpacked.  Leaves
+# FOLDER/grammars.mk, which names the existing folders to compile.  Anything unavailable
+# (no network, no pip) is left out, and one line reports it; the watchdog then cannot judge that
+# language.  The next make tries again.  An unchanged grammars.mk is left alone: otherwise make
+# would rebuild.
 tools=$(cd "$(dirname "$0")" && pwd) # pip works elsewhere
 folder=${1:-build/grammars} list=${2:-$tools/grammars.list}
 mkdir -p "$folder" || exit 1
 
-# complete FOLDER PARSERS: are all its parsers there?
+# complete FOLDER PARSERS: whether all its parsers exist.
 complete() {
     for c_parser in $2; do [ -f "$1/${c_parser#*:}/parser.c" ] || return 1; done
 }
@@ -27,7 +27,7 @@ fetch() {
         --retries 2 --timeout 60 --dest "$4" --requirement "$4/wanted" >"$4/log" 2>&1
 }
 
-# unpack FOLDER PARSERS: of the archive in it, the parsers, and what stands beside their src.
+# unpack FOLDER PARSERS: from the archive in it, the parsers, and files next to their src.
 unpack() {
     u_folder=$1
     set -- $2
@@ -40,7 +40,7 @@ unpack() {
         rm "$u_folder"/*.tar.gz
 }
 
-# package PACKAGE VERSION SHA256 PARSERS: unpacked, or not there.
+# package PACKAGE VERSION SHA256 PARSERS: unpacked, or absent.
 package() {
     place=$folder/$1-$2
     complete "$place" "$4" && return

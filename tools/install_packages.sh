@@ -1,13 +1,13 @@
 #!/bin/sh
-# install_packages.sh - install those of tools/packages.txt that are missing.
+# install_packages.sh - install the missing packages of tools/packages.txt.
 #
-#   tools/install_packages.sh build         what compiling needs: fails when it cannot be had
-#   tools/install_packages.sh build test    and what some tests need: they are skipped without
-#   tools/install_packages.sh test-clients  what the tests of real clients need
+#   tools/install_packages.sh build         packages for compiling: fails if unavailable
+#   tools/install_packages.sh build test    and packages for some tests, which are skipped without
+#   tools/install_packages.sh test-clients  packages for the tests of real clients
 #   tools/install_packages.sh --list build  only print the names
 #
-# With everything there it asks nobody and takes no time.  Otherwise it uses apt-get when it is
-# root, and prints the one command to run when it is not.
+# If everything is installed it needs no network and no time.  Otherwise it uses apt-get as
+# root, and prints the one command to run as another user.
 here=$(dirname "$0")
 list=
 if [ "$1" = --list ]; then
@@ -23,7 +23,7 @@ packages() {
 has() {
     case $1 in
     command) command -v "$2" ;;
-    # Only where the compiler looks: /usr/include/node has a uv.h, too.
+    # Only in the compiler's paths: /usr/include/node has a uv.h, too.
     header) ls "/usr/include/$2" /usr/include/*-linux-gnu*/"$2" \
         "/usr/local/include/$2" 2>&1 | grep -v : ;;
     file) ls -d $2 ;; # a pattern, on purpose

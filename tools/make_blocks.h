@@ -43,7 +43,7 @@ static inline void make_bell(uint8_t *q, size_t n)
     for (size_t i = 0; i < n; i++) q[i] = (uint8_t)(shape[q[i] & 15] | shape[q[i] >> 4] << 4);
 }
 
-/* Standard deviation of what the bits below decode to when the scale (d) is 1. */
+/* Standard deviation of the decoded bits below if the scale (d) is 1. */
 static inline float make_unit_deviation(block_type type)
 {
     /* clang-format off */
@@ -146,13 +146,13 @@ typedef union {
     block_q8_w q8_w;
 } any_block;
 
-/* Three of the four that two bits can say. */
+/* Three of the four values of two bits. */
 static inline void make_ternary(uint8_t *q, size_t n)
 {
     for (size_t i = 0; i < n; i++) q[i] &= (uint8_t)~((q[i] >> 1 & q[i] & 0x55) << 1);
 }
 
-/* Set what must not be random in a block of random bytes. */
+/* Set the fields that must not be random in a block of random bytes. */
 static inline void make_sane(block_maker *m, any_block *b)
 {
     uint16_t d = make_scale(m);

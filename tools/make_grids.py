@@ -3,7 +3,7 @@
 
     pip install gguf numpy && tools/make_grids.py > src/gguf/grids.h
 
-They are part of these formats; the `gguf` package says them.  An entry's values are numbers of
+They are part of these formats; the `gguf` package has them.  An entry's values are numbers of
 levels, the first in the lowest bits.
 """
 from gguf import quants

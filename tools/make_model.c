@@ -5,7 +5,7 @@
  * The same options make the same bytes.  Weights are random blocks, written without encoding, of
  * a size such that activations neither explode nor vanish: norms are 1, matrices have a standard
  * deviation of 1/sqrt(n_in).  The tokenizer is synthetic but whole (make_vocab.h), so text can be
- * tokenized; what the model says is noise, or what --recite gives it to say. */
+ * tokenized; the model's output is noise, or the text of --recite. */
 #include "base/base.h"
 #include "base/memory.h"
 #include "gguf/write.h"
@@ -87,7 +87,7 @@ typedef struct {
     size_t n_tensors, tensors_cap;
 } plan;
 
-/* What a type becomes where rows do not fill its blocks, as llama-quantize does. */
+/* The type used instead if rows do not fill a type's blocks, as in llama-quantize. */
 static block_type type_for_rows(block_type type, uint64_t n_cols)
 {
     if (n_cols % block_values(type) == 0) return type;
@@ -136,7 +136,7 @@ static void add_norm(plan *p, int layer, const char *name, uint32_t n)
     t->dims[0] = n;
 }
 
-/* A bias of n values, or of n for each of n_rows when that is not 0. */
+/* A bias of n values, or of n for each of n_rows if that is not 0. */
 static void add_bias(plan *p, int layer, const char *name, uint32_t n, uint32_t n_rows)
 {
     tensor_plan *t = add(p, layer, name, BLOCK_F32);
@@ -235,7 +235,7 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ3_XXS: return 23;
     case BLOCK_IQ3_S: return 26;
     case BLOCK_Q1_0: return 40;
-    case BLOCK_Q2_0: break; /* no number that we know */
+    case BLOCK_Q2_0: break; /* it has no number in llama.cpp */
     case BLOCK_TQ1_0: return 36;
     case BLOCK_TQ2_0: return 37;
     case BLOCK_Q4_K: return 14;
@@ -304,8 +304,8 @@ static uint64_t tensor_seed(const plan *p, const char *name)
     return h;
 }
 
-/* Row by row, each with a generator of its own: a row of the output matrix begins with the state of
- * the embedding's row whose token it follows, and has its values, but for their size. */
+/* Row by row, each with its own generator: a row of the output matrix begins with the state of
+ * the embedding's row whose token it follows, and has its values, except for the scale. */
 static bool write_rows(gguf_writer *w, const plan *p, const tensor_plan *t, uint8_t *chunk)
 {
     uint64_t seed = tensor_seed(p, "token_embd.weight");

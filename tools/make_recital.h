@@ -1,11 +1,10 @@
 /* make_recital.h - which token follows which, for models that recite.
  *
  * The row of a token in the output matrix is then the row that its predecessor has in the
- * embedding.  Embeddings are so large beside what the layers add that the last norm gives nearly
- * the embedding back, whose product with that row is sqrt(n_embd) where those with all others are
- * about 1.  So the greedy text is known and everything is computed for real, also by other
- * programs.
- * Included by make_model.c alone. */
+ * embedding.  Embeddings are so much larger than the layers' outputs that the last norm gives
+ * nearly the embedding itself.  Its product with that row is sqrt(n_embd), with all others about 1.
+ * So the greedy text is known, and everything is really computed, also by other programs. Included
+ * by make_model.c alone. */
 #ifndef TOOLS_MAKE_RECITAL_H
 #define TOOLS_MAKE_RECITAL_H
 
@@ -27,7 +26,7 @@ static int recital_fail(cerium_error *err, const char *path, size_t line, const 
     return error_set(err, CERIUM_ERR_FORMAT, "%s:%zu: %s", path, line, what);
 }
 
-/* a is followed by b.  A token has one before it and one behind it, or the text is not known. */
+/* a is followed by b.  A token has one predecessor and one successor, or the text is not known. */
 static const char *recital_add(recital *r, uint8_t *has_next, uint32_t a, uint32_t b)
 {
     if (r->before[b] == a) return NULL;

@@ -128,7 +128,7 @@ static inline bool vocab_merge(vocab *v, const char *left, const char *right)
     return true;
 }
 
-/* GPT-2's alphabet: printable Latin-1 stands for itself, the rest for U+0100 and above, in the
+/* GPT-2's alphabet: printable Latin-1 is itself, the rest is U+0100 and above, in the
  * order of GPT-2's own vocabulary. */
 static inline void vocab_add_bytes(vocab *v)
 {

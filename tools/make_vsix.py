@@ -40,7 +40,7 @@ MANIFEST = f"""<?xml version="1.0" encoding="utf-8"?>
 
 
 def is_wanted(path):
-    """What runs, and licenses."""
+    """The code, and licenses."""
     name = os.path.basename(path)
     if "/lib/browser/" in path or "/lib/esm/" in path or "/typings/" in path:
         return False

@@ -1,12 +1,12 @@
-/* make_wide.c - a wider copy of a model, that says what the model says: for measuring a small model
+/* make_wide.c - a wider copy of a model with the same output: for measuring a small model
  * that drafts for a large one.
  *
  *   tool_make_wide -m models/cerium-line.gguf --times 8 --type q4_0 --noise 0.05 -o wide.gguf
  *
- * The residual stream and the feed-forward layers become so many times as wide by repeating each
- * value; what is summed over repeated inputs is divided by their number, a power of two, so that
+ * The residual stream and the feed-forward layers become N times as wide by repeating each
+ * value; sums over repeated inputs are divided by their number, a power of two, so that
  * only rounding differs.  Then types with less precision, and noise on every weight of a matrix,
- * make it say something else, the more often the more there is of them. */
+ * change its output, the more often the stronger they are. */
 #include "base/base.h"
 #include "base/memory.h"
 #include "gguf/gguf.h"
@@ -42,7 +42,7 @@ static bool has(const gguf_tensor *t, const char *part)
     return false;
 }
 
-/* How often a dimension is repeated: heads, and the vocabulary, stay what they are. */
+/* How often a dimension is repeated: heads and the vocabulary stay as they are. */
 static uint32_t times_of(const plan *p, const gguf_tensor *t, uint32_t dim)
 {
     bool reads_heads = has(t, "attn_output.weight"), writes_heads = has(t, "attn_q.") ||
@@ -58,8 +58,8 @@ static block_type type_of(const plan *p, const gguf_tensor *t)
     return t->n_dims > 1 && p->has_type ? p->type : t->type;
 }
 
-/* What a value is divided by: a product sums repeated inputs; what reads the embedding as a head
- * does, too, and its norm makes up for it. */
+/* The divisor of a value: a product sums repeated inputs; a head that reads the embedding
+ * does, too, and its norm compensates for it. */
 static float divisor_of(const plan *p, const gguf_tensor *t)
 {
     if (has(t, "output_norm.weight")) return (float)p->times;

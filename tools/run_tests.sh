@@ -1,15 +1,15 @@
 #!/bin/sh
-# run_tests.sh - run suites, show what they write, and add up their counts.
+# run_tests.sh - run suites, show their output, and add up their counts.
 #
 #   tools/run_tests.sh 'COMMAND ARGUMENT...' ...
 #
-# As many run side by side as there are processors, at most four, or TEST_JOBS of them.  What one
-# writes is shown whole, when it ends.
+# As many run in parallel as there are processors, at most four, or TEST_JOBS of them.  The
+# output of one is shown whole, when it ends.
 #
 # A suite ends with a line `name: N passed, M failed` and has a line `skipped: what: why` for each
-# thing it leaves out.  One that fails without saying so, or that says nothing, is a failure.  At
-# the end come the slowest five of the suites that took 10 seconds or more, and last of all the
-# line `cerium: N passed, M failed, K skipped`.
+# thing it leaves out.  One that fails without a count of failures, or without any count, is a
+# failure.  At the end come the slowest five of the suites that took 10 seconds or more, and last of
+# all the line `cerium: N passed, M failed, K skipped`.
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -29,7 +29,7 @@ sh -c "$(cat "$0/$1.suite")" >"$0/$1.output" 2>&1
 echo "$? $(($(date +%s) - began))" >"$0/$1.end"
 echo "$1"'
 
-# add_up N: what the suites said, each as its number is read; N suites must be there.
+# add_up N: the suites' outputs, each when its number is read; there must be N suites.
 add_up() {
     passed=0 failed=0 skipped=0 ended=0
     while read -r number; do

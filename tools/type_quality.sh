@@ -1,7 +1,7 @@
 #!/bin/sh
-# type_quality.sh - what each type of weights was measured to cost, as C: from the table of
-# `make bench-quant` in docs/quantization.md nats a token above the whole model (by perplexity), and
-# the share of tokens where the likeliest one is the same.
+# type_quality.sh - the measured cost of each type of weights, as C: from the table of `make
+# bench-quant` in docs/quantization.md nats per token above the whole model (by perplexity), and the
+# share of tokens where the likeliest one is the same.
 #
 #   tools/type_quality.sh >src/programs/type_quality.h
 cd "$(dirname "$0")/.." || exit 1

@@ -4,7 +4,7 @@
     tools/wafer_fit.py [--cerium ./cerium] tests/wafer/calibration.csv
 
 Cycles are linear in the constants, so a prediction for every row with one constant moved at a time
-is all that least squares needs.  Errors are relative.  Needs nothing but Python."""
+is all that least squares needs.  Errors are relative.  Needs only Python."""
 import argparse
 import json
 import subprocess
@@ -13,7 +13,7 @@ FITS = [("wse_decode", ["stage", "scalar"]), ("wse_prefill", ["issue", "gemm_row
 
 
 def times(args, settings):
-    """{row: time} of every predicted row; rates are turned over."""
+    """{row: time} of every predicted row; rates are inverted."""
     command = [args.cerium, "wafer", "validate", args.rows, "--json"]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]

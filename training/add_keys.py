@@ -1,9 +1,9 @@
-"""add_keys.py - add keys to a GGUF file, whose weights stay as they are.
+"""add_keys.py - add keys to a GGUF file; its weights do not change.
 
     python add_keys.py IN OUT cerium.confidence=0.1 cerium.completes_only=true
 
-Numbers become float32, true and false booleans, all else strings.  A key that
-is there already is an error.
+Numbers become float32, true and false booleans, everything else strings.  An existing
+key is an error.
 """
 
 import struct

@@ -3,7 +3,7 @@
 
     python average.py short.pt long.pt out.pt --share 0.4
 
-What is best for short rows and what is best for long ones lie in one valley;
+The best weights for short rows and for long ones lie in one valley;
 a point between them was better than either at all lengths (decision 0024).
 """
 

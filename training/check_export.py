@@ -4,7 +4,7 @@
 The file is read back with the gguf package alone, its weights dequantized,
 and run by a second, plain forward pass in numpy written from the format's
 conventions, not from model.py. Three things must hold: the file's numbers
-are those of the checkpoint within the format's rounding; the plain pass over
+equal the checkpoint's within the format's rounding; the plain pass over
 the file gives the logits that model.py gives with the file's weights; and
 the greedy continuation is the same token for token.
 """
@@ -82,7 +82,7 @@ def forward(keys, weights, ids):
 
 
 def greedy(keys, weights, ids, count, stop):
-    """As generate() does it, so that the two can be compared."""
+    """Like generate(), so that the two can be compared."""
     ids = list(ids)
     begin = len(ids)
     while len(ids) - begin < count:

@@ -1,4 +1,4 @@
-"""Checkpoints: a configuration, weights, and what a run needs to go on."""
+"""Checkpoints: a configuration, weights, and the state that a run needs to continue."""
 
 import os
 

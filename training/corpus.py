@@ -60,7 +60,7 @@ COPYLEFT = re.compile(
     r"\b(A?L?GPL|GNU (affero |lesser |library )?general public|MPL|Mozilla "
     r"Public|EPL|Eclipse Public|CDDL|CC[- ]BY|EUPL|SSPL|BUSL|OFL|Artistic|"
     r"proprietary|non-?commercial)", re.I)
-# What a licence's own text says, to name it where nothing declares it.
+# Phrases of licence texts, to name a licence that is not declared.
 TEXTS = [
     ("Apache-2.0", r"Apache License,?\s+Version 2\.0"),
     ("MIT", r"Permission is hereby granted, free of charge, to any person"),
@@ -83,7 +83,7 @@ LICENCE_TALK = re.compile(
 TEST_PATH = re.compile(
     r"(^|/)(tests?|testing|test_[^/]*|[^/]*_tests?)(/|\.|$)")
 HELD_OUT_TESTS = 0.3  # unlike --tests, so that figures stay comparable
-# What each kind contains is looked for first: most files have none.
+# A fixed part of each kind is searched first: most files have none.
 SECRETS = [
     (("PRIVATE KEY-----",), re.compile(
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END "
@@ -102,14 +102,14 @@ SECRETS = [
 # --- fetching ---------------------------------------------------------------
 
 def run(command, cwd):
-    """Run a package client; a missing package is told, not fatal."""
+    """Run a package client; a missing package is reported, not fatal."""
     done = subprocess.run(command, cwd=cwd, stdout=subprocess.DEVNULL)
     if done.returncode:
         print("failed:", " ".join(map(str, command)), file=sys.stderr)
 
 
 def apt_source_options(folder):
-    """Private source lists, so that the machine's own stay as they are."""
+    """Private source lists, so that the machine's own stay unchanged."""
     stanzas = Path("/etc/apt/sources.list.d/debian.sources").read_text()
     # The security suite's sources are not always mirrored with its packages.
     kept = [s for s in re.split(r"\n\s*\n", stanzas) if "-security" not in s]
@@ -124,7 +124,7 @@ def apt_source_options(folder):
 
 
 def fetch(packages, folder):
-    """Download every named package that is not there yet."""
+    """Download every named package that is missing."""
     for name in ("debian", "pypi", "npm"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     debian = folder / "debian"
@@ -221,7 +221,7 @@ def read_wheel(folder, name):
 
 
 def read_installed(name):
-    """A package this environment has anyway (torch's wheel is huge)."""
+    """A package that this environment has anyway (torch's wheel is huge)."""
     dist = importlib.metadata.distribution(name)
     files = {str(f): f.locate().read_bytes() for f in dist.files
              if wanted(str(f)) and f.locate().is_file()}
@@ -330,7 +330,7 @@ def share(data, letters):
 def why_not(path, text, tests, args):
     """The reason to leave a file out, or None."""
     parts = path.lower().split("/")
-    # A repository of several packages keeps its own in a first packages/.
+    # A repository of several packages has its own code in a first packages/.
     inside = parts[parts[0] == "packages":-1]
     if VENDORED & set(inside) or re.search(r"\.min\.|[-.]bundle\.", path):
         return "vendored"
@@ -363,7 +363,7 @@ def why_not(path, text, tests, args):
 
 
 def without_header(text, language):
-    """Drop a leading comment that only speaks of licences.
+    """Drop a leading comment that is only about licences.
 
     Thousands of copies of a dozen licence texts would take a small model's
     memory; CORPUS.md names every package and licence instead.
@@ -382,7 +382,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def blocks_of(node):
-    """A node and all within it that hold statements; expressions have none."""
+    """A node and all nodes in it that contain statements; expressions have none."""
     yield node
     for name in ("body", "handlers", "orelse", "finalbody", "cases"):
         for child in getattr(node, name, ()):
@@ -437,7 +437,7 @@ def short_comments(text, limit):
 
 
 def without_long_prose(text, language, limit):
-    """Long documentation costs a small model much and teaches it little."""
+    """Long documentation costs a small model a lot and teaches it little."""
     if language == "python":
         return short_docstrings(text, limit)
     return short_comments(text, limit)
@@ -458,7 +458,7 @@ def cleaned(text, language):
 
 
 def shingles(text):
-    """Hashes of every three consecutive lines that carry something."""
+    """Hashes of every three consecutive lines with content."""
     lines = [" ".join(l.split()) for l in text.split("\n")]
     lines = [l for l in lines if len(l) > 3]
     return {hash(w) for w in zip(lines, lines[1:], lines[2:])}
@@ -526,7 +526,7 @@ def add_package(group, name, split, out, packages, seen, dropped, args):
         language = LANGUAGES.get(Path(path).suffix)
         if language is None:
             continue
-        # Once a package has all but filled its share, the rest of its files
+        # Once a package has almost filled its share, the rest of its files
         # need not be judged.
         if taken[language] > 0.97 * caps[language]:
             dropped["cap"] += 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Train a student on a teacher's distribution of every next token (distillation).
 
-As train.py, with all its options, but the loss is a mix: a share of how far
-the student is from the teacher, and the rest the tokens themselves. With the
+As train.py, with all its options, but the loss is a mix: a share for the distance of
+the student from the teacher, and the rest for the tokens themselves. With the
 student's vocabulary that is the forward Kullback-Leibler divergence of their
 distributions, both at a temperature. A teacher with another vocabulary is
-asked how likely it finds the stretches of text that both have cuts around
+asked for the likelihood of stretches of text between common cuts
 (teacher.py). The teacher is a checkpoint of ours, a GGUF file, or a folder as
 Hugging Face publishes models; `--init` takes a student that prune.py cut out
 of a checkpoint.
@@ -57,7 +57,7 @@ def target_logs(student, table, targets, chunk, dtype=torch.float32):
 
 
 def mean_disagreement(logs, told, temperature):
-    """How far a student is from a teacher about stretches of text: of each,
+    """The distance of a student from a teacher for stretches of text: of each,
     temperature^2 KL between "this comes" and "something else comes", with
     probabilities to the power of 1 / temperature; the mean over stretches.
 
@@ -69,7 +69,7 @@ def mean_disagreement(logs, told, temperature):
     # logs[i] is of token i + 1, so before[i] is of all up to token i.
     before = F.pad(logs.double().cumsum(dim=1), (1, 0))
     row, first, end = (i.to(logs.device) for i in (row, first, end))
-    # Certain is what 1 - p cannot tell from 1.
+    # Probabilities within 1e-6 of 1 count as certain.
     mine, there = (x.clamp(max=-1e-6) / temperature for x in (
         before[row, end - 1] - before[row, first - 1],
         wanted.double().to(logs.device)))
@@ -128,7 +128,7 @@ def main():
                         "or a folder with a model as Hugging Face has it")
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--soft", type=float, default=0.8,
-                        help="share of the teacher's opinion in the loss")
+                        help="share of the teacher in the loss")
     train.main(Distillation, parser)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Held-out bits a byte of a checkpoint, by language.
+"""Held-out bits per byte of a checkpoint, by language.
 
 The held-out packages were never trained on. Each document is cut into
 windows of the context length, each beginning with <|endoftext|> and scored on
@@ -38,7 +38,7 @@ def held_out(path, limit, skip=None, seed=0):
 
 @torch.no_grad()
 def bits_per_byte(model, tokenizer, docs, context, batch=8):
-    """{language: bits a byte} and the mean over all bytes as "all"."""
+    """{language: bits per byte} and the mean over all bytes as "all"."""
     start = tokenizer.token_to_id("<|endoftext|>")
     bits, sizes = {}, {}
     windows = {}

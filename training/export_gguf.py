@@ -83,12 +83,12 @@ def add_tokenizer(writer, path):
     writer.add_eos_token_id(end)
     writer.add_pad_token_id(special["<|fim_pad|>"])
     writer.add_add_bos_token(False)
-    # How pack.py writes its examples; readers that do not know the key ask
-    # in the other order.
+    # The order in pack.py's examples; readers that do not know the key use
+    # the other order.
     writer.add_bool("cerium.fim_suffix_first", True)
-    # So small a model fills holes better with what the file says.
+    # Such a small model fills holes better with words from the file.
     writer.add_float32("cerium.pointer", 1.0)
-    # `cerium eval` says which: half of what is shown is right.
+    # Measured by `cerium eval`: half of the shown completions are right.
     writer.add_float32("cerium.confidence", 0.35)
     writer.add_bool("cerium.completes_only", True)
     for key, token in FIM_TOKENS.items():
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--type", choices=TYPES, default="q8_0")
     parser.add_argument("--name", default="cerium-line")
     parser.add_argument("--context", type=int, metavar="TOKENS",
-                        help="what the file says that it holds, where more "
+                        help="the context that the file declares, if more "
                         "than the rows was measured to do (evaluate.py)")
     parser.add_argument("--tokenizer", type=Path,
                         default=HERE / "work/tokenizer.json")

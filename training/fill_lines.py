@@ -3,7 +3,7 @@
 
 A line of a held-out file is removed and the command asked for it, with the
 cursor at the end of the line before. Comments, very short lines and lines
-after a blank one are not asked for, nor are tests. Exact means equal but for
+after a blank one are skipped, and so are tests. Exact means equal but for
 the white space around it; similar is the mean of difflib's ratio.
 """
 
@@ -37,7 +37,7 @@ def places(docs, count, seed):
 
 
 def completed(args, folder, doc, lines, index):
-    """The first line of what the command writes, bare."""
+    """The first line of the command's output, stripped."""
     path = folder / Path(doc["path"]).name
     path.write_text("\n".join(lines[:index] + lines[index + 1:]))
     done = subprocess.run(

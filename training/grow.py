@@ -3,7 +3,7 @@
 
 A new layer is a copy of the one before it, with the two matrices that write
 to the residual stream at zero. New columns of a feed-forward network begin as
-train.py begins all of them, and what they write is zero as well. `train.py
+train.py begins all of them, and their outputs are zero as well. `train.py
 --init` trains the result.
 """
 
@@ -18,7 +18,7 @@ from model import Config, Decoder
 
 
 def grown(weights, after):
-    """The weights with a silent copy behind each layer named in `after`."""
+    """The weights with a neutral copy after each layer named in `after`."""
     out = {}
     for name, weight in weights.items():
         match = re.match(r"blocks\.(\d+)\.(.*)", name)

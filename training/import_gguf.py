@@ -2,8 +2,8 @@
 """Make a checkpoint from one of our GGUF files, to train it further.
 
 The inverse of export_gguf.py: weights are dequantized to float32, the
-configuration comes from the file's keys. What rounding took is lost; a run
-that goes on wins it back within its first steps.
+configuration comes from the file's keys. The loss by rounding stays; a run
+that continues regains it within its first steps.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def config_of(keys):
     """The Config that export_gguf.add_config wrote."""
     def key(name):
         value = keys[f"qwen3.{name}"]
-        # Reals lie in float32: take the shortest decimal that gives it.
+        # Reals are stored as float32: take the shortest decimal that gives it.
         return float(f"{value:.7g}") if isinstance(value, float) else value
     return Config(
         vocab=len(keys["tokenizer.ggml.tokens"]),
@@ -34,7 +34,7 @@ def config_of(keys):
 
 
 def load(path):
-    """A Decoder with a file's weights; KeyError names what a file lacks."""
+    """A Decoder with a file's weights; KeyError names a missing key."""
     reader = gguf.GGUFReader(path)
     keys = {name: field.contents() for name, field in reader.fields.items()}
     if keys["general.architecture"] != "qwen3":

@@ -52,13 +52,13 @@ def rotate(x, cos, sin):
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
 
 
-QUERIES = 256  # positions that attend at a time on a processor
+QUERIES = 256  # query positions per block on a CPU
 
 
 def attend(q, k, v):
     """Causal attention, [batch, heads, length, head_dim].
 
-    A processor's own kernel computes at a fifth of the speed of its matrix
+    On a CPU torch's kernel has a fifth of the speed of its matrix
     products, so there blocks of queries are plain products with the keys
     that they may see.
     """
@@ -161,10 +161,10 @@ def mean_loss(hidden, weight, targets, chunk, dtype=torch.float32, z=0.0,
     """Mean cross-entropy in nats, computed `chunk` positions at a time.
 
     With `shares`, of the targets' shape, a mean weighted by them.
-    With `z`, plus so many times the mean square of the logits' normalizer,
+    With `z`, plus z times the mean square of the logits' normalizer,
     which keeps it near zero where products are in bfloat16.
 
-    `dtype` is what the matrix products are computed in; the softmax and the
+    `dtype` is the type of the matrix products; the softmax and the
     sums stay in float32.
     """
     if shares is None:

@@ -30,7 +30,7 @@ class Muon(torch.optim.Optimizer):
     def __init__(self, parameters, lr, momentum, weight_decay):
         super().__init__(parameters, {"lr": lr, "momentum": momentum,
                                       "weight_decay": weight_decay})
-        self.map = map  # a pool's, where there are threads to share the work
+        self.map = map  # a pool's map, if there are threads to share the work
         self.dtype = torch.float32  # of the products
 
     def step(self):
@@ -42,7 +42,7 @@ class Muon(torch.optim.Optimizer):
             for shape, alike in shapes.items():
                 tasks += [(group, shape, alike[i:i + TOGETHER])
                           for i in range(0, len(alike), TOGETHER)]
-        # The largest first, so that threads end together.
+        # The largest first, so that threads finish together.
         tasks.sort(key=lambda t: -t[1].numel() * len(t[2]))
         list(self.map(lambda task: self.step_shape(*task), tasks))
 

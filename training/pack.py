@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Turn the corpus into rows of tokens, most of them fill-in-the-middle.
 
-A row is exactly what one training sequence sees (row length + 1 tokens). A
-fill-in-the-middle example never crosses a row, for a middle without its
-prefix teaches nothing; plain documents fill what is left and run on into the
-next row. Rows lie in one uint16 array, to be mapped into memory.
+A row is exactly one training sequence (row length + 1 tokens). A
+fill-in-the-middle example never crosses a row, because a middle without its
+prefix teaches nothing; plain documents fill the rest and continue in the
+next row. Rows are in one uint16 array, to be mapped into memory.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from tokenizers import Tokenizer
 from tokenizer import documents
 
 HERE = Path(__file__).parent
-NEIGHBOUR_TOKENS_MIN = 64  # less of another file tells nothing
-LINE_END = "\u010a"  # as the tokens of byte-level vocabularies spell it
+NEIGHBOUR_TOKENS_MIN = 64  # less of another file is useless
+LINE_END = "\u010a"  # as spelled in tokens of byte-level vocabularies
 
 
 class Writer:
@@ -51,7 +51,7 @@ class Writer:
             self.close_row()
 
     def place_examples(self):
-        """Whole examples, as long as they fit and are behind their share."""
+        """Whole examples, while they fit and are below their share."""
         while (self.examples and self.totals["fim"]
                <= self.ratio * self.totals["plain"]):
             if len(self.examples[-1]) > self.row - len(self.current):
@@ -68,14 +68,14 @@ class Writer:
 
 
 class Openings:
-    """How much of a line's end begins a longer token: cerium_opening().
+    """How much of a line's end begins a longer token: token healing.
 
-    Whoever fills a hole takes that off the prefix and has the middle begin
-    with it, so that no token ends where only a cursor stands. At the
-    beginning of a line it is nothing.
+    Infill takes that off the prefix and lets the middle begin
+    with it, so that no token ends just because of the cursor. At the
+    beginning of a line it is empty.
     """
 
-    TOKENS = 4      # of the text's last, that a longer one may span
+    TOKENS = 4      # last tokens of the text that a longer one may span
     CHARACTERS = 64
 
     def __init__(self, tokenizer):
@@ -125,8 +125,8 @@ class Packer:
         return tokens + [self.token["file_sep"], *self.encode(path + "\n")]
 
     def neighbour(self, doc, others, room):
-        """Another file of the package, or its beginning, as what stands in
-        the context before: at most `room` tokens, else nothing."""
+        """Another file of the package, or its beginning, as earlier text in
+        the context: at most `room` tokens, or nothing."""
         if len(others) < 2 or self.random.random() >= self.args.neighbours:
             return []
         other = others[self.random.randrange(len(others))]
@@ -139,7 +139,7 @@ class Packer:
         return tokens if len(tokens) >= NEIGHBOUR_TOKENS_MIN else []
 
     def named(self, doc):
-        """The header of a file behind another one: its path."""
+        """The header of a file after another one: its path."""
         return [self.token["file_sep"], *self.encode(doc["path"] + "\n")]
 
     def plain(self, doc):
@@ -167,17 +167,17 @@ class Packer:
         return position
 
     def span(self, text):
-        """Where the middle begins and ends: mostly where a cursor stands."""
+        """Where the middle begins and ends: mostly at a likely cursor."""
         begin = self.random.randrange(len(text))
         start = text.rfind("\n", 0, begin) + 1
         stop = text.find("\n", begin)
         stop = len(text) if stop < 0 else stop
         kind = self.random.random()
-        if kind < 0.30:  # the end of a line: what follows below
+        if kind < 0.30:  # the end of a line: the lines below
             return stop, self.lines_on(text, stop)
         if kind < 0.48:  # the beginning of a line, to the end of a line
             return start, self.lines_on(text, start - 1)
-        if kind < 0.60:  # behind the indentation
+        if kind < 0.60:  # after the indentation
             start += re.match(r"[ \t]*", text[start:]).end()
             return start, self.lines_on(text, start - 1)
         if kind < 0.82:  # within a line, to its end
@@ -190,7 +190,7 @@ class Packer:
         return begin, min(len(text), begin + length)  # any two characters
 
     def hole(self, text):
-        """A span with something in it, and seldom a blank line first."""
+        """A span with something in it, and rarely a blank line first."""
         for _ in range(20):
             begin, end = self.span(text)
             middle = text[begin:end]
@@ -203,8 +203,8 @@ class Packer:
         begin, end = self.hole(text)
         begin -= self.opening(text[:begin])
         token = self.token
-        # The suffix first: what stands before the hole then stands before the
-        # middle, too, and a small model need not learn to look for it.
+        # The suffix first: then the text before the hole comes right before the
+        # middle, and a small model need not learn to look for it.
         return [*head, token["fim_suffix"], *self.encode(text[end:]),
                 token["fim_prefix"], *self.encode(text[:begin]),
                 token["fim_middle"], *self.encode(text[begin:end]),
@@ -266,16 +266,16 @@ def main():
     parser.add_argument("--rows", type=int, nargs="+", default=[512, 1024],
                         help="row lengths; each is packed with another seed")
     parser.add_argument("--limit", type=int, default=0, metavar="TOKENS",
-                        help="of each row length, where not all are seen")
+                        help="for each row length, if not all are seen")
     parser.add_argument("--mix", type=part, nargs="+", default=[],
-                        metavar="LANGUAGE=PART", help="what of the limit "
-                        "each language gets (none if not named); without: "
+                        metavar="LANGUAGE=PART", help="the share of the limit "
+                        "for each language (none if not named); without: "
                         "as it comes")
     parser.add_argument("--fim-share", type=float, default=0.65)
     parser.add_argument("--header-share", type=float, default=0.75)
     parser.add_argument("--neighbours", type=float, default=0.2,
-                        help="share of examples that stand behind another "
-                        "file of their package, where a row has room for it")
+                        help="share of examples after another "
+                        "file of their package, if a row has room for it")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     args.mix = dict(args.mix)

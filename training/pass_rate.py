@@ -4,8 +4,8 @@
     cerium eval --set HumanEval-SingleLineInfilling.jsonl --answers lines.jsonl
     python pass_rate.py HumanEval-SingleLineInfilling.jsonl lines.jsonl
 
-Each program is what stands before the line, the line, what stands behind it,
-and the test. What a model writes is nobody's code yet: it runs in a bubblewrap
+Each program is the text before the line, the line, the text after it,
+and the test. A model's code is untrusted: it runs in a bubblewrap
 sandbox without network, files, other processes or much time and memory. The
 intervals are by bootstrap over the functions, whose lines are not independent.
 """
@@ -30,7 +30,7 @@ SANDBOX = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
 
 
 def limits():
-    """Of the sandbox and all in it."""
+    """Options of the sandbox and its limits."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
@@ -50,14 +50,14 @@ def passes(program):
 
 
 def program_of(task, line):
-    """The task with the line in its place, and its test called."""
+    """The task with the line inserted, and a call of its test."""
     end = "\n" if task["canonical_solution"].endswith("\n") else ""
     return (task["prompt"] + line + end + task["suffix"] + "\n" + task["test"]
             + f"\ncheck({task['entry_point']})\n")
 
 
 def interval(groups, seed=7, rounds=2000):
-    """95 % of the share, resampling whole groups of 0 and 1."""
+    """95 % interval of the share, resampling whole groups of 0 and 1."""
     draw = random.Random(seed)
     groups = [(sum(group), len(group)) for group in groups.values()]
     shares = []
@@ -76,7 +76,7 @@ def rows(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("set", type=Path, help="HumanEval-Infilling, unpacked")
-    parser.add_argument("answers", type=Path, help="of cerium eval")
+    parser.add_argument("answers", type=Path, help="from cerium eval")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     if not shutil.which("bwrap"):

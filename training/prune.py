@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Prune a trained model to a smaller one, which is then distilled from it.
 
-As Minitron does: how much each part does is seen on a little text, and what
-does least goes. Layers: the ones whose output is most like their input, the
-first and the last excepted. Feed-forward channels: those with the smallest
-root mean square behind the activation. Channels of the width: those with the
+As in Minitron: the effect of each part is measured on a little text, and those
+with the least effect are removed. Layers: those whose output is most like their input, the
+except the first and the last. Feed-forward channels: those with the smallest
+root mean square after the activation. Channels of the width: those with the
 smallest mean square after the norms, together in all matrices.
 """
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 
 class Seen:
-    """Sums over text of what passes through the parts of a model."""
+    """Sums over text of the activations in the parts of a model."""
 
     def __init__(self, model):
         c = model.config
@@ -55,20 +55,20 @@ def largest(values, n):
 
 
 def kept_layers(seen, n):
-    """Indices of n layers; the ends stay."""
+    """Indices of n layers; the first and last stay."""
     values = seen.layers.clone()
     values[0] = values[-1] = float("inf")
     return largest(values, n).tolist()
 
 
 def pruned(model, seen, layers, ffn, width):
-    """A model of that size with the parts of `model` that do most."""
+    """A model of that size with the parts of `model` with the largest effect."""
     c = model.config
     small = Decoder(Config(**{**c.as_dict(), "layers": layers, "ffn": ffn,
                               "width": width}))
     keep = largest(seen.width, width)
-    # Norms divide by a mean over fewer channels: what they give stays as it
-    # was where the channels that go carry nothing.
+    # Norms divide by a mean over fewer channels: their output stays the
+    # same if the removed channels are zero.
     kept = seen.width[keep].sum() / seen.width.sum()
     norm = (c.width / width * kept).sqrt()
     weights = model.state_dict()
@@ -103,7 +103,7 @@ def main():
     add("--ffn", type=int, help="channels of the feed-forward to keep")
     add("--width", type=int, help="channels of the width to keep")
     add("--tokens", type=Path, default=HERE / "work/tokens/train_512.bin",
-        help="packed rows to look at")
+        help="packed rows to measure")
     add("--row", type=int, default=512)
     add("--count", type=int, default=64, help="rows of them")
     args = parser.parse_args()

@@ -2,13 +2,13 @@
 """The whole way to a model in one command: from packages to a checked GGUF.
 
     python recipe.py                                    two cores, 100 minutes
-    python recipe.py --init ../models/cerium-line.gguf   goes on with a model
+    python recipe.py --init ../models/cerium-line.gguf   continues a model
     python recipe.py --size 31m --device cuda --minutes 25
 
-Each step is one of the programs here, run as it would be by hand and printed
-first; --dry-run only prints. A step whose result is there is not done again,
-so that a run that was ended goes on with the same command; --from STEP does
-it and those behind it anew.
+Each step is one of the programs here, run as by hand and printed
+first; --dry-run only prints. A step whose result exists is skipped,
+so that an interrupted run continues with the same command; --from STEP repeats
+it and those after it.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-# Five million weights are what two cores can feed in two hours; thirty-one
-# what an accelerator can in half an hour. Every row is whole groups of 128.
+# Two cores can train five million weights in two hours; an accelerator
+# thirty-one in half an hour. Every row is whole groups of 128.
 SIZES = {
     "5m": {"layers": 4, "width": 256, "heads": 4, "kv_heads": 2, "ffn": 768,
            "vocab": 8192},
@@ -46,7 +46,7 @@ def flags(options):
 
 
 def plan(args):
-    """[(step, what it makes or None, words of the command)], in order."""
+    """[(step, its result or None, arguments of the command)], in order."""
     work, out = args.work, args.out
     size, device = SIZES[args.size], DEVICES[args.device]
     corpus, tokens = work / "corpus", work / "tokens"
@@ -69,7 +69,7 @@ def plan(args):
     if args.init:
         train += ["--init", grown if args.after else start]
     steps = [
-        # Downloads are for the corpus alone: not missed where that is.
+        # Downloads are only for the corpus: not needed if that exists.
         ("fetch", corpus / "train.jsonl",
          ["corpus.py", "fetch", "--downloads", work / "downloads"]),
         ("build", corpus / "train.jsonl",
@@ -102,11 +102,11 @@ def plan(args):
 
 
 def perform(step, words):
-    """Run one step; its failure is ours."""
+    """Run one step; its failure ends us."""
     done = subprocess.run([sys.executable, HERE / words[0], *words[1:]])
     if done.returncode:
         raise SystemExit(f"{step}: ended with status {done.returncode}; the "
-                         "same command goes on from here")
+                         "same command continues from here")
 
 
 def main():
@@ -117,8 +117,8 @@ def main():
     add("--size", choices=SIZES, default="5m")
     add("--device", choices=DEVICES, default="cpu")
     add("--minutes", type=float, default=100, help="of training")
-    add("--init", type=Path, metavar="GGUF", help="a model of this size to go "
-        "on with; its vocabulary is kept")
+    add("--init", type=Path, metavar="GGUF", help="a model of this size to "
+        "continue; its vocabulary is kept")
     add("--after", type=int, nargs="+", default=[], metavar="LAYER",
         help="that model is smaller: put a layer behind each of these")
     add("--exclude", nargs="*", default=[], metavar="JSONL",
@@ -128,16 +128,16 @@ def main():
     add("--limit", type=int, default=0, metavar="TOKENS",
         help="pack no more of each row length; 0: all")
     add("--mix", nargs="+", default=[], metavar="LANGUAGE=PART",
-        help="what of that limit each language gets")
+        help="the share of that limit for each language")
     add("--four-bits", type=float, default=0, metavar="SHARE", help="of the "
         "run, at its end, learns to be rounded, and the file is in Q4_0")
     add("--work", type=Path, default=HERE / "work")
     add("--out", type=Path, default=HERE / "work/model.gguf",
         help="the GGUF file")
     add("--from", dest="first", choices=STEPS, metavar="STEP",
-        help="do this step anew and all behind it: " + ", ".join(STEPS))
+        help="repeat this step and all after it: " + ", ".join(STEPS))
     add("--to", dest="last", choices=STEPS, metavar="STEP", default="lines")
-    add("--dry-run", action="store_true", help="print the commands alone")
+    add("--dry-run", action="store_true", help="only print the commands")
     args = parser.parse_args()
     if args.after and not args.init:
         parser.error("--after says how a model of --init grows")
@@ -147,18 +147,18 @@ def main():
             break
         anew |= step == args.first
         if made and made.exists() and not anew:
-            print(f"# {step}: {made} is there", flush=True)
+            print(f"# {step}: {made} exists", flush=True)
             continue
-        if not made and args.first and not anew:  # only tells something
+        if not made and args.first and not anew:  # only prints something
             continue
         words = [str(word) for word in words]
         print(f"# {step}\n{shlex.join(['python', *words])}", flush=True)
         if args.dry_run:
             continue
-        if anew and step == "train":  # else it would go on with what it has
+        if anew and step == "train":  # otherwise it would continue with what it has
             shutil.rmtree(made.parent, ignore_errors=True)
         perform(step, words)
-        if step == "train":  # a checkpoint alone does not say that it ended
+        if step == "train":  # a checkpoint alone does not mean that the run ended
             made.touch()
 
 

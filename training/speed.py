@@ -4,8 +4,8 @@
     python speed.py                the bundled model's shape, rows of 512
     python speed.py --row 8192
 
-Tokens a second of processor time, one thread, one micro-batch forward and
-back, without the optimizer: the median of turns in which each way has one.
+Tokens per second of processor time, one thread, one micro-batch forward and
+back, without the optimizer: the median of rounds in which each way runs once.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from train import keep_memory
 
 
 def torch_attention(q, k, v):
-    """Torch's own kernel, in place of products of blocks."""
+    """Torch's own kernel, instead of products of blocks."""
     return F.scaled_dot_product_attention(
         q.to(v.dtype), k.to(v.dtype), v, is_causal=True)
 
 
-# What the step does, one thing more a line: products in, compiled, attention.
+# Variants of the step, one more change per line: product type, compiled, attention.
 WAYS = [
     ("float32", torch.float32, False, torch_attention),
     ("bfloat16", torch.bfloat16, False, torch_attention),
@@ -40,7 +40,7 @@ WAYS = [
 
 
 def prepare(way, args, shape):
-    """A step of this way: a function without arguments."""
+    """A step of this variant: a function without arguments."""
     _, dtype, compiled, attend = way
     plain_loss = decoder.logit_loss
     model = Decoder(Config(context=args.row, **shape))
@@ -74,7 +74,7 @@ def main():
     parser.add_argument("--size", choices=SIZES, default="5m")
     parser.add_argument("--row", type=int, default=512)
     parser.add_argument("--micro", type=int, default=1024,
-                        help="tokens a forward pass, at least a row")
+                        help="tokens per forward pass, at least a row")
     parser.add_argument("--turns", type=int, default=9)
     args = parser.parse_args()
     keep_memory()

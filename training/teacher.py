@@ -1,10 +1,10 @@
 """A teacher's next-token distributions for rows of a student's tokens.
 
 A teacher is a checkpoint of ours, a GGUF file, or a folder as Hugging Face
-publishes models; transformers runs what is not ours. With the student's
+publishes models; transformers runs models that are not ours. With the student's
 vocabulary it gives logits for every token. With another one the two see the
-same bytes cut differently, and what can be compared is how likely each finds
-the stretches between places where both have a cut: approximate likelihood
+same bytes cut differently, and what can be compared is the likelihood that each gives
+to stretches between places where both have a cut: approximate likelihood
 matching (Minixhofer, Ponti and Vulic, arXiv:2503.20083).
 """
 
@@ -16,7 +16,7 @@ import import_gguf
 
 
 def bytes_of_letters():
-    """The byte that each letter of a byte-level vocabulary stands for."""
+    """The byte of each letter of a byte-level vocabulary."""
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [b for b in range(256) if b not in shown]
     return {**{chr(b): b for b in shown},
@@ -44,7 +44,7 @@ class Reader:
         return ends
 
     def parts(self, row):
-        """[(begin, text)] and [(begin, mark)], in order; of a text that was
+        """[(begin, text)] and [(begin, mark)], in order; from a text that was
         cut within a character, that character is left out."""
         found, run, begin = [], b"", 0
         for token in [*row, None]:
@@ -113,8 +113,8 @@ class HuggingFace:
         return lambda piece: rows[piece]
 
     def contexts(self, row):
-        """[(tokens, where they end)]: how the teacher reads a row of the
-        student's. At a mark that it does not have it begins anew."""
+        """[(tokens, where they end)]: the teacher's reading of a row of the
+        student's. At a mark that it lacks it begins a new context."""
         bos = self.tokenizer.bos_token_id
         found = []
         for begin, text, is_mark in self.reader.parts(row):
@@ -130,8 +130,8 @@ class HuggingFace:
         return found
 
     def add_text(self, begin, text, ids, ends):
-        """Tokenizers tell where tokens end in characters: where one ends
-        within a character that another ends, too, that is no place."""
+        """Tokenizers give the ends of tokens in characters: if one ends
+        within a character that another ends, too, that is not a cut."""
         told = self.tokenizer(text, add_special_tokens=False,
                               return_offsets_mapping=True)
         places = [begin]
@@ -144,8 +144,8 @@ class HuggingFace:
         ids += told["input_ids"]
 
     def likelihoods(self, rows):
-        """Of stretches of rows [rows, length] of the student's tokens, each
-        behind a first one: [(row, first, end, log-likelihood)]."""
+        """For stretches of rows [rows, length] of the student's tokens, each
+        after a first one: [(row, first, end, log-likelihood)]."""
         told = []
         for r, row in enumerate(rows.tolist()):
             mine = self.reader.ends(row)
@@ -181,5 +181,5 @@ def load(path, vocabulary, device):
     if path.is_file() and is_ours(path, vocabulary):
         return Checkpoint(import_gguf.load(path), device)
     if not path.exists():
-        raise SystemExit(f"{path}: is not there")
+        raise SystemExit(f"{path}: does not exist")
     return HuggingFace(path, vocabulary, device)

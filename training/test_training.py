@@ -105,7 +105,7 @@ def test_directions_are_orthogonal():
 
 
 def test_middles_are_found():
-    """From behind the mark to the end, over two examples and plain text."""
+    """From after the mark to the end, over two examples and plain text."""
     middle, end = 3, 0
     row = torch.tensor([[7, 0, 1, 7, 2, 7, 3, 8, 8, 0, 7, 1, 2, 3, 8, 0, 7]])
     found = in_middles(row, middle, end)[0].nonzero().flatten().tolist()
@@ -132,7 +132,7 @@ def test_divergence_is_autograds():
 
 
 def test_pruning_keeps_what_works():
-    """Channels and a layer that do nothing can go without a trace."""
+    """Channels and a layer without effect can be removed exactly."""
     model, ids = random_model(), text()
     whole = copy.deepcopy(model)
     seen = Seen(model)
@@ -160,7 +160,7 @@ def test_growing_changes_nothing():
     large = grow.larger(model, {0, 2}, 64)
     assert large.config.layers == 5 and large.config.ffn == 64
     assert close(large.logits(ids), model.logits(ids))
-    for _ in range(2):  # what reads a zero has no gradient until it is none
+    for _ in range(2):  # weights after a zero have no gradient until it changes
         large.zero_grad()
         large.logits(ids).logsumexp(-1).mean().backward()
         with torch.no_grad():
@@ -173,7 +173,7 @@ def test_growing_changes_nothing():
 
 
 def test_narrow_models_come_close():
-    """Width that carries little can go almost without a trace."""
+    """Width with little content can be removed with little change."""
     model, ids = random_model(), text()
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -190,7 +190,7 @@ def test_narrow_models_come_close():
 
 
 def student_of(teacher, vocab, seed=6):
-    """A run of distill.py without its data, and what it takes its steps by."""
+    """A run of distill.py without its data, and its optimizer."""
     run = distill.Distillation.__new__(distill.Distillation)
     run.args = SimpleNamespace(
         device="cpu", bf16=False, chunk=16, z_loss=1e-4, temperature=1.0,
@@ -204,7 +204,7 @@ def student_of(teacher, vocab, seed=6):
 
 
 def comes_nearer(run, steps, ids, count=30):
-    """How far from its teacher a student was, and is after some steps."""
+    """The student's distance from its teacher before and after some steps."""
     def apart():
         with torch.no_grad():
             return run.soft_loss(run.hidden(ids[:, :-1]), ids[:, :-1],
@@ -220,7 +220,7 @@ def comes_nearer(run, steps, ids, count=30):
 
 
 def test_distillation_learns_the_teacher():
-    """A student of another shape comes nearer to the teacher than it was."""
+    """A student of another shape comes nearer to the teacher."""
     model = random_model(seed=5)
     run, steps = student_of(teacher.Checkpoint(model, "cpu"), SMALL.vocab)
     before, after = comes_nearer(run, steps, text(8))
@@ -246,7 +246,7 @@ def exported(folder, entries, **more):
 
 
 def test_gguf_and_back():
-    """A file that was exported gives the checkpoint that it came from."""
+    """An exported file gives its checkpoint back."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _, model = exported(folder, 280)
@@ -272,12 +272,12 @@ def rows_of(vocabulary, count, length):
 
 
 def test_teachers_of_any_kind():
-    """transformers' logits of a file are ours; with its vocabulary taken for
-    another one, every token is a stretch, but where several make a character,
-    and all likelihoods are alike."""
+    """transformers' logits of a file equal ours; with its vocabulary treated as
+    another one, every token is a stretch, except where several make a character,
+    and all likelihoods are equal."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # transformers takes the heads of any such file to have 128 columns.
+        # transformers assumes heads of 128 columns for any such file.
         vocabulary, _ = exported(folder, 290, head_dim=128)
         own = teacher.load(folder / "a.gguf", vocabulary, "cpu")
         other = teacher.HuggingFace(folder / "a.gguf", vocabulary, "cpu")
@@ -298,8 +298,8 @@ def test_teachers_of_any_kind():
 
 
 def test_teachers_of_another_vocabulary():
-    """Stretches are of the same bytes in both vocabularies, their
-    likelihoods sums of the teacher's own, and a student comes nearer."""
+    """Stretches have the same bytes in both vocabularies, their
+    likelihoods are sums of the teacher's own, and a student comes nearer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         exported(folder, 400, head_dim=128)
@@ -331,13 +331,13 @@ def test_teachers_of_another_vocabulary():
         by_hand.append(p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log())
     assert close(distill.mean_disagreement(logs, told, 1.0),
                  torch.stack(by_hand).mean(), 1e-3)
-    run.args.soft = 1.0  # what is likely is not what a random teacher says
+    run.args.soft = 1.0  # likely tokens are not those of a random teacher
     before, after = comes_nearer(run, steps, rows)
     assert after < 0.7 * before, (before, after)
 
 
 def test_four_bits_are_the_files():
-    """What passes see is what a reader makes of the file; while they see it,
+    """Passes see the weights as a reader decodes them from the file; within the passes,
     and only then."""
     kind = gguf.GGMLQuantizationType.Q4_0
     weight = torch.randn(24, 64, generator=torch.Generator().manual_seed(3))
@@ -394,7 +394,7 @@ def test_holes_are_where_cursors_stand():
 
 
 def test_mix():
-    """Each language fills its part of the limit, what is not named nothing."""
+    """Each language fills its part of the limit, unnamed ones get nothing."""
     vocabulary = train_tokenizer([CODE], 280)
     docs = [{"language": language, "path": f"{n}.x", "package": "p",
              "text": f"{language} {n}\n" + CODE}
@@ -430,7 +430,7 @@ def test_mix():
 
 
 def test_neighbours():
-    """Behind another file of the same package, whole examples that fit."""
+    """After another file of the same package, whole examples that fit."""
     vocabulary = train_tokenizer([CODE], 280)
     docs = [{"language": "python", "path": f"{package}/{n}.py",
              "package": package, "text": CODE[:200]}
@@ -460,7 +460,7 @@ def test_neighbours():
 
 
 def test_average():
-    """A point of the way between two checkpoints, as a command makes it."""
+    """A point between two checkpoints, made by a command."""
     with tempfile.TemporaryDirectory() as folder:
         first, second, mean = (Path(folder) / n for n in "abm")
         one, other = random_model(seed=1), random_model(seed=2)
@@ -480,7 +480,7 @@ def test_average():
 
 
 def test_sandbox():
-    """A good line passes; wrong, endless and prying ones do not."""
+    """A good line passes; wrong, endless and hostile ones do not."""
     if not shutil.which("bwrap"):
         print("skipped: test_sandbox: there is no bwrap")
         return

@@ -2,7 +2,7 @@
 """Train the byte-level BPE vocabulary on the corpus.
 
 The pre-tokenizer is Qwen2's, letter for letter, so that every engine that
-knows `tokenizer.ggml.pre = qwen2` splits text as this one does.
+knows `tokenizer.ggml.pre = qwen2` splits text like this one.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def train(texts, entries):
 
 
 def of_gguf(path):
-    """The vocabulary that a GGUF file of ours carries."""
+    """The vocabulary in a GGUF file of ours."""
     fields = gguf.GGUFReader(path).fields
     tokens = fields["tokenizer.ggml.tokens"].contents()
     merges = fields["tokenizer.ggml.merges"].contents()
@@ -76,8 +76,8 @@ def tiktoken_encoder(name):
 
 
 def bytes_per_token(encode, path):
-    """Bytes a token by language, the yardstick of a vocabulary; encode: of a
-    text, its tokens."""
+    """Bytes per token by language, the measure of a vocabulary; encode: gives the
+    tokens of a text."""
     counts = {}
     for doc in documents(path):
         size, tokens = counts.get(doc["language"], (0, 0))
@@ -96,8 +96,8 @@ def main():
                         help="bytes of text to learn from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from-gguf", type=Path, metavar="MODEL",
-                        help="take the vocabulary of a model, to go on "
-                        "training it")
+                        help="take the vocabulary of a model, to continue "
+                        "its training")
     parser.add_argument("--beside", nargs="*", default=[], metavar="NAME",
                         help="measure tiktoken's vocabularies, too, such as "
                         "o200k_base (pip install tiktoken, which fetches them)")

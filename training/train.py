@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Train the model for a given number of minutes, or of tokens.
 
-By the clock a run ends when it must, at a learning rate of zero, however fast
-it went; by tokens (--budget) it ends when it has learned what it was to
-learn, however long others held the machine. Checkpoints carry everything, so
-a killed run goes on with the same command.
+By the clock a run ends at its time, at a learning rate of zero, however fast
+it went; by tokens (--budget) it ends after its tokens, however
+busy the machine was. Checkpoints have everything, so
+a killed run continues with the same command.
 """
 
 import argparse
@@ -33,8 +33,8 @@ HERE = Path(__file__).parent
 def keep_memory():
     """Start again with a malloc that reuses large blocks, in huge pages.
 
-    Else each logits buffer is mapped, cleared and given back every time,
-    which took a fifth of the speed.
+    Otherwise each logits buffer is mapped, cleared and unmapped every time,
+    which costs a fifth of the speed.
     """
     if "GLIBC_TUNABLES" not in os.environ:
         os.environ["GLIBC_TUNABLES"] = ":".join("glibc.malloc." + t for t in (
@@ -69,7 +69,7 @@ def bfloat16_pays(device):
     """Whether matrix products are faster in bfloat16 here, by measurement.
 
     Processors differ: by a factor of three on a Zen 4 with AVX512_BF16, and
-    to the contrary on Xeons that have the instructions, but not AMX.
+    the opposite on Xeons that have the instructions, but not AMX.
     """
     if device != "cpu":
         return True
@@ -89,7 +89,7 @@ def bfloat16_pays(device):
 def in_middles(tokens, middle, end):
     """Whether each of [rows, length] tokens is followed by one of a middle.
 
-    What ends a middle, `end`, belongs to it: a model has to learn to stop.
+    The end of a middle, `end`, belongs to it: a model must learn to stop.
     """
     places = torch.arange(1, tokens.shape[1] + 1, device=tokens.device)
     last = [torch.cummax(places * (tokens == t), dim=1).values
@@ -98,7 +98,7 @@ def in_middles(tokens, middle, end):
 
 
 def as_q4_0(weight):
-    """What a matrix is once a file has it in Q4_0, by ggml's reference rule:
+    """A matrix as stored in Q4_0, by ggml's reference rule:
     of 32 neighbours the largest becomes -8 times the scale, a half."""
     blocks = weight.reshape(-1, 32)
     largest = blocks.gather(1, blocks.abs().argmax(dim=1, keepdim=True))
@@ -143,7 +143,7 @@ class Run:
                                                dynamic=False)
             short = args.device == "cpu"
             for rows in self.rows[:1] if short else self.rows:
-                # Before workers share what is compiled.
+                # Before workers share the compiled code.
                 self.gradients(*rows.batch(0, max(args.micro, rows.row),
                                            args.device))
         # Workers each run whole micro-batches on one thread: two threads
@@ -171,7 +171,7 @@ class Run:
             optimizers=[o.state_dict() for o in self.optimizers])
 
     def hidden(self, tokens):
-        """By compiled code, on a processor only the rows of most of a run.
+        """By compiled code, on a CPU only for the row length of most of a run.
 
         For rows of 8,192 it took four minutes to compile and won 8 % there.
         """
@@ -192,8 +192,8 @@ class Run:
 
     @contextmanager
     def rounded(self, progress):
-        """Where four bits are trained for, passes see the blocks' matrices as
-        Q4_0 has them, and what they learn is for the unrounded ones: the
+        """When training for four bits, passes see the blocks' matrices as
+        in Q4_0, and gradients update the unrounded ones: the
         straight-through estimator (Bengio et al., arXiv:1308.3432)."""
         if progress < 1 - self.args.four_bits or not self.args.four_bits:
             yield
@@ -241,7 +241,7 @@ class Run:
         return total, factor
 
     def progress(self):
-        """The share of the run that is done."""
+        """The finished share of the run."""
         if self.args.budget:
             return self.seen / self.args.budget
         return self.elapsed / (self.args.minutes * 60)
@@ -301,16 +301,16 @@ def arguments(description=__doc__):
     add = parser.add_argument
     add("--minutes", type=float, default=75)
     add("--budget", type=int, default=0, metavar="TOKENS",
-        help="end after so many tokens; the clock then plays no part")
+        help="end after this many tokens, whatever the time")
     add("--tokens", type=Path, default=HERE / "work/tokens")
     add("--tokenizer", type=Path, default=HERE / "work/tokenizer.json")
     add("--held-out", type=Path, default=HERE / "work/corpus/held_out.jsonl")
     add("--out", type=Path, default=HERE / "work/run")
-    add("--init", type=Path, help="checkpoint whose weights a new run takes")
+    add("--init", type=Path, help="checkpoint whose weights a new run starts with")
     add("--device", default="cpu")
     add("--bf16", action=argparse.BooleanOptionalAction, help="matrix "
         "products in bfloat16, weights, sums and optimizers in float32; "
-        "unless said, where it is faster")
+        "default: if it is faster")
     add("--workers", type=int, default=2, help="micro-batches at a time")
     add("--vocab", type=int, default=8192)
     add("--width", type=int, default=256)
@@ -322,9 +322,9 @@ def arguments(description=__doc__):
         help="row lengths: the first for most of the run, the last at its end")
     add("--long-share", type=float, default=0.15,
         help="share of the run that trains on the last row length")
-    add("--batch", type=int, default=4096, help="tokens a step, "
+    add("--batch", type=int, default=4096, help="tokens per step, "
         "at least a row for each worker")
-    add("--micro", type=int, default=1024, help="tokens a forward pass, "
+    add("--micro", type=int, default=1024, help="tokens per forward pass, "
         "at least a row")
     add("--chunk", type=int, default=256, help="positions whose logits "
         "exist at once")

@@ -12,14 +12,14 @@ import { Link } from "./socket.js";
 import { guardState, words } from "./watchdog.js";
 import { completesOnly, reason, whoAnswers } from "./words.js";
 
-const CARET_MS = 220; // a caret that only moved rests so long before something is proposed
+const CARET_MS = 220; // delay after a caret move before a proposal is requested
 const SAVE_MS = 400;
 // A place where the bundled model is sure enough to show something.
 const SAMPLE = `package main
 
 import "os"
 
-// read returns what a file has.
+// read returns a file's content.
 func read(path string) ([]byte, error) {
 \tdata, err := os.ReadFile(path)
 \tif err^
@@ -97,7 +97,7 @@ function banner(text, action, act) {
   $("banner-act").onclick = act;
 }
 
-/** Who answers. */
+/** The answering model. */
 async function describe() {
   try {
     const [models, health] = await Promise.all(
@@ -119,7 +119,7 @@ async function describe() {
     $("guard").textContent = said?.short ?? "";
     $("guard").title = said?.long ?? "";
   } catch {
-    // the socket says what is wrong
+    // the socket shows the reason
   }
 }
 
@@ -187,7 +187,7 @@ const follower = new Follower({
   },
 });
 
-let why = ""; // nothing is proposed, in words
+let why = ""; // the reason why nothing is proposed
 
 function propose(text) {
   editor.propose(text);
@@ -321,7 +321,7 @@ function save() {
 
 const extension = (path) => /\.(\w+)$/.exec(path)?.[1] ?? "c";
 
-/** A session that is not worth keeping before something was written or asked. */
+/** A session that is saved only after something was written or asked. */
 function blank(path, code, caret) {
   const id = crypto.getRandomValues(new Uint32Array(2)).join("");
   return { id, path, code, begun: code, caret, turns: [], last: null };
@@ -436,7 +436,7 @@ for (const button of document.querySelectorAll("[data-close]")) {
   button.onclick = () => button.closest("dialog").close();
 }
 
-/** On a narrow page one pane is seen; on a wide one this moves the focus only. */
+/** On a narrow page one pane is visible; on a wide one this only moves the focus. */
 function pane(name) {
   document.body.dataset.pane = name;
   for (const tab of ["code", "ask"]) {
@@ -484,5 +484,5 @@ begin(
 );
 link.restart();
 if (matchMedia("(hover: hover)").matches) editor.input.focus();
-// Focus would bring up a keyboard over half of the page: the first proposal comes without.
+// Focus would bring up a keyboard over half of the page: the first proposal needs none.
 else follower.update(editor.before, editor.after);

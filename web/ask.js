@@ -1,9 +1,9 @@
-// ask.js - the conversation: asks, streams the answer, stops, redirects, outlives its connection.
+// ask.js - the conversation: asks, streams the answer, stops, redirects, survives its connection.
 //
 // Answers come in the order of the requests, so the events on the socket belong to the oldest
 // flight until its closing event.  A redirect steers the flight: the server ends it at the next
-// good place and begins the answer to what was said, which is the next flight.  What cannot be
-// steered is cancelled, and the next request goes on from what was said so far.
+// good place and begins the answer to the new text, which is the next flight.  If it cannot be
+// steered, it is canceled, and the next request continues from its text so far.
 
 import { announce, make } from "./dom.js";
 import { Stream } from "./meter.js";
@@ -11,7 +11,7 @@ import { Prose } from "./prose.js";
 import { said } from "./sessions.js";
 import { badge } from "./watchdog.js";
 
-const TOKENS_MAX = 2048; // a playground must not run away with a small model
+const TOKENS_MAX = 2048; // a small model must not generate endlessly
 const GUIDANCE =
   "You are a coding assistant in a playground. Answer briefly. Make minimal, targeted edits. " +
   "Put code into fenced blocks with the name of its language.";
@@ -27,13 +27,13 @@ const item = (role, text) => ({
 export class Ask {
   turns = [];
   #flights = [];
-  #last = null; // the response that the next request goes on from
+  #last = null; // the response that the next request continues
   #sentCode = null; // what the model has seen of the editor
   #deferred = null; // a flight that waits for the id of the one before it
   #frame = 0;
 
   /** Of elements: log, empty, stopButton, sendButton; link, meter; code() {path, text};
-   * insert(code); changed(): something is to be saved. */
+   * insert(code); changed(): there is something to save. */
   constructor(parts) {
     Object.assign(this, parts);
   }
@@ -45,7 +45,7 @@ export class Ask {
     return this.#last;
   }
 
-  /** Another conversation.  What is under way still lands, where nobody looks. */
+  /** Another conversation.  Running answers still arrive, out of sight. */
   open(turns, last = null) {
     this.stop();
     for (const flight of this.#flights) flight.why = flight.left = "stopped";
@@ -56,7 +56,7 @@ export class Ask {
     this.#show();
   }
 
-  /** Ask, or redirect the answer that streams.  False when there is no connection. */
+  /** Ask, or redirect the streaming answer.  False without a connection. */
   send(text, withCode) {
     if (!this.link.open) return false;
     const question = { role: "user", text, sent: this.#withCode(text, withCode) };
@@ -84,7 +84,7 @@ export class Ask {
     return true;
   }
 
-  /** Stop what streams; why is shown. True when something did. */
+  /** Stop the streaming answer; why is shown.  True if there was one. */
   stop(why = "stopped") {
     const flight = this.#flights.at(-1);
     if (!flight || flight.why) return false;
@@ -94,7 +94,7 @@ export class Ask {
     return true;
   }
 
-  /** An event of the Responses API, or an error that is no completion's. */
+  /** An event of the Responses API, or an error that belongs to no completion. */
   event(event) {
     const flight = this.#flights[0];
     if (!flight) return;
@@ -123,7 +123,7 @@ export class Ask {
     }
   }
 
-  /** The connection is gone: what was said stays, and the next request sends everything again. */
+  /** The connection is gone: the text stays, and the next request sends everything again. */
   lost() {
     for (const flight of this.#flights.splice(0)) {
       flight.why ??= "connection lost";
@@ -164,7 +164,7 @@ export class Ask {
     this.link.send(body);
   }
 
-  /** The server makes the next answer out of what the running one was told. */
+  /** The server begins the next answer with the text that steered the running one. */
   #steer(running, flight) {
     flight.steers = running.id;
     flight.stream = new Stream(this.meter);
@@ -172,7 +172,7 @@ export class Ask {
     this.link.send({ type: "response.steer", previous_response_id: running.id, input });
   }
 
-  /** It was over before, or is another server's. */
+  /** The answer had ended, or comes from another server. */
   #unsteered({ steer }) {
     const flight = this.#flights.find((each) => each.steers === steer?.previous_response_id);
     if (!flight || flight.id) return;
@@ -204,7 +204,7 @@ export class Ask {
     this.#goOn();
   }
 
-  /** The request that waited for an id, or for the end of what had none. */
+  /** The request that waited for an id, or for the end of an answer without one. */
   #goOn() {
     const next = this.#deferred;
     this.#deferred = null;
@@ -222,7 +222,7 @@ export class Ask {
     });
   }
 
-  /** Do what makes the log longer; whoever looks at its end goes on doing so. */
+  /** Run a function that makes the log longer; a log scrolled to its end stays there. */
   #follow(grow) {
     const follow = this.log.scrollTop + this.log.clientHeight > this.log.scrollHeight - 60;
     grow();
@@ -238,7 +238,7 @@ export class Ask {
     }
   }
 
-  /** The watchdog: a line is held and written again, or what came of it. */
+  /** The watchdog: a line is held and rewritten, or the outcome. */
   #found(flight, finding) {
     this.#follow(() => {
       this.#flush(flight);
@@ -295,7 +295,7 @@ export class Ask {
     this.#show();
   }
 
-  /** A flight ended, however: its turn is as it stays. */
+  /** A flight ended in any way: its turn is final. */
   #land(flight, usage) {
     flight.stream?.end(usage?.output_tokens);
     flight.turn.facts = facts(flight, usage);
@@ -353,7 +353,7 @@ export class Ask {
   }
 }
 
-/** What is said below an answer: [class, text]. */
+/** The line below an answer: [class, text]. */
 function facts({ error, why, stream, served }, usage) {
   const list = [];
   const say = (n, digits = 0) => Number(n.toFixed(digits)).toLocaleString("en");

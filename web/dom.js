@@ -1,4 +1,4 @@
-// dom.js - the three things that every other file needs of the document.
+// dom.js - the three functions on the document that every other file needs.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -13,7 +13,7 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Tell those who cannot see it. */
+/** Announce to screen readers. */
 export function announce(text) {
   $("status").textContent = text;
 }

@@ -1,8 +1,8 @@
 // editor.js - a textarea that keeps the text, the caret and the undo list, and a sheet below it
 // that draws the same text in colour with the proposal at the caret.
 //
-// The sheet has one element a line, painted again only when the line or what is open before it
-// changes.  What follows the caret moves aside for the proposal, so a click there is counted back.
+// The sheet has one element per line, painted again only when the line or the state before it
+// changes.  Text after the caret moves aside for the proposal, so clicks there are mapped back.
 
 import { make } from "./dom.js";
 import { language, paint } from "./highlight.js";
@@ -11,7 +11,7 @@ const INDENT = "    ";
 
 export class Editor {
   #text = null; // as it is drawn
-  #lines = []; // {text, open: what is open before it, end: after it, element}
+  #lines = []; // {text, open: the state before it, end: after it, element}
   #ghost = "";
   #frame = 0;
   #drawn = []; // elements that the proposal added or changed
@@ -65,7 +65,7 @@ export class Editor {
     this.#draw();
   }
 
-  /** Put text at the caret, in place of what is selected, so that undo knows it. */
+  /** Insert text at the caret, replacing the selection, so that undo knows it. */
   insert(text) {
     this.input.focus();
     if (text && !document.execCommand("insertText", false, text)) {
@@ -74,7 +74,7 @@ export class Editor {
     }
   }
 
-  /** What stands in grey at the caret. */
+  /** The grey text at the caret. */
   propose(text) {
     if (text === this.#ghost) return;
     this.#ghost = text;
@@ -119,7 +119,7 @@ export class Editor {
     }
   }
 
-  /** A new line as the proposal would have it, else indented as the present one, deeper after
+  /** A new line as in the proposal, otherwise indented as the present one, deeper after
    * an opening bracket or a colon. */
   #newLine() {
     const proposed = /^\n[ \t]*/.exec(this.#ghost);
@@ -160,7 +160,7 @@ export class Editor {
     this.#place(column === null ? at : row - extra, column);
   }
 
-  /** The caret to a line and column; null: where it is. */
+  /** The caret to a line and column; null: leave it. */
   #place(line, column) {
     if (column === null) return;
     const index = Math.min(line, this.#lines.length - 1);
@@ -181,7 +181,7 @@ export class Editor {
     return low;
   }
 
-  /** Where a column of a line without a proposal stands on the screen. */
+  /** The position on the screen of a column of a line without a proposal. */
   #x(line, column) {
     const { element } = this.#lines[Math.min(line, this.#lines.length - 1)];
     const range = document.createRange();
@@ -238,7 +238,7 @@ export class Editor {
     let open = head ? this.#lines[head - 1].end : null;
     for (let i = head; i < this.#lines.length; i++) {
       const line = this.#lines[i];
-      if (line.open !== undefined && line.open === open) break; // the rest stands as it was
+      if (line.open !== undefined && line.open === open) break; // the rest is unchanged
       line.open = open;
       this.#paint(line);
       open = line.end;
@@ -302,7 +302,7 @@ export class Editor {
     );
   }
 
-  /** Keep the caret in sight, after the browser has scrolled as it thinks best. */
+  /** Keep the caret in sight, after the browser has scrolled. */
   #reveal() {
     if (document.activeElement !== this.input) return;
     cancelAnimationFrame(this.#frame);
@@ -322,7 +322,7 @@ export class Editor {
   }
 }
 
-/** Cut the pieces of a line at a column; returns what comes after it, out of the line. */
+/** Cut the pieces of a line at a column; removes the rest from the line and returns it. */
 function split(element, column) {
   const nodes = [...element.childNodes];
   const tail = [];

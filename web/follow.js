@@ -1,11 +1,11 @@
-// follow.js - which proposal stands at the caret, and when to ask for another; no page, no socket.
+// follow.js - the proposal at the caret, and when to ask for another; no page, no socket.
 //
-// A proposal is text between two texts.  Typing what it says takes from it and asks nobody; going
-// back gives it back; anything else shows an earlier proposal that fits, or asks anew.  While it is
-// being consumed more is asked for behind its end, so that it never runs dry.
+// A proposal is text between two texts.  Typing its text consumes it without a request; deleting
+// restores it; anything else shows an earlier proposal that fits, or asks again.  While it is
+// being consumed, more is requested after its end, so that it does not run out.
 
-const KEPT = 24; // proposals to go back to
-const MORE_BELOW = 24; // characters left when more is asked for
+const KEPT = 24; // earlier proposals
+const MORE_BELOW = 24; // characters left when more is requested
 const PREFIX_MAX = 24576;
 const PREFIX_STEP = 8192;
 const SUFFIX_MAX = 4096;
@@ -15,7 +15,7 @@ export class Proposal {
     Object.assign(this, { before, after, text: "", id: null, reason: null, dry: false });
   }
 
-  /** What is left of it between these texts; null when it does not fit there. */
+  /** The rest of it between these texts; null if it does not fit there. */
   rest(before, after) {
     if (after !== this.after || !before.startsWith(this.before)) return null;
     const typed = before.slice(this.before.length);
@@ -36,18 +36,18 @@ export function cut(before, after) {
 export class Follower {
   #kept = [];
   #running = null; // the proposal that the server works on
-  #current = null; // the one that is shown
+  #current = null; // the visible one
   #at = null; // {before, after}
   #timer = 0;
-  #refused = false; // dismissed: nothing is asked before the text or the caret changes
+  #refused = false; // dismissed: no request before the text or the caret changes
 
-  /** ask(prefix, suffix) returns an id, or null when nobody can be asked now; cancel(id);
-   * show(text, more): what stands at the caret, "" for nothing; more: it grew by a token. */
+  /** ask(prefix, suffix) returns an id, or null if no request is possible now; cancel(id);
+   * show(text, more): the text at the caret, "" for nothing; more: it grew by a token. */
   constructor({ ask, cancel, show, delay = 30 }) {
     Object.assign(this, { ask, cancel, show, delay, enabled: true });
   }
 
-  /** The text or the caret changed; wait: milliseconds before somebody is asked. */
+  /** The text or the caret changed; wait: milliseconds before the request. */
   update(before, after, wait = this.delay) {
     if (this.#at?.before === before && this.#at.after === after) return;
     this.#at = { before, after };
@@ -73,7 +73,7 @@ export class Follower {
     if (wanted && this.enabled) this.#timer = setTimeout(() => this.#request(), rest ? 0 : wait);
   }
 
-  /** Nothing is to be proposed here: no caret, a selection. */
+  /** No proposal here: no caret, or a selection. */
   leave() {
     clearTimeout(this.#timer);
     if (this.#running) this.#stop();
@@ -81,7 +81,7 @@ export class Follower {
     this.show("");
   }
 
-  /** The user does not want this one. True when there was something to dismiss. */
+  /** The user does not want this one. True if there was something to dismiss. */
   dismiss() {
     const shown = this.text !== "" || this.#running !== null;
     const at = this.#at;
@@ -92,7 +92,7 @@ export class Follower {
     return shown;
   }
 
-  /** Ask here and now, whatever was known. */
+  /** Ask here and now, ignoring earlier proposals. */
   force(before, after) {
     this.dismiss();
     this.#refused = false;
@@ -125,11 +125,11 @@ export class Follower {
     if (!p || p.id !== id) return;
     this.#running = null;
     p.reason = reason;
-    p.dry = p.text.length === p.asked; // it had nothing more to say: do not ask again
+    p.dry = p.text.length === p.asked; // the model adds nothing more: do not ask again
     if (p === this.#current && reason !== "error") this.#settle(0);
   }
 
-  /** The connection is new: what was under way is lost. */
+  /** The connection is new: running requests are lost. */
   restart() {
     this.#running = null;
     if (this.#at && !this.#refused) this.#settle(0);

@@ -1,4 +1,4 @@
-// highlight.js - words, strings, numbers and comments of a line of code; what is open at its end.
+// highlight.js - words, strings, numbers and comments of a line of code; the state at its end.
 
 const C = `
   auto break case char const continue default do double else enum extern float for goto if
@@ -99,8 +99,8 @@ export function language(name) {
   return LANGUAGES[name.toLowerCase().split(".").pop()] ?? (name.endsWith("Makefile") ? sh : c);
 }
 
-/** Puts the line's pieces to out(className or null, text); open: what the line before left open, or
- * null.  Returns what this one leaves open. */
+/** Passes the line's pieces to out(className or null, text); open: the state after the line before,
+ * or null.  Returns the state after this one. */
 export function paint(line, open, { words, blocks, pattern }, out) {
   let at = 0;
   const close = () => {

@@ -1,10 +1,10 @@
-// meter.js - how fast a stream came, as this page saw it, and small drawings of the latest ones.
+// meter.js - the speed of streams as this page sees it, and small charts of the latest ones.
 
 const KEPT = 72; // values of a drawing
 const SAMPLE_MS = 100; // while a stream runs
 const WINDOW_MS = 400; // over which a running stream's speed is taken
 const SPAN_MIN_MS = 40; // below it this page's clock and event loop blur a speed
-const SAMPLES_PER_BAR = 5; // a long stream gets a bar for each so many samples
+const SAMPLES_PER_BAR = 5; // a long stream gets a bar for each group of samples
 
 /** Bars of the latest values, the newest on the right; drawn only when a value comes. */
 export class Spark {
@@ -17,7 +17,7 @@ export class Spark {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#draw());
   }
 
-  /** live: the value of a stream that runs: the next one takes its place. */
+  /** live: the value of a running stream: the next one replaces it. */
   push(value, live = false) {
     if (this.#live) this.#values.pop();
     this.#values.push(value);
@@ -86,7 +86,7 @@ export class Stream {
   }
 
   /** exact: how many tokens the server counted; server_ms: from first to last by the server's
-   * clock, which is taken where this page's is too coarse. */
+   * clock, which is used if this page's is too coarse. */
   end(exact = this.tokens, server_ms = 0) {
     const seen = this.lastAt - this.firstAt;
     const span = seen > SPAN_MIN_MS ? seen : server_ms;

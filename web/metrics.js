@@ -1,4 +1,4 @@
-// metrics.js - what the server says of itself: Prometheus text, read while the page is in sight.
+// metrics.js - the server's metrics: Prometheus text, read while the page is visible.
 
 const EVERY_MS = 2000;
 
@@ -12,7 +12,7 @@ export function parse(text) {
   return sums;
 }
 
-/** Calls show({running, waiting, kv, rate}) with what is known; get(path) is fetch with the key. */
+/** Calls show({running, waiting, kv, rate}) with known values; get(path) is fetch with the key. */
 export function watch(get, show) {
   let before = null;
   const look = async () => {
@@ -43,7 +43,7 @@ export function watch(get, show) {
   look();
 }
 
-/** Percent that the tightest limit of codex.rate_limits leaves; undefined where there is none. */
+/** Percent left of the tightest limit in codex.rate_limits; undefined if there is none. */
 export function left({ rate_limits: limits }) {
   const used = [limits?.primary, limits?.secondary]
     .map((window) => window?.used_percent)

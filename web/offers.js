@@ -1,10 +1,10 @@
-// offers.js - models that chat, for who has none: what they need, one click, how far it is.
+// offers.js - chat models, for users without one: their needs, one click, the progress.
 
 import { announce, make } from "./dom.js";
 
 const POLL_MS = 700;
 
-/** "531 MB", "4.7 GB": as the terminal says it. */
+/** "531 MB", "4.7 GB": as in the terminal. */
 export function size(bytes) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   let n = bytes;
@@ -16,12 +16,12 @@ export function size(bytes) {
   return `${unit ? Number(n.toPrecision(3)) : n} ${units[unit]}`;
 }
 
-/** Whole percent of a fetch, never 100 before it is whole. */
+/** Whole percent of a fetch, never 100 before it is complete. */
 export function percent({ done_bytes: done, total_bytes: total }) {
   return total > 0 ? Math.min(99, Math.floor((100 * done) / total)) : 0;
 }
 
-/** What a person is offered: those that chat, the ones that fit first, each small to large. */
+/** The offers: chat models, those that fit first, each group small to large. */
 export function offers(list) {
   return list
     .filter((one) => one.chats && !one.is_served)
@@ -34,21 +34,21 @@ export function facts(one) {
   return `${where} · needs ${size(one.memory_bytes)} of memory`;
 }
 
-/** Those that do not fit into so many bytes, in words. */
+/** The models that do not fit into this many bytes, in words. */
 export function tooLarge(list, most) {
   return `${list.length} ${list.length > 1 ? "need" : "needs"} more than the ${size(most)} here`;
 }
 
 export class Offers {
   #timer = 0;
-  #shown = ""; // what the list was made of
+  #shown = ""; // the list's source
 
-  /** box: where it stands; request(path, options): fetch with the key; ready(name): it is there. */
+  /** box: its element; request(path, options): fetch with the key; ready(name): it is fetched. */
   constructor({ box, request, ready }) {
     Object.assign(this, { box, request, ready });
   }
 
-  /** Show what there is, or nothing. */
+  /** Show the offers, or nothing. */
   async show(wanted) {
     clearTimeout(this.#timer);
     this.box.hidden = !wanted;

@@ -1,5 +1,5 @@
-// prose.js - text of a model as it streams: paragraphs, lists, headings, fenced code.  Lines that
-// are whole stay as they are; only the last one is drawn again.
+// prose.js - text of a model as it streams: paragraphs, lists, headings, fenced code.  Complete
+// lines stay unchanged; only the last one is drawn again.
 
 import { make } from "./dom.js";
 import { language, paint } from "./highlight.js";
@@ -7,7 +7,7 @@ import { language, paint } from "./highlight.js";
 export class Prose {
   #line = ""; // the unfinished last line
   #drawn = null; // how it is drawn: {undo()}
-  #block = null; // the paragraph or list that goes on
+  #block = null; // the paragraph or list that continues
   #fence = null; // {mark, code, open, language}
 
   /** insert(code): the button of code blocks; element: where to draw. */
@@ -22,7 +22,7 @@ export class Prose {
     this.#drawn = null;
     this.#line = lines.pop();
     for (const line of lines) this.#add(line);
-    // A line that may yet become a fence is not shown before one knows.
+    // A line that may become a fence is not shown before that is known.
     if (this.#line && !/^\s{0,3}`{1,3}$/.test(this.#line)) this.#drawn = this.#try(this.#line);
   }
 
@@ -34,7 +34,7 @@ export class Prose {
     this.#line = "";
   }
 
-  /** Draw a line in a way that can be taken back. */
+  /** Draw a line so that it can be undone. */
   #try(line) {
     const block = this.#block,
       fence = this.#fence && { ...this.#fence };

@@ -1,4 +1,4 @@
-// sessions.js - what was written and said, kept in this browser; and the list of them.
+// sessions.js - code and conversations, kept in this browser; and the list of them.
 
 import { make } from "./dom.js";
 
@@ -33,7 +33,7 @@ export function remove(id) {
   localStorage.removeItem(PREFIX + id);
 }
 
-/** The oldest go when there are too many, or when the browser has no more room. */
+/** The oldest are removed if there are too many, or the browser has no more room. */
 export function save(session) {
   const text = JSON.stringify({
     ...session,

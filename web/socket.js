@@ -1,4 +1,4 @@
-// socket.js - the one WebSocket: opens it, opens it again with growing pauses, says how it stands.
+// socket.js - the one WebSocket: opens it, reopens it with growing pauses, reports its state.
 
 const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 10000;
@@ -43,12 +43,13 @@ export class Link {
     this.#connect();
   }
 
-  /** At once, where a pause was running. */
+  /** Connect at once if a pause was running. */
   retry() {
     if (!this.#socket) this.restart();
   }
 
-  /** Without waiting for the other side's farewell: offline, a browser waits a minute for it. */
+  /** Without waiting for the other side's closing frame: offline, a browser waits a minute for
+   * it. */
   #leave() {
     if (!this.#socket) return;
     this.#socket.onopen = this.#socket.onmessage = this.#socket.onclose = null;
@@ -81,7 +82,7 @@ export class Link {
       try {
         object = JSON.parse(event.data);
       } catch {
-        return; // not for us
+        return; // not ours
       }
       this.message(object);
     };
@@ -95,7 +96,7 @@ export class Link {
     this.#pause = Math.min(this.#pause * 2, PAUSE_MAX_MS);
     this.#timer = setTimeout(() => this.#connect(), pause);
     this.state("waiting", pause / 1000);
-    // A browser does not show why an upgrade was refused; a plain request tells.
+    // A browser does not show why an upgrade was refused; a plain request does.
     if (!opened && (await this.#refused()) && !this.#socket) {
       clearTimeout(this.#timer);
       this.state("key");
@@ -108,7 +109,7 @@ export class Link {
       const { status } = await fetch("v1/models", { headers, cache: "no-store" });
       return status === 401 || status === 403;
     } catch {
-      return false; // not there at all
+      return false; // unreachable
     }
   }
 }

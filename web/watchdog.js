@@ -1,4 +1,4 @@
-// watchdog.js - what the watchdog did with a line, as a badge.
+// watchdog.js - the watchdog's action on a line, as a badge.
 
 import { make } from "./dom.js";
 
@@ -37,14 +37,14 @@ const DEEDS = {
   blocked: "kept back",
 };
 
-/** What the badge says, without the idiom. */
+/** The badge's text, without the idiom. */
 export function words({ deed, weakness, cwe }) {
   if (deed === "taken_back") return DEEDS[deed];
   const number = cwe ? `: CWE\u2011${cwe}` : "";
   return `${NAMES[weakness] ?? weakness} ${DEEDS[deed] ?? deed}${number}`;
 }
 
-/** What /health says of the watchdog, where that is not "all is judged"; else null. */
+/** /health's statement about the watchdog, if not "all is judged"; otherwise null. */
 export function guardState(guard) {
   if (!guard) return null;
   if (!guard.on) return { short: "no watchdog", long: "Code is not judged: --guard off" };
@@ -59,7 +59,7 @@ export function guardState(guard) {
 export function badge(finding) {
   const element = make("div", { className: `finding ${finding.deed}` }, words(finding));
   element.dataset.testid = "finding";
-  // Weak text is never sent, so what is struck out is what was wrong with it, and on which line.
+  // Weak text is never sent, so the struck-out text is the fault and its line.
   const gone = ["rewritten", "replaced", "withheld", "blocked"].includes(finding.deed);
   if (gone && finding.line && finding.message)
     element.append(make("s", {}, `line ${finding.line}: ${finding.message}`));

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""bench.py - the tasks of bench/agent by Harbor and the real Codex: rewards, and of each task's
-turns what was read anew, what was there already, and the time.
+"""bench.py - the tasks of bench/agent with Harbor and the real Codex: rewards, and for each task's
+turns the new tokens, the cached tokens, and the time.
 
     bench/agent/bench.py [--harbor PROGRAM] [--only NAME] [-m MODEL | --url URL] [--model-id NAME]
 
-Without a model the answers are recorded (`cerium serve --replay`): that shows that harness, agent,
-server and tests fit together, and nothing of any model.  With -m FILE a server with that model is
-started; with --url one is asked that runs, whose log is not seen.
+Without a model the answers are recorded (`cerium serve --replay`): that only shows that harness,
+agent, server and tests fit together.  With -m FILE a server with that model is started; with --url
+a running one is used, without its log.
 
-First come Harbor's own agents: `nop` must score 0 on every task, and `oracle`, which does what its
-author did, 1."""
+First run Harbor's own agents: `nop` must score 0 on every task, and `oracle`, which runs the
+author's solution, 1."""
 
 import argparse
 import json
@@ -62,7 +62,7 @@ def harbor(args, agent, path, *more):
 
 
 def check_judge(args, tasks):
-    """What all else stands on."""
+    """The base for everything else."""
     for agent, wanted in (("nop", 0), ("oracle", 1)):
         rewards = harbor(args, agent, TASKS)
         wrong = {name: rewards.get(name) for name in tasks if rewards[name][0] != wanted}
@@ -84,7 +84,7 @@ def server_for(args, name):
 
 
 def do_task(args, name):
-    """(reward, why there is none, seconds, its turns or None)."""
+    """(reward, the reason for none, seconds, its turns or None)."""
     begin = time.monotonic()
     if args.url:
         return *codex(args, name, args.url), time.monotonic() - begin, None

@@ -1,7 +1,7 @@
 """harbor_room.py - a room as an environment of Harbor: `harbor run -e harbor_room:HarborRoom`.
 
 CERIUM_ROOM_NODE is the node_modules folder whose programs are in its PATH: Codex, in the version
-that the agent is told to want, so that it installs none."""
+that the agent's settings name, so that it installs none."""
 
 import asyncio
 import os

@@ -1,9 +1,9 @@
 #!/bin/sh
-# install.sh - Harbor, which runs Terminal-Bench's tasks, in an environment of its own.
+# install.sh - Harbor, which runs Terminal-Bench's tasks, in a virtual environment.
 #
 #   bench/agent/install.sh FOLDER
 #
-# It wants Python 3.12 or newer, and 470 MB.  What is there in the right version stays.
+# It needs Python 3.12 or newer, and 470 MB.  Anything present in the right version stays.
 folder=${1:?usage: install.sh FOLDER} version=0.26.0
 "$folder/bin/harbor" --version 2>/dev/null | grep -qF "$version" && exit 0
 for python in python3 python3.14 python3.13 python3.12 "$HOME"/.pyenv/versions/3.*/bin/python3; do

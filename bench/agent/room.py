@@ -1,11 +1,11 @@
-"""room.py - where an agent works on a task without docker: a folder that bubblewrap makes its /,
+"""room.py - a place for an agent and its task without docker: a folder that bubblewrap makes its /,
 with the programs of this machine below /usr.
 
 A task is in Harbor's form (Terminal-Bench 2's): instruction.md, task.toml, environment/,
-solution/solve.sh, tests/test.sh, which writes the reward.  A room does of environment/Dockerfile
-what these tasks need: COPY files/ /app/.
+solution/solve.sh, tests/test.sh, which writes the reward.  A room does the part of
+environment/Dockerfile that these tasks need: COPY files/ /app/.
 
-It keeps runs apart, and is no wall: an agent in it has the network."""
+It separates runs, but it is not a security boundary: an agent in it has the network."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ class Room:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def path(self, inside):
-        """Where a path of the room is outside of it.  No link of the room leads out of it."""
+        """The host's path for a path of the room.  No link of the room leads out of it."""
         folder = os.path.realpath(self.folder)
         path = os.path.realpath(os.path.join(folder, str(inside).lstrip("/")))
         if path != folder and not path.startswith(folder + "/"):
@@ -45,7 +45,7 @@ class Room:
         return path
 
     def put(self, source, inside):
-        """A file, or what is in a folder."""
+        """A file, or the contents of a folder."""
         copy(str(source), self.path(inside))
 
     def take(self, inside, target):
@@ -72,7 +72,7 @@ class Room:
         return words + ["--chdir", str(cwd or "/app"), "bash", "-c", text]
 
     def run(self, text, cwd=None, env=None, seconds=300):
-        """(status, what it wrote on both streams); 124 where it took too long."""
+        """(status, output of both streams); 124 on a timeout."""
         process = subprocess.Popen(self.command(text, cwd, env), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True, errors="replace", start_new_session=True)
@@ -85,12 +85,12 @@ class Room:
             return 124, out
 
     def solve(self):
-        """Do the task as its author did."""
+        """Runs the author's solution."""
         self.put(os.path.join(self.task, "solution"), "/solution")
         return self.run("bash /solution/solve.sh")
 
     def judge(self):
-        """(the reward, what the checks said)."""
+        """(the reward, output of the checks)."""
         self.put(os.path.join(self.task, "tests"), "/tests")
         status, out = self.run("bash /tests/test.sh")
         try:
@@ -111,7 +111,7 @@ def copy(source, target):
 
 
 def lacks():
-    """Why there can be no room here; None: there can."""
+    """The reason why rooms cannot work here, or None."""
     if not shutil.which("bwrap"):
         return "there is no bubblewrap"
     done = subprocess.run(["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/",

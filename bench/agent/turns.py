@@ -1,5 +1,5 @@
-"""turns.py - what a server's log says of each answer: tokens of the prompt that were read anew and
-that were there already, tokens said, and the time."""
+"""turns.py - facts of each answer from a server's log: new and cached tokens of the prompt,
+generated tokens, and the time."""
 
 import re
 import statistics
@@ -9,7 +9,7 @@ ANSWER = re.compile(r"event=answer .*\brequests=1 prompt=(\d+) cached=(\d+) toke
 
 
 def turns_of(path):
-    """In their order; a warm-up, which reads the prompt ahead, says no token."""
+    """In order; a warm-up, which computes the prompt ahead, has no generated tokens."""
     found = []
     with open(path, errors="replace") as f:
         log = f.read()
@@ -20,7 +20,7 @@ def turns_of(path):
 
 
 def sums(turns):
-    """One line of a table; a warm-up is no turn, and what it read counts."""
+    """One line of a table; a warm-up is no turn, but its tokens count."""
     said = [t for t in turns if t["said"]]
     return {"turns": len(said), "read": sum(t["prompt"] - t["cached"] for t in turns),
             "cached": sum(t["cached"] for t in turns), "said": sum(t["said"] for t in turns),

@@ -1,4 +1,4 @@
-// extension.js - cerium in VS Code: starts `cerium lsp`, and shows what an editor has no place for:
+// extension.js - cerium in VS Code: starts `cerium lsp`, and shows what the editor does not:
 // the state in the status bar, a menu, next edits.  It opens no connection of its own.
 "use strict";
 
@@ -12,14 +12,14 @@ const { Previews } = require("./preview.js");
 const { localPort, programOf, settingsOf, statusText } = require("./words.js");
 
 const SNOOZE_MINUTES = 5;
-const ASK_MS = 1000; // between two questions for the state
+const ASK_MS = 1000; // between two requests for the state
 
 let client = null;
 let bar = null;
 let nextEdits = null;
 let previews = null;
 let state = { kind: "Normal", busy: true, message: "", model: "" };
-let asking = null; // the timer of the next question
+let asking = null; // the timer of the next request
 let snoozed = { until: 0, timer: null };
 
 const settings = () => vscode.workspace.getConfiguration("cerium");
@@ -65,7 +65,7 @@ function serverOptions() {
   return command && { command, args };
 }
 
-// Nothing while something is selected, or several carets stand.
+// Nothing while there is a selection, or several carets.
 async function inlineItems(document, position, context, token, next) {
   const editor = vscode.window.activeTextEditor;
   const quiet =
@@ -77,15 +77,15 @@ async function inlineItems(document, position, context, token, next) {
   return items;
 }
 
-// It logs what fails, and shows no message: the status bar says what stops.
+// It logs failures, and shows no message: the status bar shows when it stops.
 class QuietClient extends LanguageClient {
   error(message, data) {
     super.error(message, data, false);
   }
 }
 
-// The language client starts the program again, but not for ever; the status bar says so, and no
-// message.
+// The language client restarts the program, but not for ever; the status bar shows that, and no
+// message appears.
 function errorHandler() {
   let ends = null;
   return {
@@ -123,7 +123,7 @@ async function start() {
         previews.apply(params, client.protocol2CodeConverter, next) },
     },
     errorHandler: errorHandler(),
-    initializationFailedHandler: () => false, // start() fails
+    initializationFailedHandler: () => false, // start() rejects
     revealOutputChannelOn: RevealOutputChannelOn.Never,
   });
   client.onNotification("didChangeStatus", (now) => showState(now));
@@ -143,7 +143,7 @@ async function askState() {
   if (now) showState(now);
 }
 
-// Behind what may have changed it; without a key, no question.
+// After anything that may have changed it; without a key, no request.
 function askSoon() {
   if (asking) return;
   asking = setTimeout(() => {

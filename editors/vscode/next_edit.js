@@ -1,10 +1,10 @@
-// next_edit.js - the next edit, drawn in the text: what goes is struck out, what comes stands
-// behind it; Tab goes there and makes it, Escape or a click dismisses it.
+// next_edit.js - the next edit, drawn in the text: deletions are struck out, insertions come
+// after them; Tab goes there and applies it, Escape or a click dismisses it.
 "use strict";
 
 const { difference } = require("./words.js");
 
-const REST_MS = 600; // behind a key before it is asked for
+const REST_MS = 600; // after a key before it is requested
 const NEAR_LINES = 20; // farther away, Tab goes there first
 
 class NextEdits {
@@ -55,7 +55,7 @@ class NextEdits {
     this.show(editor, client.protocol2CodeConverter.asRange(edit.range), edit.text);
   }
 
-  // A model's edit is of whole lines: what is the same in both is no part of it.
+  // A model's edit replaces whole lines: their unchanged part is left out.
   show(editor, whole, wholeText) {
     const { document } = editor;
     const at = document.offsetAt(whole.start);

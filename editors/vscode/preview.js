@@ -1,4 +1,4 @@
-// preview.js - what an instruction changes, beside the text as it is, before it is made.
+// preview.js - the change of an instruction as a diff, before it is applied.
 "use strict";
 
 const SCHEME = "cerium-edit";
@@ -14,7 +14,7 @@ class Previews {
     this.registration.dispose();
   }
 
-  /** The text of a document with edits of it made. */
+  /** The text of a document after edits. */
   static textWith(document, edits) {
     const text = document.getText();
     const parts = [];
@@ -28,13 +28,13 @@ class Previews {
     return parts.join("") + text.slice(at);
   }
 
-  /** Does the user want these edits of a document? */
+  /** Asks whether the user wants these edits of a document. */
   async asks(document, edits) {
     const { vscode } = this;
     const uri = document.uri.with({ scheme: SCHEME, query: String(document.version) });
     const name = document.uri.path.replace(/.*\//, "");
     this.texts.set(uri.toString(), Previews.textWith(document, edits));
-    // Its own tab: the one of the text may be a preview, and must stay.
+    // In its own tab: the text's tab may be a preview, and must stay.
     await vscode.commands.executeCommand("vscode.diff", document.uri, uri, `${name}: edited`,
       { preview: false });
     const wanted = "Make this edit";
@@ -47,7 +47,7 @@ class Previews {
     return chosen === wanted;
   }
 
-  /** workspace/applyEdit.  An edit that the user discards is dealt with, too. */
+  /** workspace/applyEdit.  An edit that the user discards counts as handled, too. */
   async apply(params, converter, next) {
     const [change] = params.edit.documentChanges || [];
     const document = change && this.vscode.workspace.textDocuments.find(

@@ -1,4 +1,4 @@
-// words.js - what settings and states mean, without an editor: tests run it in Node.
+// words.js - the meaning of settings and states, without an editor: tests run it in Node.
 "use strict";
 
 const KEYS = ["enable", "languages", "exclude", "maxLines", "minConfidence", "delay", "nextEdit",
@@ -14,7 +14,7 @@ function settingsOf(configuration) {
   return out;
 }
 
-/** The program: as it was named, else of PATH, else in a folder that is open and trusted. */
+/** The program: the named one, otherwise from PATH, otherwise in an open and trusted folder. */
 function programOf(named, searched, folders, isProgram, path) {
   if (named) return isProgram(named) ? named : null;
   for (const folder of [...searched.split(path.delimiter), ...folders]) {
@@ -24,7 +24,7 @@ function programOf(named, searched, folders, isProgram, path) {
   return null;
 }
 
-/** The port of a server on this machine, which can be started here; else null. */
+/** The port of a server on this machine, which can be started here; otherwise null. */
 function localPort(server) {
   try {
     const url = new URL(server);

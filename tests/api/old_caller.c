@@ -1,5 +1,5 @@
-/* old_caller.c - a program as if it had been compiled when public structs had fewer fields: the
- * library neither reads nor writes beyond what it knew. */
+/* old_caller.c - a program that seems to be compiled when public structs had fewer fields: the
+ * library neither reads nor writes beyond the old fields. */
 #include <cerium.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static int overwritten(const unsigned char after[64])
     return n;
 }
 
-/* Of a watch's configuration: what is after it would be a text that is not there. */
+/* Of a watch's configuration: the bytes after it would be read as a missing text. */
 static int watch_is_good(const cerium_engine *engine)
 {
     static old_watch config;
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     if (argc != 2 || c->size != sizeof config.own || overwritten(config.after)) return 1;
     c->model_path = argv[1];
     c->cache = "off";
-    /* What is behind it is no field of ours: it would be a function to call. */
+    /* The bytes after it are no field of ours: they would be a function to call. */
     if (cerium_engine_open(&engine, c, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return 1;

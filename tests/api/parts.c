@@ -1,4 +1,4 @@
-/* parts.c - prints what a reader makes of standard input: parts FORM [STOP]. */
+/* parts.c - prints the parts that a reader finds in standard input: parts FORM [STOP]. */
 #include <cerium.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_header.sh - the public header stands alone in every dialect, and the examples need only it.
+# test_header.sh - the public header is self-contained in every dialect, and the examples need only
+# it.
 . tests/shell.sh
 
 # compiles COMPILER STANDARD FILE: as a user's strictest build would.

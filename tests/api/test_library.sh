@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_library.sh - the libraries export what the header declares and nothing else, and what
-# `make install` leaves is enough to compile and run a program.
+# test_library.sh - the libraries export what the header declares and nothing else, and the
+# files of `make install` are enough to compile and run a program.
 . tests/shell.sh
 
 version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
@@ -26,10 +26,10 @@ exports libcerium-watch CERIUM_WATCH_API cerium_watch_open
 small() { readelf -d "$O/libcerium.so.$version" | grep NEEDED >"$work/needed"
     ! grep -E 'libhs|tree-sitter|yaml' "$work/needed"; }
 check "libcerium needs nothing of the watchdog's" small
-# Made for another target first, it would have that one's libraries if those were not private.
+# Built for another target first, it would get that one's libraries if those were not private.
 apart() { make -n -W src/base/base.c BUILD="$BUILD" "$O/libcerium-watch.so.$version" |
     grep -e "-soname,libcerium.so" >"$work/link" && ! grep -e '-lhs' "$work/link"; }
-check "nor when it is made for the watchdog's library" apart
+check "nor when it is built for the watchdog's library" apart
 
 root=$work/root
 check "make install" make --no-print-directory CC="$CC" BUILD="$BUILD" DESTDIR="$root" \
@@ -66,7 +66,7 @@ check "a watched one links with the static libraries" $CC $TEST_CFLAGS examples/
 check "an older caller compiles" $CC $TEST_CFLAGS tests/api/old_caller.c \
     $(pkg-config --cflags --libs cerium-watch) -o "$work/old_caller"
 export LD_LIBRARY_PATH="$root/usr/lib"
-check "its structs are left as large as it knows them" "$work/old_caller" \
+check "the library respects its smaller structs" "$work/old_caller" \
     "$(ls tests/golden/fixtures/*.gguf | head -n 1)"
 together() {
     "$work/together" models/cerium-line.gguf "def f(x):" "int main(" >"$work/both" 2>&1 &&
@@ -76,7 +76,7 @@ check "several at once end" together
 weak='import os
 def run(command):
     os.system('
-# The line that the model writes is weak: it is taken back, and none like it is shown.
+# The line that the model writes is weak: it is retracted, and no such line is shown.
 watched() {
     "$1" models/cerium-line.gguf rules "$weak" >"$work/said" 2>"$work/found" &&
         grep -q "^line 1: " "$work/found"
@@ -87,7 +87,7 @@ check "the same, linked statically" env -u LD_LIBRARY_PATH sh -c \
     "$weak" "$work/said"
 check "tools: an answer" sh -c "'$work/tools' tests/golden/fixtures/gpt-oss.gguf 'What time?' \
     >'$work/answer' && test -s '$work/answer'"
-# parts WANT FORM TEXT [STOP]: what a reader of the shared library makes of a text.
+# parts WANT FORM TEXT [STOP]: the parts that a reader of the shared library finds in a text.
 parts() {
     want=$1 form=$2 text=$3
     shift 3

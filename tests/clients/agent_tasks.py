@@ -1,5 +1,5 @@
-"""agent_tasks.py - the tasks of bench/agent, judged by their own tests: untouched each scores 0,
-done as its author did 1, and done by the real Codex, whose model's answers are recorded, 1.
+"""agent_tasks.py - the tasks of bench/agent, judged by their own tests: untouched, each scores 0,
+with its author's solution 1, and with the real Codex and recorded answers 1.
 
 This is the short form of `make bench-agent`, without its harness."""
 
@@ -24,7 +24,7 @@ NODE = os.path.dirname(harness.NODE_BIN)
 
 
 class Started(room.Room):
-    """A room that is there for a block."""
+    """A room that exists for a block."""
 
     def __init__(self, name):
         super().__init__(tempfile.mkdtemp(prefix="cerium-room-"),
@@ -42,7 +42,7 @@ def check_judge(report, name):
     with report.check("%s: untouched it scores 0" % name), Started(name) as r:
         reward, said = r.judge()
         assert reward == 0 and "no reward" not in said, said
-    with report.check("%s: done as its author did it scores 1" % name), Started(name) as r:
+    with report.check("%s: its author's solution scores 1" % name), Started(name) as r:
         status, out = r.solve()
         reward, said = r.judge()
         assert reward == 1, (status, out, said)
@@ -64,11 +64,11 @@ def check_codex(report, name):
     with open(os.path.join(AGENT, "tasks", name, "replay.jsonl")) as f:
         script = [json.loads(line) for line in f]
     with Server(replay=script, context=32768, key=codex.KEY) as server, Started(name) as r:
-        with report.check("%s: the real Codex does it, by recorded answers" % name, server):
+        with report.check("%s: the real Codex solves it, with recorded answers" % name, server):
             status, out = run_codex(r, server)
             reward, said = r.judge()
             assert status == 0 and reward == 1, (said[-300:], out[-600:])
-        with report.check("%s: what a turn adds is read, the rest is there" % name, server):
+        with report.check("%s: only a turn's new tokens are read" % name, server):
             seen = [t for t in turns.turns_of(server.log_path) if t["said"]]
             assert len(seen) == 3, seen
             for before, after in zip(seen, seen[1:]):

@@ -1,5 +1,5 @@
-"""agents.py - opencode, aider and the CLIs of Continue and Cline, headless, with tools of their
-own."""
+"""agents.py - opencode, aider and the CLIs of Continue and Cline, headless, with their
+own tools."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def folder_of(server, name, files):
 
 
 def home_env(home):
-    """Nothing of the user's, nothing but this machine."""
+    """No settings of the user, no network beyond this machine."""
     return {"HOME": home, "XDG_CONFIG_HOME": home + "/.config", "XDG_DATA_HOME": home + "/.data",
             "XDG_CACHE_HOME": home + "/.cache", "XDG_STATE_HOME": home + "/.state",
             "CI": "1", "DO_NOT_TRACK": "1"}
@@ -32,7 +32,7 @@ def home_env(home):
 # ---- opencode ----
 
 def opencode_config(server, package):
-    """The block of docs/clients.md, and what a test wants besides."""
+    """The block of docs/clients.md, and settings for the test."""
     text = clients_page.sections()["opencode"][0][1].replace("http://127.0.0.1:8383", server.url)
     config = json.loads(text)
     provider = config["provider"]["cerium"]
@@ -61,7 +61,7 @@ def check_opencode(report, package, route):
         line(call("bash", command="echo tool-ran-$((6*7))", description="say it"),
              last="run the echo", has_tool="bash"),
         line("The tool said 42.", role="tool", last="tool-ran-42"),
-        line("A title", repeat=True),  # it asks for one beside, without tools
+        line("A title", repeat=True),  # a second request, without tools
     ]
     with Server(replay=script, context=32768, key=KEY) as server:
         home = folder_of(server, "opencode",
@@ -124,7 +124,7 @@ def check_cline(report):
         home = folder_of(server, "cline", {"work/README": "nothing"})
         cline = [os.path.join(NODE_BIN, "cline")]
         data = ["--data-dir", home + "/data"]
-        # What it asks of the Internet by itself is refused at once.
+        # Its own requests to the Internet are refused at once.
         env = {**home_env(home), "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
         with report.check("cline: a shell call", server):
             status, out, err = harness.run(
@@ -153,14 +153,14 @@ AIDER_EDIT = """greet.py
 
 
 def check_aider(report):
-    """The block of docs/clients.md; the model changes a file in aider's own form."""
+    """The block of docs/clients.md; the model edits a file in aider's own form."""
     script = [line(AIDER_EDIT, last="greet by name"), line("Hello from the replay.")]
     words = clients_page.sections()["aider"][0][1].split()
     aider = words[words.index("aider"):]
     with Server(replay=script, context=32768, key=KEY) as server:
         home = folder_of(server, "aider", {"greet.py": 'def greet(name):\n    return "hello"\n'})
         env = {**home_env(home), "OPENAI_API_BASE": server.url + "/v1", "OPENAI_API_KEY": KEY,
-               # What it asks of the Internet by itself is refused at once.
+               # Its own requests to the Internet are refused at once.
                "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1",
                "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with report.check("aider: an edit of a file", server):

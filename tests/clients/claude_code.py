@@ -19,11 +19,11 @@ SCRIPT = [
     line("Then in the safe form.", repeat=True, last="do it safely"),
 ]
 WEAK = "    os.system('ls -l ' + path)\n"
-STUCK = "    class Shown(exec(path)):\n        pass\n"  # in its place nothing fits
+STUCK = "    class Shown(exec(path)):\n        pass\n"  # nothing can replace it
 
 
 def stubborn(weak, last):
-    """A model that writes a weak line again, however often it is taken back."""
+    """A model that repeats a weak line each time it is retracted."""
     content = "import os\n\n\ndef show(path):\n" + weak
     entry = line("I write it.\n" + call("Write", file_path="show.py", content=content),
                  repeat=True, last=last, has_tool="Write")
@@ -32,7 +32,7 @@ def stubborn(weak, last):
 
 
 def run_claude(server, folder, prompt, *more):
-    """What Claude Code writes."""
+    """Claude Code's output."""
     env = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_AUTH_TOKEN": "none",
            "ANTHROPIC_MODEL": "cerium", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "cerium",
            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
@@ -44,7 +44,7 @@ def run_claude(server, folder, prompt, *more):
 
 
 def ask(server, folder, prompt, *more):
-    """What it tells at its end, as an object."""
+    """Its final report, as an object."""
     return json.loads(run_claude(server, folder, prompt, "--output-format", "json", *more))
 
 
@@ -75,9 +75,10 @@ def main():
                 used = said["usage"]
                 read, new = used["cache_read_input_tokens"], used["input_tokens"]
                 assert read >= 0.95 * (read + new) or read > new, used
-            with report.check("Claude Code: what the watchdog withholds ends in words", server):
+            with report.check("Claude Code: withheld code ends in an explanation", server):
                 before = server.metric("cerium_replayed_total")
-                # It runs what it has seen a beginning of, and says to the model that this failed.
+                # It runs a call of which it has seen the beginning, and tells the model that this
+                # failed.
                 out = run_claude(server, folder, "write it anyhow", "--output-format",
                                  "stream-json", "--verbose")
                 last = json.loads(out.strip().splitlines()[-1])
@@ -93,7 +94,7 @@ def main():
                     written = f.read()
                 assert "os.system" not in written and "subprocess" in written, written
                 compile(written, "show.py", "exec")
-            with report.check("Claude Code: and it goes on after that", server):
+            with report.check("Claude Code: and it continues after that", server):
                 said = ask(server, folder, "do it safely", "--continue")
                 assert said["result"] == "Then in the safe form.", said
             with report.check("Claude Code: no request is refused", server):

@@ -1,6 +1,6 @@
-"""clients_page.py - docs/clients.md against a server: each block is parsed, each of its addresses
-is one that the server has, and the request that its client makes there is answered.  The block of
-the OpenAI SDK runs where the SDK is installed, those of llm, LiteLLM and qwen-code where they are;
+"""clients_page.py - docs/clients.md against a server: each block is parsed, each address
+exists on the server, and the request that its client sends there is answered.  The block of
+the OpenAI SDK runs if the SDK is installed, those of llm, LiteLLM and qwen-code if they are;
 opencode, Continue and Codex run with their blocks in agents.py and codex.py."""
 
 import json
@@ -19,7 +19,7 @@ CLIENTS_WANTED = ["Two models at once", "Codex", "opencode", "Continue", "Cline"
                   "qwen-code", "Zed", "llama.vim", "llama.vscode", "Claude Code", "LiteLLM",
                   "OpenAI SDKs", "llm"]
 CHAT, INFILL = "/v1/chat/completions", "/infill"
-# What a client appends to the address that it is given.
+# Paths that a client appends to its address.
 ASKS = {"Codex": ["/v1/responses"], "Zed": [CHAT, "/v1/completions"], "llama.vim": [INFILL],
         "llama.vscode": [INFILL, CHAT], "Two models at once": [INFILL, CHAT, "/v1/completions"],
         "OpenAI SDKs": ["/v1/responses"]}
@@ -52,7 +52,7 @@ def sections(path=PAGE):
 
 
 def parse(language, text):
-    """Fails where the client that reads the block would."""
+    """Fails if the client that reads the block would."""
     if language == "json":
         json.loads(text)
     elif language == "toml":
@@ -69,7 +69,7 @@ def parse(language, text):
 
 
 def check_addresses(text):
-    """Every address of ours is the one that `cerium serve` listens on."""
+    """Every address on the page is the default of `cerium serve`."""
     for address in re.findall(r"http://[^\s'\"]+", text):
         assert address.startswith(("http://" + HOST, "http://127.0.0.1:4000")), address
 

@@ -42,7 +42,7 @@ model_catalog_url = "%(url)s/v1/models"
 
 
 def readme_config():
-    """What the README shows; everything else is Codex's own."""
+    """The README's configuration; everything else is Codex's default."""
     with open(os.path.join(harness.ROOT, "README.md")) as f:
         lines = f.read().split("```toml\n")[1].split("```")[0]
     assert lines.count("http://127.0.0.1:8383") == 2, lines
@@ -98,7 +98,7 @@ def fails(events):
 
 
 class AppServer:
-    """`codex app-server` over its standard input and output: JSON-RPC, a line a message."""
+    """`codex app-server` over its standard input and output: JSON-RPC, one line per message."""
 
     def __init__(self, home):
         self.process = subprocess.Popen(
@@ -161,7 +161,7 @@ class AppServer:
         return self.end_turn()
 
     def close(self):
-        os.killpg(self.process.pid, signal.SIGKILL)  # the program itself is a child of a script
+        os.killpg(self.process.pid, signal.SIGKILL)  # the program is a child of a script
         self.process.wait()
 
 
@@ -192,11 +192,11 @@ def check_exec(report, transport, websockets):
             assert [c["exit_code"] for c in ran(events)] == [0], text[-600:]
             assert "tool-ran-42" in ran(events)[0]["aggregated_output"], ran(events)
             assert said(events)[-1] == "The tool said 42.", said(events)
-        with report.check("codex over %s uses that transport alone" % transport, server):
+        with report.check("codex over %s uses only that transport" % transport, server):
             sockets = server.metric("cerium_websockets_total")
             posts = server.metric('cerium_requests_total{route="/v1/responses",status="200"}')
             assert (sockets > 0, posts > 0) == (websockets, not websockets), (sockets, posts)
-        with report.check("codex over %s leaves nothing running" % transport, server):
+        with report.check("codex over %s leaves no answers running" % transport, server):
             harness.wait_for(lambda: server.running() == 0)
 
 
@@ -221,7 +221,7 @@ SCHEMA = {"type": "object", "properties": {"metal": {"type": "string"}, "degrees
 
 
 def check_patch(report, server, home):
-    """A freeform tool: its input is text, not JSON, which Codex applies as it came."""
+    """A freeform tool: its input is text, not JSON, which Codex applies unchanged."""
     with open(os.path.join(home.work, "old.txt"), "w") as f:
         f.write("one\ntwo\n")
     with report.check("codex tools: apply_patch, freeform", server):
@@ -278,7 +278,7 @@ def check_tools(report, transport, websockets):
             events, status, text = home.exec("--output-schema", path, "as a record")
             assert status == 0 and not fails(events), text[-600:]
             assert json.loads(said(events)[-1]) == {"metal": "cerium", "degrees": 795}
-        with report.check("codex tools: one that is not there", server):
+        with report.check("codex tools: one that does not exist", server):
             events, status, text = home.exec("call what is not there")
             assert status == 0 and said(events)[-1] == "There is none.", text[-600:]
 
@@ -302,7 +302,7 @@ SOLVED = """*** Begin Patch
 
 
 def check_solve(report):
-    """A hole with tests is given to `cerium mcp`, and what it found is applied and tested."""
+    """Codex gives a hole with tests to `cerium mcp`, applies its solution, and tests it."""
     script = [
         line(call("mcp__cerium__solve", path="add.py", line=2, test_file="tests.py",
                   makers="mutate"), last="mend the sum", has_tool="mcp__cerium__solve"),
@@ -354,7 +354,7 @@ def check_app_server(report):
         with report.check("codex app-server: both on one socket", server):
             assert server.metric("cerium_websockets_total") == 1
             assert server.metric("cerium_websocket_messages_total") == 3  # one is the warm-up
-        with report.check("codex app-server: interrupt stops the computing", server):
+        with report.check("codex app-server: interrupt stops the computation", server):
             turn = app.start_turn(thread, "talk for long")
             app.wait(lambda m: m.get("method") == "item/agentMessage/delta")
             app.ask("turn/interrupt", threadId=thread, turnId=turn)
@@ -378,7 +378,7 @@ def check_app_server(report):
             status, texts = app.end_turn()
             assert status == "completed" and texts[-1] == "Steered.", (status, texts)
         app.close()
-        with report.check("codex app-server: nothing is left when it is killed", server):
+        with report.check("codex app-server: no answer runs on when it is killed", server):
             harness.wait_for(lambda: server.running() == 0)
             harness.wait_for(lambda: server.metric('cerium_open{what="websockets"}') == 0)
 
@@ -389,19 +389,19 @@ def check_faults(report):
             home = Home(server, config=readme_config())
             events, status, text = home.exec("say hello", seconds=90)
             assert status == 0 and said(events) == ["Few lines are enough."], text[-600:]
-            assert "metadata" not in text, text[-600:]  # it has read our catalog
+            assert "metadata" not in text, text[-600:]  # it has read our catalog of models
     with Server(replay=[], context=32768, key=KEY + "x") as server:
-        with report.check("codex exec with a wrong key is told so", server):
+        with report.check("codex exec with a wrong key gets the error", server):
             events, status, text = Home(server).exec("say hello", seconds=90)
             assert status != 0 and "401" in text, text[-600:]
     with Server(replay=[], context=1024, key=KEY) as server:
-        with report.check("codex exec with too long a prompt is told so at once", server):
+        with report.check("codex exec with too long a prompt gets the error at once", server):
             events, status, text = Home(server).exec("say hello")
             assert status != 0 and "context" in text, text[-600:]
 
 
 WEAK = "    os.system('ls -l ' + path)\n"
-STUCK = "    class Shown(exec(path)):\n"  # a line in whose place nothing fits
+STUCK = "    class Shown(exec(path)):\n"  # a line that nothing can replace
 
 
 def code_with(weak):
@@ -409,7 +409,7 @@ def code_with(weak):
 
 
 def insisting(output, weak, rest, **when):
-    """A model that writes the weak line again, however often it is taken back."""
+    """A model that repeats the weak line each time it is retracted."""
     entry = line(output, repeat=True, **when)
     entry["corrected"] = [weak + rest] * 8
     return entry
@@ -425,8 +425,8 @@ def insisting_patch(weak, **when):
 
 
 def check_watchdog(report, transport, websockets):
-    """A line that the watchdog lets nobody say ends the turn with words, and with no repetition; in
-    place of one that has a safe form stands that, and the call goes on."""
+    """A line that the watchdog always blocks ends the turn with an explanation, without repetition;
+    a line with a safe form is replaced by it, and the call continues."""
     script = [
         line("It is written.", repeat=True, role="tool"),
         insisting_patch(STUCK, last="patch it in"),
@@ -440,7 +440,7 @@ def check_watchdog(report, transport, websockets):
         shown = os.path.join(home.work, "show.py")
         for asked, call_of in (("patch it in", True), ("show me how", False)):
             what = "codex over %s: a withheld %s" % (transport, "patch" if call_of else "line")
-            with report.check(what + " ends in words", server):
+            with report.check(what + " ends in an explanation", server):
                 before = server.metric("cerium_replayed_total")
                 events, status, text = home.exec(asked, seconds=120)
                 assert status == 0 and not fails(events), text[-600:]
@@ -449,7 +449,7 @@ def check_watchdog(report, transport, websockets):
                 last = said(events)[-1]
                 assert re.search(r"Line \d+ of python .*CWE-95", last) and "Safe form" in last, last
                 assert not done(events, "file_change") and not os.path.exists(shown), events
-        with report.check("codex over %s goes on after that" % transport, server):
+        with report.check("codex over %s continues after that" % transport, server):
             events, status, text = home.exec("resume", "--last", "do it safely")
             assert status == 0 and said(events) == ["Then in the safe form."], text[-600:]
         with report.check("codex over %s: a weak line of a patch is replaced" % transport, server):
@@ -462,7 +462,7 @@ def check_watchdog(report, transport, websockets):
 
 
 class Cluster:
-    """A deeper tier that speaks Chat Completions alone: calls a tool, then tells what it gave."""
+    """A deeper tier that only has Chat Completions: calls a tool, then reports its result."""
 
     def __init__(self):
         cluster = self
@@ -526,11 +526,11 @@ def check_upstream(report):
                     assert said(events) == ["Let me see.", "It says deep-42."], events
                     assert [path for path, _ in cluster.requests] == ["/v1/chat/completions"] * 2
                     assert cluster.requests[0][1]["model"] == "deep"
-                with report.check("codex over %s goes on when an upstream dies" % kind, server):
+                with report.check("codex over %s continues when an upstream dies" % kind, server):
                     cluster.dies = True
                     events, status, text = Home(server, websockets).exec("look", seconds=120)
                     assert status == 0 and said(events)[-1] == "It says deep-42.", text[-600:]
-            with report.check("codex shows what the limits leave", server):
+            with report.check("codex shows the remaining limits", server):
                 app = AppServer(Home(server))
                 thread = app.ask("thread/start")["thread"]["id"]
                 assert app.turn(thread, "look")[0] == "completed"
@@ -542,7 +542,7 @@ def check_upstream(report):
 
 
 def check_silence(report):
-    """Its clock for a silent stream is set to 3 s, and the one place is taken for longer."""
+    """Its timeout for a silent stream is 3 s, and the one place is taken for longer."""
     quick = CONFIG.replace('env_key =', 'stream_idle_timeout_ms = 3000\nstream_max_retries = 1\n'
                                         'env_key =')
     hold = json.dumps({"prompt": "hold", "n": 64, "max_tokens": 6000}).encode()
@@ -566,7 +566,7 @@ def check_silence(report):
                     leave.join()
                 assert status == 0 and said(events) == ["patient"], out
                 assert "econnecting" not in out and "Falling back" not in out, out
-                assert server.metric("cerium_canceled_total") == before + 1  # the holder alone
+                assert server.metric("cerium_canceled_total") == before + 1  # only the holder
 
 
 def main():

@@ -42,7 +42,7 @@ class Curl:
 
 
 def events_of(text):
-    """(event name or None, data) of a stream; anything that is no event is an error."""
+    """(event name or None, data) of a stream; anything else is an error."""
     events = []
     for block in text.strip("\n").split("\n\n"):
         match = re.fullmatch(r"(?:event: (\S+)\n)?data: (.*)", block)
@@ -52,7 +52,7 @@ def events_of(text):
 
 
 def infill(prefix, suffix="\n}\n", **more):
-    """What llama.vim sends (commit a1c8e6e)."""
+    """The request of llama.vim (commit a1c8e6e)."""
     return {"id_slot": 0, "input_prefix": prefix, "input_suffix": suffix,
             "input_extra": [{"text": "int sub(int a, int b);\n", "filename": "math.h"}],
             "prompt": "    ", "n_predict": 128, "n_indent": 4, "top_k": 40, "top_p": 0.9,
@@ -69,7 +69,7 @@ def check_reading(report, server, curl):
             status, text = curl(path)
             assert status == 200 and json.loads(text)["status"] == "ok", text
         assert json.loads(curl("/health")[1])["replay"] is True
-    with report.check("curl: models, for everybody and for Codex", server):
+    with report.check("curl: models, for all clients and for Codex", server):
         body = json.loads(curl("/v1/models?client_version=0.169.0")[1])
         assert body["object"] == "list" and MODEL_ID in [m["id"] for m in body["data"]]
         info = body["models"][0]
@@ -89,7 +89,7 @@ def check_reading(report, server, curl):
     with report.check("curl: metrics", server):
         status, text = curl("/metrics")
         assert status == 200 and "vllm:num_requests_waiting" in text
-    with report.check("curl: the page, and what it needs", server):
+    with report.check("curl: the page and its files", server):
         status, page = curl("/")
         assert status == 200 and "<html" in page
         parts = re.findall(r'(?:src|href)="([^"#:]+\.(?:js|css|svg))"', page)
@@ -97,7 +97,7 @@ def check_reading(report, server, curl):
         for part in parts:
             status, _ = curl("/" + part.lstrip("./"))
             assert status == 200, part
-        assert not re.search(r'(?:src|href)="(https?:)?//', page), "it asks elsewhere"
+        assert not re.search(r'(?:src|href)="(https?:)?//', page), "it loads from elsewhere"
     with report.check("curl: HEAD, HTTP/1.0, an unknown path", server):
         assert curl("/v1/responses", "-I")[0] == 405
         assert curl("/health/live", "-0")[0] == 200
@@ -115,7 +115,7 @@ def check_answers(report, server, curl):
         assert items["object"] == "list" and items["data"][0]["role"] == "user", items
         listed = json.loads(curl("/v1/responses?limit=5")[1])
         assert answer["id"] in [r["id"] for r in listed["data"]], listed
-        again = json.loads(curl(path + "/cancel", "-X", "POST")[1])  # no body: it ended before
+        again = json.loads(curl(path + "/cancel", "-X", "POST")[1])  # no body: it had ended
         assert again["status"] == "completed", again
         deleted = json.loads(curl(path, "-X", "DELETE")[1])
         assert deleted["deleted"] is True and curl(path)[0] == 404
@@ -169,7 +169,7 @@ def check_infill(report, server, curl):
         body = json.loads(curl.post("/infill", infill("x", n_predict=0, t_max_prompt_ms=1,
                                                       t_max_predict_ms=1)))
         assert body.get("content", "") == "", body
-    with report.check("curl: infill by the model itself, a stream", server):
+    with report.check("curl: infill without a script, a stream", server):
         body = infill("int mul(int a, int b)\n{\n", stream=True, n_predict=8)
         del body["response_fields"]
         events = events_of(curl.post("/infill", body, "-N"))
@@ -203,7 +203,7 @@ def check_key(report):
                 assert status == 401 and json.loads(text)["error"]["code"] == "invalid_api_key", (
                     path, status, text)
             for path in ("/health/live", "/health/ready"):
-                assert plain(path)[0] == 200, path  # probes have no key
+                assert plain(path)[0] == 200, path  # probes need no key
             assert keyed("/v1/models")[0] == 200
             wrong = Curl(server, "-H", "Authorization: Bearer " + KEY[:-1])
             assert wrong("/v1/models")[0] == 401

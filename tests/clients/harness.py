@@ -1,9 +1,9 @@
-"""harness.py - what the tests of real clients share: a server, replay scripts, a report.
+"""harness.py - shared by the tests of real clients: a server, replay scripts, a report.
 
-A test prints one line for each check, `ok NAME` or `FAIL NAME: why`, `skipped: NAME: why` for what
-this machine lacks, and ends with `NAME: N passed, M failed`, as tools/run_tests.sh wants it.
+A test prints one line for each check, `ok NAME` or `FAIL NAME: why`, `skipped: NAME: why` if
+something is missing, and ends with `NAME: N passed, M failed`, for tools/run_tests.sh.
 
-Where things are: CERIUM, the program; CLIENTS, the folder that install.sh filled."""
+Environment: CERIUM, the program; CLIENTS, the folder that install.sh filled."""
 
 import contextlib
 import http.client
@@ -27,17 +27,17 @@ CLIENTS = os.environ.get("CLIENTS", os.path.join(ROOT, "build", "clients"))
 NODE_BIN = os.path.join(CLIENTS, "node", "node_modules", ".bin")
 MODEL = os.path.join(ROOT, "models", "cerium-line.gguf")
 MODEL_ID = "cerium-line"
-# The scripts that start clients want the Node that was installed for them.
+# The start scripts of clients need the Node that was installed for them.
 os.environ["PATH"] = NODE_BIN + os.pathsep + os.environ["PATH"]
 # Sanitizers make everything slower, and nothing else.
 SANITIZED = os.environ.get("BUILD") in ("asan", "tsan")
 PATIENCE = float(os.environ.get("CLIENT_PATIENCE", "1"))
-# Ends what would never end.  No test is a measure of speed: the machine may be busy otherwise.
+# Ends endless waits.  It never measures speed: the machine may be busy otherwise.
 HANG_S = 300 * PATIENCE
 
 
 def call(name, **arguments):
-    """A call of a tool in the form that the bundled model is read by."""
+    """A tool call in the bundled model's form."""
     return "<tool_call>\n%s\n</tool_call>" % json.dumps({"name": name, "arguments": arguments})
 
 
@@ -48,7 +48,7 @@ def line(output, repeat=False, **when):
 
 def stretched_model(tokens):
     """The bundled model with room for the prompts of agents: only its context length differs.
-    What it says there is worth nothing, which replay makes up for."""
+    Its own output at that length is useless; replay replaces it."""
     os.makedirs(CLIENTS, exist_ok=True)
     path = os.path.join(CLIENTS, "context-%d.gguf" % tokens)
     with open(MODEL, "rb") as f:
@@ -63,8 +63,8 @@ def stretched_model(tokens):
 
 
 def free_port():
-    """One that is free, and below those that the kernel gives to whoever connects: it must stay
-    free until the server has it."""
+    """A free port, below those that the kernel assigns to clients: it must stay
+    free until the server binds it."""
     while True:
         port = random.SystemRandom().randrange(10000, 32000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -73,14 +73,14 @@ def free_port():
 
 
 def wait_for(what, seconds=0):
-    """Until what() is true, or an error after HANG_S, or seconds where they are more."""
+    """Waits until what() is true; an error after HANG_S, or after `seconds` if that is longer."""
     end = time.monotonic() + max(seconds * PATIENCE, HANG_S)
     while time.monotonic() < end:
         value = what()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError("waited %.0f seconds for nothing" % HANG_S)
+    raise AssertionError("waited %.0f seconds in vain" % HANG_S)
 
 
 class Server:
@@ -129,8 +129,8 @@ class Server:
         return os.path.getsize(self.log_path)
 
     def memory_kb(self):
-        """In use, without the KV cache, which fills up to its maximum; 0 where a sanitizer keeps
-        what was freed."""
+        """In use, without the KV cache, which fills up to its maximum; 0 if a sanitizer keeps
+        freed memory."""
         if SANITIZED:
             return 0
         with open("/proc/%d/status" % self.process.pid) as f:
@@ -199,7 +199,7 @@ class Server:
 
 
 class Report:
-    """Counts checks, and tells each in one line."""
+    """Counts checks, and reports each in one line."""
 
     def __init__(self, name):
         self.name, self.passed, self.failed = name, 0, 0
@@ -207,11 +207,11 @@ class Report:
 
     @contextlib.contextmanager
     def check(self, name, server=None):
-        """A block that passes unless it raises; what it raises is why it failed."""
+        """A block that passes unless it raises; the exception is the reason."""
         begin = server.log_end() if server else 0
         try:
             yield
-        except Exception as error:  # whatever a client does is a result
+        except Exception as error:  # every outcome is a result
             here = os.path.dirname(os.path.abspath(__file__))
             at = [f for f in traceback.extract_tb(error.__traceback__) if here in f.filename]
             why = str(error).strip() or (at and at[-1].line) or type(error).__name__
@@ -235,7 +235,7 @@ class Report:
         print("skipped: %s: %s" % (name, why), flush=True)
 
     def missing(self, client):
-        """True when install.sh could not install it; that is told."""
+        """True if install.sh could not install it; prints that."""
         path = os.path.join(CLIENTS, "missing", client)
         if not os.path.exists(path):
             return False
@@ -249,7 +249,7 @@ class Report:
 
 
 def run(command, cwd=None, env=None, seconds=60, stdin=None):
-    """(status, standard output, standard error) of a client that ends by itself."""
+    """(status, standard output, standard error) of a client that should end by itself."""
     try:
         done = subprocess.run(
             command,

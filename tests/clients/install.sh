@@ -3,7 +3,7 @@
 #
 #   tests/clients/install.sh FOLDER
 #
-# What is there in the right version is not downloaded again.  What cannot be had leaves a file
+# Anything present in the right version is not downloaded again.  Anything unavailable leaves a file
 # FOLDER/missing/NAME that says why, and its tests are skipped.
 case ${1:?usage: install.sh FOLDER} in /*) folder=$1 ;; *) folder=$PWD/$1 ;; esac
 mkdir -p "$folder/missing" "$folder/node" || exit 1
@@ -13,7 +13,7 @@ here=$(dirname "$0")
 # missing NAME WHY
 missing() { echo "$2" >"$folder/missing/$1"; }
 
-# try NAME COMMAND...: missing, with the last line that the command wrote, when it fails.
+# try NAME COMMAND...: on failure missing, with the last line of the command's output.
 try() {
     try_name=$1
     shift
@@ -62,8 +62,8 @@ fi
 command -v chromium >/dev/null || missing playwright "there is no chromium"
 command -v curl >/dev/null || missing curl "there is no curl"
 
-# python_env NAME FOLDER PACKAGE==VERSION...: an environment of its own with just these; NAME is
-# what is missing where it cannot be had.
+# python_env NAME FOLDER PACKAGE==VERSION...: a virtual environment with only these; NAME is
+# reported as missing if that fails.
 python_env() {
     name=$1 environment=$folder/$2
     shift 2
@@ -78,9 +78,9 @@ sys.exit(any(version(name) != wanted for name, wanted in
 }
 
 python_env openai-python python openai==3.57.0 websockets==15.0.1 prometheus_client==0.26.0
-# They want another version of the SDK.
+# They need another version of the SDK.
 python_env llm python-others llm==0.36 litellm==1.110.2
-# It names the version of each of its packages.
+# It pins the version of each of its packages.
 python_env aider python-aider aider-chat==0.86.2
 # They need a newer pydantic.
 python_env sdk_others python-messages anthropic==2.14.0 ollama==0.6.3

@@ -1,4 +1,4 @@
-"""mcp_server.py - a small MCP server over its standard input and output, for Codex to bring along.
+"""mcp_server.py - a small MCP server over its standard input and output, for Codex.
 
 It has one tool, look_up, which knows one metal."""
 
@@ -24,6 +24,6 @@ def result_of(method, params):
 
 for text in sys.stdin:
     message = json.loads(text)
-    if "id" in message:  # the others are notes
+    if "id" in message:  # the others are notifications
         result = result_of(message["method"], message.get("params", {}))
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)

@@ -1,8 +1,8 @@
-"""node.py - runs a test that is written for Node, with a server beside it.
+"""node.py - runs a test written for Node, with a server beside it.
 
-    node.py SCRIPT.mjs CLIENT     CLIENT: what install.sh calls what the script needs
+    node.py SCRIPT.mjs CLIENT     CLIENT: install.sh's name for the script's packages
 
-The script gets the server's address, chromium's path, and a key where the server wants one, and
+The script gets the server's address, chromium's path, and a key if the server needs one, and
 runs where its packages are installed."""
 
 import os
@@ -24,8 +24,8 @@ SCRIPT = [
     line("".join("line %d of many\n" % i for i in range(3000)), repeat=True, last="line by line"),
     line("Three.", repeat=True, last="only three"),
 ]
-# The page is tested with the model's own words, but for a line that the watchdog takes back: those
-# in page.mjs.
+# The page is tested with the model's own output, except for lines that the watchdog retracts: those
+# are in page.mjs.
 ROWS = "Here:\n\n```python\ndef rows(db, name):\n    cursor = db.cursor()\n"
 WEAK = "    cursor.execute(\"select * from users where name = '\" + name + \"'\")\n"
 SAFE = "    cursor.execute(\"select * from users where name = %s\", (name,))\n"

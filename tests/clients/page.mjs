@@ -2,10 +2,10 @@
 //
 //   node page.mjs BASE_URL CHROMIUM_PATH [KEY]
 //
-// Run it where playwright-core is installed (node_modules of the current folder).  KEY: the server
-// wants one.  PAGE_SHOTS=FOLDER keeps screenshots.  What the model says does not matter, but it
-// must say something: nothing here depends on its words.  But where it is asked for the rows of a
-// name, it begins as ROWS in node.py.  Ends with "page: N passed, M failed".
+// Run it where playwright-core is installed (node_modules of the current folder).  KEY: for a
+// server that needs one.  PAGE_SHOTS=FOLDER keeps screenshots.  The model's text does not matter,
+// but it must not be empty; only for the rows of a name it must begin like ROWS in node.py.  Ends
+// with "page: N passed, M failed".
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -26,7 +26,7 @@ function check(name, fine, more = "") {
   if (!fine) console.log(`  FAIL ${name} ${more}`);
 }
 
-/** Wait until a probe gives something true; what it gave last. */
+/** Wait until a probe returns something true; returns the last value. */
 async function until(probe, ms = WAIT_MS) {
   const end = Date.now() + ms;
   for (;;) {
@@ -38,7 +38,7 @@ async function until(probe, ms = WAIT_MS) {
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 
-/** A page with everything recorded that it sends, gets, asks for and complains of. */
+/** A page that records all it sends, receives, requests and logs as errors. */
 async function open(options = {}, prepare = null) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
@@ -80,7 +80,7 @@ async function shot(page, name) {
     await page.screenshot({ path: join(process.env.PAGE_SHOTS, `${name}.png`) });
 }
 
-/** A proposal that came to its end and asks for no more, so that nothing moves while it is seen. */
+/** A finished proposal with no further request, so that nothing changes while it is checked. */
 const settled = (p) =>
   until(async () => {
     const last = p.creates().at(-1)?.id;
@@ -181,8 +181,8 @@ async function testAccepting(p) {
   );
 }
 
-/** Act in the page the moment that an answer streams: the model may be quicker than a driver.  The
- * message that cancels or steers it, or null when nothing could be caught. */
+/** Act in the page as soon as an answer streams: the model may be faster than a driver.  Returns
+ * the message that cancels or steers it, or null when nothing could be caught. */
 async function caught(p, question, act) {
   for (let n = 0; n < 4; n++) {
     const asked = p.seen.sent.length;
@@ -265,7 +265,7 @@ async function testKeyboard(p) {
     });
     if (id && !outlined) check(`the focus on #${id} is seen`, false);
     reached.add(id);
-    // A proposal, an answer that streams: each takes one.
+    // A proposal and a streaming answer: each takes one.
     for (let i = 0; i < 3 && id === "code"; i++) await p.page.keyboard.press("Escape");
     if (id === "send") break;
   }
@@ -358,7 +358,7 @@ async function testSessions(p) {
   check("an old one comes back", (await p.code()) === text && (await p.at("question").count()) > 1);
 }
 
-/** In a page of its own: Chromium itself complains of failed requests here. */
+/** In a page of its own: Chromium itself logs failed requests here. */
 async function testLost() {
   const p = await open();
   await p.connected();
@@ -366,7 +366,7 @@ async function testLost() {
   await p.page.keyboard.type("int kept;");
   const text = await p.code();
   await p.page.evaluate(() => {
-    window.banners = []; // it may be back before anybody looks
+    window.banners = []; // it may be back before the test looks
     const banner = document.getElementById("banner");
     new MutationObserver(() => banner.hidden || window.banners.push(banner.innerText)).observe(
       banner,
@@ -382,12 +382,12 @@ async function testLost() {
   check("it connects again by itself", await p.connected());
   check("nothing typed is lost", (await p.code()).length === text.length + " int more;".length);
   const asked = p.creates().length;
-  await p.page.keyboard.type("zq9"); // what no proposal goes on with: it must ask
+  await p.page.keyboard.type("zq9"); // no proposal continues this: it must ask
   check("and it completes again", await until(() => p.creates().length > asked));
   await p.context.close();
 }
 
-/** What a server of one's own says to a page; answer(message, say, n) for the n-th request. */
+/** Replaces the page's server; answer(message, say, n) handles the n-th request. */
 const routed = (answer) => (context) =>
   context.routeWebSocket(/responses/, (socket) => {
     let n = 0;
@@ -503,7 +503,7 @@ async function testStopping() {
   await p.context.close();
 }
 
-/** Another session while an answer streams: what still comes of it belongs to nobody. */
+/** Another session while an answer streams: the rest of the answer is dropped. */
 async function testLeaving() {
   const asked = [];
   const p = await open(
@@ -532,8 +532,7 @@ async function testLeaving() {
   await p.context.close();
 }
 
-/** A person watches an injection being taken back: no byte of it is ever in the page. */
-/** Nothing was touched yet: something is proposed, or words say why nothing is. */
+/** Before any input there is a proposal, or the reason why there is none. */
 async function testFirstView() {
   for (const [name, options] of [
     ["a desk", { colorScheme: "dark" }],
@@ -561,6 +560,7 @@ async function testFirstView() {
   await p.context.close();
 }
 
+/** An injection is retracted: no byte of it is ever on the page. */
 async function testWatchdog() {
   const p = await open({ reducedMotion: "reduce" });
   await p.connected();

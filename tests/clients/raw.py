@@ -1,7 +1,7 @@
-"""raw.py - a client without manners: broken frames, half requests, slow bytes, floods.
+"""raw.py - a misbehaving client: broken frames, half requests, slow bytes, floods.
 
-Whatever it does, the server answers as the RFCs say or hangs up, stays small, and goes on serving
-the others."""
+In every case the server answers by the RFCs or hangs up, stays small, and continues to serve
+other clients."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from harness import HANG_S, PATIENCE, SANITIZED, Report, Server, line, wait_for
 from rawsocket import BINARY, CLOSE, PING, PONG, Closed, RawSocket, frame, text_of
 
 LONG = " ".join("word%d" % i for i in range(3000))
-# Those that each suite of rooms may answer a protocol error with: the code, or nothing at all.
+# Allowed answers to a protocol error: the code, or none.
 PROTOCOL_ERROR, BAD_TYPE, BAD_TEXT, TOO_BIG = 1002, 1003, 1007, 1009
 
 
@@ -27,7 +27,7 @@ def alive(server):
 
 
 def talk(server, data, half_close=False, timeout=5):
-    """Send bytes to the port; what comes back until the server closes or time is up."""
+    """Send bytes to the port; returns the answer until the server closes or time is up."""
     with socket.create_connection(("127.0.0.1", server.port), timeout * PATIENCE) as s:
         received = b""
         try:
@@ -39,7 +39,7 @@ def talk(server, data, half_close=False, timeout=5):
                 if not more:
                     return received
                 received += more
-        except OSError:  # time is up, or the server hung up, perhaps before we were through
+        except OSError:  # time is up, or the server hung up, perhaps before we had finished
             return received
 
 
@@ -112,7 +112,7 @@ def check_http(report, server):
             assert status_of(answer) == want, answer[:300]
             error = json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]
             assert error["message"] and error["type"], error
-    with report.check("http body: a lone surrogate of JavaScript's is repaired", server):
+    with report.check("http body: a lone surrogate from JavaScript is repaired", server):
         answer = talk(server, post(b'{"input": "\\ud800", "max_output_tokens": 2}'))
         assert status_of(answer) == 200, answer[:300]
     with report.check("http body: one byte over the limit is refused before it is sent", server):
@@ -198,7 +198,7 @@ def check_frames(report, server):
                 assert code is None or code in codes, "closed with %s" % code
             alive(server)
     for name, text in BAD_MESSAGES:
-        with report.check("websocket message: %s, and the socket goes on" % name, server):
+        with report.check("websocket message: %s, and the socket stays open" % name, server):
             with RawSocket(server.port) as s:
                 s.send(frame(text))
                 error = s.read_json()
@@ -217,7 +217,7 @@ def check_frames(report, server):
             text = json.dumps({"type": "response.create", "input": "x", "max_output_tokens": 2})
             s.send(frame(text[:9], fin=False) + frame("inside", opcode=PING)
                    + frame(text[9:20], opcode=0, fin=False) + frame(text[20:], opcode=0))
-            # All came in one packet: the pong may stand behind the first events.
+            # All came in one packet: the pong may come after the first events.
             frames = []
             while (PONG, b"inside") not in frames:
                 frames.append(s.read_frame())
@@ -276,9 +276,9 @@ def check_upgrades(report, server):
 # ---- load ----
 
 def check_parking(report, server):
-    with report.check("an answer waits for its reader, and then goes on", server):
+    with report.check("an answer waits for its reader, and then continues", server):
         with RawSocket(server.port, timeout=60 * PATIENCE) as s:
-            # More than the kernel holds between the two, of which this end's half is small.
+            # More than the kernel buffers between the two; this end's buffer is small.
             s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             s.send_json({"type": "response.create", "input": "talk for long"})
             s.send_json({"type": "response.create", "input": "talk for long"})
@@ -300,7 +300,7 @@ def check_load(report, server):
         assert s.recv(1000).startswith(b"HTTP/1.1 200")
         s.close()
         wait_for(lambda: server.running() == 0)
-    with report.check("a reader that does not read holds up nobody", server):
+    with report.check("a reader that does not read delays no others", server):
         before = server.memory_kb()
         slow = []
         for _ in range(8):
@@ -333,7 +333,7 @@ def check_load(report, server):
             alive(server)
             assert server.memory_kb() < before + 64000, (before, server.memory_kb())
         wait_for(lambda: server.running() == 0)
-    with report.check("600 connections that say nothing", server):
+    with report.check("600 silent connections", server):
         many = []
         try:
             for _ in range(600):
@@ -374,7 +374,7 @@ def check_time(report):
                     s.sendall(data)
                     while s.recv(4096):
                         pass
-        with report.check("time: a header a second", server):
+        with report.check("time: one header per second", server):
             with socket.create_connection(("127.0.0.1", server.port), HANG_S) as s:
                 s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
                 for i in range(int(15 * PATIENCE)):
@@ -384,7 +384,7 @@ def check_time(report):
                     except ConnectionError:
                         break
                 else:
-                    raise AssertionError("it may go on for ever")
+                    raise AssertionError("it may continue for ever")
         with report.check("time: an idle WebSocket stays", server):
             with RawSocket(server.port) as s:
                 time.sleep(4)
@@ -417,7 +417,7 @@ def check_end(report):
 
 
 def keep_asking(server, acknowledged):
-    """Until the server is gone; what it said was stored goes to the list."""
+    """Runs until the server is gone; acknowledged responses go to the list."""
     with contextlib.suppress(Closed, OSError):
         with RawSocket(server.port) as s:
             while True:
@@ -465,7 +465,7 @@ def main():
             assert server.memory_kb() < rss + 100000, (rss, server.memory_kb())
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0
-        with report.check("it ends in order", server):
+        with report.check("it shuts down cleanly", server):
             assert server.stop() == 0, server.log()
     check_time(report)
     check_end(report)

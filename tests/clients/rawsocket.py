@@ -1,4 +1,4 @@
-"""rawsocket.py - a WebSocket client that can do everything wrong, for tests."""
+"""rawsocket.py - a WebSocket client that can break every rule, for tests."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ def frame(payload, opcode=TEXT, fin=True, mask=True, reserved=0, announced=None,
     if not mask:
         return head + payload
     if len(payload) > 65535:
-        return head + b"\0\0\0\0" + payload  # a mask that changes nothing, which takes no time
+        return head + b"\0\0\0\0" + payload  # a mask of zeros, which costs no time
     pad = key * (len(payload) // 4 + 1)
     return head + key + bytes(a ^ b for a, b in zip(payload, pad))
 
@@ -102,7 +102,7 @@ class RawSocket:
             opcode, payload = self.read_frame()
             if opcode == TEXT:
                 return json.loads(payload)
-            if opcode == PING:  # or it would be taken for gone
+            if opcode == PING:  # otherwise it would count as gone
                 self.send(frame(payload, PONG))
 
     def read_answer(self):
@@ -119,7 +119,7 @@ class RawSocket:
         return self.read_answer()
 
     def close_code(self):
-        """Read until the server closes; its code, or None when it just went."""
+        """Read until the server closes; its code, or None without a close frame."""
         try:
             while True:
                 self.read_frame()

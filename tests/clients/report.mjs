@@ -1,4 +1,4 @@
-// report.mjs - what the tests in Node share: where the server is, and one line for each check.
+// report.mjs - shared by the tests in Node: the server's address, and one line for each check.
 export const [url, , key] = process.argv.slice(2);
 export const model = process.env.SERVER_MODEL;
 export const patience = Number(process.env.CLIENT_PATIENCE || 1);

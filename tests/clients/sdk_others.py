@@ -25,7 +25,7 @@ def check_anthropic(report, server):
         said = client.messages.create(**ask, messages=[{"role": "user", "content": "say hello"}])
         assert said.content[0].text == "Hello there." and said.stop_reason == "end_turn", said
         assert said._request_id.startswith("req_") and said.model == "claude-any"
-    with report.check("anthropic: a stream, and what its helper makes of it", server):
+    with report.check("anthropic: a stream through its helper", server):
         with client.messages.stream(**ask, tools=tools,
                                     messages=[{"role": "user", "content": "one file"}]) as stream:
             text = "".join(stream.text_stream)
@@ -71,7 +71,7 @@ def check_anthropic(report, server):
                            anthropic.BadRequestError)):
             try:
                 client.messages.create(**ask, **bad)
-                raise AssertionError("it was taken")
+                raise AssertionError("it was accepted")
             except kind as error:
                 assert error.body["error"]["type"] == "invalid_request_error", error.body
 
@@ -84,7 +84,7 @@ def check_key(report):
             try:
                 anthropic.Anthropic(base_url=server.url, api_key="wrong",
                                     max_retries=0).messages.create(**talk)
-                raise AssertionError("it was taken")
+                raise AssertionError("it was accepted")
             except anthropic.AuthenticationError as error:
                 assert error.body["error"]["type"] == "authentication_error", error.body
             for how in ({"api_key": "right"}, {"auth_token": "right"}):
@@ -96,7 +96,7 @@ def check_several(report):
     large = "large=" + stretched_model(16384)
     with Server(SCRIPT, args=[large, "--running", "2"]) as server:
         talk = [{"role": "user", "content": "say hello"}]
-        with report.check("anthropic: models are listed, and a name chooses", server):
+        with report.check("anthropic: models are listed, and chosen by name", server):
             client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
             assert [m.id for m in client.models.list()] == [MODEL_ID, "large"]
             assert client.models.retrieve("large").id == "large"
@@ -104,10 +104,10 @@ def check_several(report):
             assert said.content[0].text == "Hello there." and said.model == "large", said
             try:
                 client.messages.create(model="nobody", max_tokens=200, messages=talk)
-                raise AssertionError("an unknown name was taken")
+                raise AssertionError("an unknown name was accepted")
             except anthropic.NotFoundError as error:
                 assert "nobody" in str(error) and "large" in str(error), error
-        with report.check("ollama: models are listed, loaded by a name, and go", server):
+        with report.check("ollama: models are listed, loaded by a name, and unloaded", server):
             client = ollama.Client(host=server.url)
             assert [m.model for m in client.list().models] == [MODEL_ID, "large"]
             assert client.show("large").modelinfo["qwen3.context_length"] == 16384
@@ -119,7 +119,7 @@ def check_several(report):
             assert client.pull("large").status == "success"
             try:
                 client.chat(model="nobody", messages=talk)
-                raise AssertionError("an unknown name was taken")
+                raise AssertionError("an unknown name was accepted")
             except ollama.ResponseError as error:
                 assert error.status_code == 404 and "nobody" in error.error, error
 

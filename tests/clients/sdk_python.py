@@ -1,4 +1,4 @@
-"""sdk_python.py - OpenAI's SDK for Python: every route it has a name for, streams, WebSocket."""
+"""sdk_python.py - OpenAI's SDK for Python: every route that it knows, streams, WebSocket."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ def check_responses(report, server, client):
         assert "response.function_call_arguments.delta" in types[:done]
         assert json.loads(events[done].arguments) == {"word": "cerium"}
         assert types[-1] == "response.completed"
-    with report.check("responses: retrieve, list what was said, delete", server):
+    with report.check("responses: retrieve, list input items, delete", server):
         r = create(input="say hello", metadata={"k": "v"})
         again = client.responses.retrieve(r.id)
         assert again.output_text == "Hello, world." and again.id == r.id
@@ -119,7 +119,7 @@ def check_responses(report, server, client):
             pass
         stream.close()
         wait_for(lambda: server.running() == 0)
-    with report.check("responses: a cap is told as incomplete", server):
+    with report.check("responses: a cap is reported as incomplete", server):
         r = create(input="talk for long", max_output_tokens=16)
         assert r.status == "incomplete", r.status
         assert r.incomplete_details.reason == "max_output_tokens"
@@ -189,7 +189,7 @@ def check_chat(report, server, client):
                 name = r.choices[0].message.tool_calls[0].function.name
                 arguments = r.choices[0].message.tool_calls[0].function.arguments
             assert name == "look_up" and json.loads(arguments) == {"word": "cerium"}, arguments
-    with report.check("chat: a prediction changes the speed alone", server):
+    with report.check("chat: a prediction changes only the speed", server):
         r = create("say hello", prediction={"type": "content", "content": "Hello, world."})
         assert r.choices[0].message.content == "Hello, world."
         details = r.usage.completion_tokens_details
@@ -199,7 +199,7 @@ def check_chat(report, server, client):
         assert r.choices[0].message.content == "word0 word1 word2 ", r.choices[0]
         r = create("talk for long", max_tokens=5)
         assert r.choices[0].finish_reason == "length" and r.usage.completion_tokens == 5
-    with report.check("chat: without replay the model itself speaks, the same for a seed", server):
+    with report.check("chat: without replay the model generates, the same for a seed", server):
         texts = [create("x", temperature=1, seed=7, max_tokens=12).choices[0].message.content
                  for _ in range(2)]
         assert texts[0] == texts[1] and texts[0], texts
@@ -226,7 +226,7 @@ def check_completions(report, server, client):
 
 
 def answer(connection):
-    """The last event of the answer that comes next."""
+    """The last event of the next answer."""
     for event in connection:
         if event.type in ("response.completed", "response.incomplete"):
             return event
@@ -268,7 +268,7 @@ def check_socket(report, server, client):
                 if event.type == "response.completed":
                     break
             check_types(types)
-    with report.check("websocket: lanes run beside each other", server):
+    with report.check("websocket: lanes run in parallel", server):
         with client.responses.connect() as connection:
             connection.response.create(model=MODEL_ID, input="talk a while", stream_id="slow")
             connection.response.create(model=MODEL_ID, input="say hello", stream_id="fast")
@@ -283,7 +283,7 @@ def check_socket(report, server, client):
 
 
 def check_steering(report, server, client):
-    with report.check("websocket: steered, with a successor; refused when it is over", server):
+    with report.check("websocket: steered, with a successor; refused after its end", server):
         with client.responses.connect() as connection:
             connection.response.create(model=MODEL_ID, input="talk a while", store=False)
             for event in connection:
@@ -307,7 +307,7 @@ def check_steering(report, server, client):
             assert event.type == "response.steer.failed", event
             assert event.error.code == "response_already_completed" and \
                 event.steer.input == "too late", event
-    with report.check("a response in the background is followed from any number on", server):
+    with report.check("a response in the background can be followed from any number", server):
         said = client.responses.create(model=MODEL_ID, input="say hello", background=True)
         assert said.status in ("queued", "in_progress"), said.status
         events = list(client.responses.retrieve(said.id, stream=True))
@@ -352,7 +352,7 @@ def check_several(report):
         client = openai.OpenAI(api_key="none", base_url=server.url + "/v1", max_retries=0,
                                timeout=60)
         few = {"max_output_tokens": 4}
-        with report.check("of several models a name chooses", server):
+        with report.check("a name chooses among several models", server):
             assert [m.id for m in client.models.list()] == [MODEL_ID, "large"]
             assert client.models.retrieve("large").context_window == 16384
             for name in ("large", MODEL_ID):
@@ -365,7 +365,7 @@ def check_several(report):
             assert two.previous_response_id == one.id and two.model == MODEL_ID
             try:
                 client.responses.create(model="nobody", input="hello")
-                raise AssertionError("an unknown name was taken")
+                raise AssertionError("an unknown name was accepted")
             except openai.NotFoundError as error:
                 assert error.code == "model_not_found", error
 

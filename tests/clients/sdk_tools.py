@@ -86,7 +86,7 @@ def check_responses(report, server, client):
             assert echo == choice, echo
         r = create("as a record", tools=[FLAT], tool_choice="none")
         assert r.output_text.startswith("{"), r.output
-    with report.check("responses: the model's own calls are valid, whatever it is", server):
+    with report.check("responses: any model's own calls are valid", server):
         tool = {"type": "function", "name": "set_mode", "strict": True, "parameters": {
             "type": "object", "properties": {"mode": {"type": "string", "enum": ["on", "off"]},
                                              "level": {"type": "integer", "maximum": 9,
@@ -106,19 +106,19 @@ def check_responses(report, server, client):
             made = json.loads(item.arguments)
             assert set(made) == {"mode", "level"} and made["mode"] in ("on", "off"), made
             assert made["level"] in range(10), made
-    with report.check("responses: what of a strict schema cannot be kept to is named", server):
+    with report.check("responses: unenforceable parts of a strict schema are named", server):
         odd = {"type": "function", "name": "odd", "strict": True, "parameters": {
             "type": "object", "properties": {"list": {"type": "array", "uniqueItems": True}}}}
         warnings = create("x", tools=[odd], max_output_tokens=16).model_dump()["cerium"]["warnings"]
         assert any("uniqueItems" in w["message"] for w in warnings), warnings
-    with report.check("responses: a schema that is none is refused", server):
+    with report.check("responses: an invalid schema is refused", server):
         try:
             create("x", tools=[{**odd, "parameters": {"type": "nothing"}}])
         except openai.BadRequestError as error:
             assert "odd" in error.body["message"], error.body
         else:
             raise AssertionError("it went through")
-    with report.check("responses: a choice that cannot be is refused", server):
+    with report.check("responses: an invalid choice is refused", server):
         for choice in ({"type": "function", "name": "nobody"}, {"type": "web_search_preview"}):
             try:
                 create("x", tools=[FLAT], tool_choice=choice)
@@ -156,7 +156,7 @@ def check_chat(report, server, client):
                                parallel_tool_calls=False)
         assert len(r.choices[0].message.tool_calls) == 1, r.choices
         assert r.choices[0].finish_reason == "tool_calls"
-    with report.check("chat: a custom tool, and what it gave", server):
+    with report.check("chat: a custom tool and its result", server):
         r = completions.create(model=MODEL_ID, messages=messages("shout"), tools=[CHAT_CUSTOM],
                                tool_choice={"type": "custom", "custom": {"name": "shout"}})
         made = r.choices[0].message
@@ -166,7 +166,7 @@ def check_chat(report, server, client):
             "content": [{"type": "text", "text": "a metal"}]}]
         r = completions.create(model=MODEL_ID, messages=talk, tools=[CHAT_CUSTOM])
         assert r.choices[0].message.content == "It is a metal.", r.choices
-    with report.check("chat: functions, as before there were tools", server):
+    with report.check("chat: functions, the form before tools", server):
         function = {k: LOOK_UP["function"][k] for k in ("name", "parameters")}
         for stream in (False, True):
             r = completions.create(model=MODEL_ID, messages=messages("look up two"),

@@ -1,15 +1,14 @@
 """soak.py - hours of mixed real traffic against one server: no error, no growth.
 
-    soak.py [SECONDS]     an hour unless told
+    soak.py [SECONDS]     default: one hour
 
 Clients come and go: turns and follow-ups over WebSockets, lanes and steering, streams and whole
 answers over HTTP in every dialect (Responses, chat, completions, Messages, Ollama, llama.cpp),
-infill with newer requests on top of older ones, warm-ups, interrupts by cancel and by hanging up,
-stored responses read, deleted and left for the bound of the store to remove, broken frames, slow
-readers.  After a first tenth of the time the memory is noted, without the pages of the KV cache,
-which fills up to its maximum; at the end it may be 5 % and 8 MB more, and what the server keeps of
-the newest 1,024 answers (their token logs).  The store stays under its bound, and so does its
-file."""
+infill with newer requests that replace older ones, warm-ups, interrupts by cancel and by hanging
+up, stored responses read, deleted and left for the bound of the store to remove, broken frames,
+slow readers.  After a first tenth of the time the memory is noted, without the pages of the KV
+cache, which fills up to its maximum; at the end it may be 5 % and 8 MB more, plus the token logs of
+the newest 1,024 answers.  The store stays under its bound, and so does its file."""
 
 import json
 import os
@@ -30,7 +29,7 @@ ENDS = ("response.completed", "response.incomplete")
 
 
 class Client(threading.Thread):
-    """One of the crowd: picks something to do, again and again."""
+    """One of the crowd: does random things, again and again."""
 
     def __init__(self, server, number, end, counts, errors):
         super().__init__(daemon=True)
@@ -48,7 +47,7 @@ class Client(threading.Thread):
             try:
                 what()
                 self.counts[what.__name__] = self.counts.get(what.__name__, 0) + 1
-            except Exception as error:  # each is counted and told
+            except Exception as error:  # each is counted and reported
                 self.errors.append("%s: %r" % (what.__name__, error))
             time.sleep(self.random.random() * 0.05)
 
@@ -129,7 +128,7 @@ class Client(threading.Thread):
         assert last["stop"] and last["tokens_evaluated"] > 0, said[-300:]
 
     def steered(self):
-        """An answer that ends for what is added while it is given, and its successor."""
+        """An answer that a steer ends, and its successor."""
         with RawSocket(self.server.port, timeout=60) as s:
             s.send_json({"type": "response.create", "input": "many lines", "store": False})
             first = s.read_json()["response"]["id"]
@@ -249,7 +248,7 @@ def main():
                 errors.append("%d bytes are stored" % stored)
             print("store: %d bytes, %d responses removed" % (stored, expired))
             if server.stop():
-                errors.append("it did not end in order: " + server.log())
+                errors.append("it did not shut down cleanly: " + server.log())
             size = os.path.getsize(os.path.join(server.folder, "store.db"))
             if size > STORE_BYTES + STORE_SLACK:
                 errors.append("the store's file has %d bytes" % size)

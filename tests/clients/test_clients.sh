@@ -4,7 +4,7 @@
 #   tests/clients/test_clients.sh [NAME...]     codex, sdk_python, sdk_tools, sdk_others,
 #       claude_code, sdk_node, sdk_node_others, agents, agent_tasks, curl, raw, page
 #
-# What cannot be installed here is skipped by name.
+# Clients that cannot be installed are skipped by name.
 here=$(dirname "$0")
 CLIENTS=${CLIENTS:-build/clients}
 case $CLIENTS in /*) ;; *) CLIENTS=$PWD/$CLIENTS ;; esac
@@ -38,7 +38,7 @@ suite() {
     passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* }))
 }
 
-# Sanitizers look at the client that does its worst; the others would only wait for them.
+# With sanitizers only the misbehaving client runs; the others would only be slow.
 wanted="$*"
 case $BUILD in asan | tsan) wanted=${wanted:-raw} ;; esac
 suite curl python3 "$here/curl.py"

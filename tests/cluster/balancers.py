@@ -1,4 +1,4 @@
-"""balancers.py - the balancers of examples/deploy, started as they stand."""
+"""balancers.py - the balancers of examples/deploy, started unchanged."""
 
 import contextlib
 import csv
@@ -117,7 +117,7 @@ class Envoy(Balancer):
 
 
 class Picker(Envoy):
-    """Envoy, the endpoint picker, and what tells it of pods."""
+    """Envoy, the endpoint picker, and its source of pods."""
 
     name, recipe = "the picker", "envoy-picker.yaml"
 
@@ -159,7 +159,7 @@ class Picker(Envoy):
             return super().without_hash(f.read())
 
     def knows(self):
-        """Whether it knows of the last change is seen by the number of its pods."""
+        """The number of its pods shows whether it knows the last change."""
         return self.n_ready() == sum(self.kubernetes.ready.values())
 
     def is_up(self, name):

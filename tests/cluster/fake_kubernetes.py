@@ -1,5 +1,6 @@
-"""fake_kubernetes.py - as much of Kubernetes' API as the endpoint picker asks: one InferencePool, a
-pod for each host, and watches.  Pods are ready as a kubelet sees it: by /health/ready."""
+"""fake_kubernetes.py - the part of Kubernetes' API that the endpoint picker uses: one
+InferencePool, a pod for each host, and watches.  Readiness of pods is by /health/ready, as for a
+kubelet."""
 
 import contextlib
 import json

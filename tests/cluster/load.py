@@ -1,4 +1,5 @@
-"""load.py - sessions as agents have them, through a balancer: each turn has all turns before it."""
+"""load.py - sessions like those of agents, through a balancer: each turn has all turns before
+it."""
 
 import http.client
 import json
@@ -22,7 +23,7 @@ class Session:
         self.number, self.port, self.key, self.host = number, port, key, host
         self.name = "session-%d" % number
         self.messages, self.turns, self.errors = [], [], []
-        self.in_flight = None  # when the turn that runs began
+        self.in_flight = None  # start of the running turn
 
     def n_turns(self):
         return len(self.turns)
@@ -61,8 +62,8 @@ class Session:
 
 
 class SocketSession:
-    """One over WebSocket, as Codex has it: only what is new, and everything once more where the
-    server hung up before it said anything of the answer."""
+    """One over WebSocket, as Codex does it: only new items, and everything once more if the
+    server hung up before any text of the answer."""
 
     def __init__(self, number, port, key):
         self.number, self.port, self.key = number, port, key
@@ -109,7 +110,7 @@ class SocketSession:
                     self.connect()
                 answer = self.ask(item)
             except (Closed, OSError) as end:
-                # Nothing of an answer came: it is asked again elsewhere, as Codex does.
+                # No text arrived: it is asked again elsewhere, as Codex does.
                 if self.begun:
                     self.errors.append(repr(end))
                 self.socket, self.moves = None, self.moves + 1
@@ -129,7 +130,7 @@ class SocketSession:
 
 
 class Load:
-    """Sessions that go on, each in a thread, until told."""
+    """Endless sessions, each in a thread, until stopped."""
 
     def __init__(self, sessions):
         self.sessions, self.ends = sessions, threading.Event()

@@ -1,6 +1,6 @@
 """network.py - three hosts and one for the balancer on one machine: namespaces on a bridge.
 
-To be run by `unshare -mn`: what is mounted and connected here is gone with the process."""
+To be run by `unshare -mn`: mounts and links end with the process."""
 
 import os
 import subprocess
@@ -41,13 +41,14 @@ def link(name, up):
 
 
 SLOW_BITS = 512000  # a second
-# A short queue, each way: what does not fit is lost.  Late and lost at random needs a module.
+# A short queue, each way: overflow is dropped.  Random delay and loss need a module.
 FAR = "netem rate %dbit delay 40ms 10ms loss 1%% limit 40" % SLOW_BITS
 SLOW = "tbf rate %dbit burst 4000 limit 40000" % SLOW_BITS
 
 
 def slow(name):
-    """A host at the end of a slow link.  Whether packets are late and lost at random, too."""
+    """A host at the end of a slow link.  Returns whether packets are also delayed and lost at
+    random."""
     def both_ways(how):
         for end in ("dev v%d" % list(HOSTS).index(name), "dev eth0"):
             at = "" if "eth0" not in end else "ip netns exec %s " % name

@@ -1,11 +1,11 @@
-"""rig.py - three servers behind a balancer, as a recipe of examples/deploy has it, and what the
-recipe promises: sessions stay with their server, and servers that go take nothing with them.
+"""rig.py - three servers behind a balancer, by a recipe of examples/deploy, and the
+promises of the recipe: sessions stay with their server, and no work is lost when a server leaves.
 
     unshare -mn python3 tests/cluster/rig.py haproxy|envoy|picker [CHECK]...
 
-CHECK is one of CHECKS below.  CLUSTER=whole has more sessions, and waits for a host that is gone.
+CHECK is one of CHECKS below.  CLUSTER=whole has more sessions, and waits for a host that is down.
 
-Shares and counts are checked; times are printed, and checked by nobody."""
+Shares and counts are checked; times are printed, but not checked."""
 
 import contextlib
 import http.client
@@ -81,7 +81,7 @@ def check_shares(report, balancer, _):
     direct = share(converse(1000, 8383, "cerium-1"))
     with report.check("a session stays with its server, and every server has some"):
         sessions = converse(2000, balancer.port)
-        for s in sessions:  # a picker goes by prompts: a session is where most of it is
+        for s in sessions:  # a picker uses prompts: a session goes where most of it is cached
             assert len({t[0] for t in s.turns}) == 1 or balancer.name == "the picker", s.turns
         assert len({s.turns[0][0] for s in sessions}) == 3, [s.turns[0][0] for s in sessions]
     by_hash = share(sessions)
@@ -89,7 +89,7 @@ def check_shares(report, balancer, _):
         100 * direct, balancer.name, 100 * by_hash), flush=True)
     with report.check("the cached share is at least 98 % of one server's"):
         assert by_hash >= 0.98 * direct, (by_hash, direct)
-    with balancer.in_turn(), report.check("which it would not be in turn"):
+    with balancer.in_turn(), report.check("which it would not be with round robin"):
         in_turn = share(converse(3000, balancer.port))
         print("  cached share of prompts: in turn %.1f %%" % (100 * in_turn), flush=True)
         assert in_turn < 0.98 * direct, (in_turn, direct)
@@ -113,7 +113,7 @@ def ask(port, method, path, body=None, session="ways"):
 
 
 def ask_of(port, method, path, body, session):
-    """What was answered, and the name of the server that did."""
+    """The answer, and the name of the server that gave it."""
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_S)
     c.request(method, path, body, {"Authorization": "Bearer " + KEY, "session-id": session})
     answer = c.getresponse()
@@ -124,7 +124,7 @@ def ask_of(port, method, path, body, session):
 
 
 def check_ways(report, balancer, _):
-    """Other requests of clients get through."""
+    """Other requests of clients reach a server."""
     def post(path, body):
         return ask(balancer.port, "POST", path, json.dumps(body))
     with report.check("models, counts and stored responses are served"):
@@ -142,7 +142,7 @@ def some(balancer, first, n, n_sockets):
 
 
 def more(load, n):
-    """Until n more turns were answered."""
+    """Waits until n more turns were answered."""
     goal = load.n_turns() + n
     wait_for(lambda: load.n_turns() >= goal)
 
@@ -184,7 +184,7 @@ def check_killed(report, balancer, replicas):
         victim.process.wait()
         killed = time.monotonic()
         after = {s: len(s.turns) for s in sessions}
-        with report.check("kill -9: every session goes on, those that moved, too"):
+        with report.check("kill -9: every session continues, also those that moved"):
             wait_for(lambda: all(len(s.turns) >= after[s] + 3 for s in sessions))
             assert {s.turns[-1][0] for s in theirs} and not any(
                 s.turns[-1][0] == victim.name for s in sessions)
@@ -201,18 +201,18 @@ def check_killed(report, balancer, replicas):
 
 
 def each(sessions, n):
-    """Until each of them was answered n times more."""
+    """Waits until each of them was answered n more times."""
     goals = [(s, s.n_turns() + n) for s in sessions]
     wait_for(lambda: all(s.n_turns() >= goal for s, goal in goals))
 
 
 def on(victim, sessions):
-    """Who was there last."""
+    """Sessions that were last on that server."""
     return [s for s in sessions if s.last_replica() == victim.name]
 
 
 def session_at(port, victim):
-    """A session that is sent there by its name, whatever a picker would do with prompts."""
+    """A session that goes there by its name, whatever a picker would do with prompts."""
     for i in range(100):
         if ask_of(port, "GET", "/v1/models", None, "far-%d" % i)[1] == victim.name:
             return "far-%d" % i
@@ -228,12 +228,12 @@ def send_much(port, session):
 
 
 def sent_there(balancer, theirs, sessions):
-    """Who may wait for a server that is gone by now.  A hash sends nobody else there; a picker
-    sends anybody, until it knows: then whoever waits since before that."""
+    """Sessions that may wait for a server that is down by now.  A hash sends no others there; a
+    picker may send any, until it knows: then those that have waited since before that."""
     if balancer.name != "the picker":
         return theirs
     now = time.monotonic()
-    time.sleep(0.5)  # who began just before, and elsewhere, has ended
+    time.sleep(0.5)  # turns begun just before, elsewhere, have ended
     return theirs + [s for s in sessions if s not in theirs and isinstance(s, Session) and
                      (s.in_flight or now) < now]
 
@@ -249,14 +249,14 @@ def check_slow(report, balancer, replicas):
         if not network.slow(victim.name):
             report.skip("packets that are late or lost", "the kernel has no netem")
         with report.check("a slow link: no error, no lost turn"):
-            assert theirs, "nobody is there"
+            assert theirs, "no session is there"
             before = {s: s.n_turns() for s in theirs}
             took = send_much(balancer.port, far)
             assert took > 4 * BODY_BYTES / network.SLOW_BITS, "it is not slow: %.2f s" % took
             each(sessions, 2)
             assert not errors(load), errors(load)[:3]
-        if balancer.name != "the picker":  # it goes by prompts, and by who waits
-            with report.check("and who is there stays, while others go on"):
+        if balancer.name != "the picker":  # it uses prompts and queues
+            with report.check("its sessions stay, while others continue"):
                 assert set(theirs) <= set(on(victim, sessions))
                 for s in theirs:
                     assert not isinstance(s, Session) or (
@@ -267,8 +267,8 @@ def check_slow(report, balancer, replicas):
 
 
 def check_away(report, balancer, victim, first, away, back):
-    """A server that says nothing for a while, and then goes on.  Recipes wait for 30 s; where a
-    busy machine made it longer, what ran there may be lost."""
+    """A server that is silent for a while, and then continues.  Recipes wait for 30 s; if a
+    busy machine made it longer, answers there may be lost."""
     sessions = some(balancer, first, 9, 3)
     with Load(sessions) as load:
         each(sessions, 2)
@@ -276,10 +276,10 @@ def check_away(report, balancer, victim, first, away, back):
         began = time.monotonic()
         away()
         with report.check("the others serve, new sessions, too"):
-            assert theirs, "nobody is there"
+            assert theirs, "no session is there"
             balancer.wait_gone(victim.name)
             theirs = sent_there(balancer, theirs, sessions)
-            assert len(theirs) < len(sessions), "nobody is elsewhere"
+            assert len(theirs) < len(sessions), "no session is elsewhere"
             new = [Session(first + 20 + i, balancer.port, KEY) for i in range(9)]
             for s in new:
                 assert s.turn(), s.errors
@@ -287,7 +287,7 @@ def check_away(report, balancer, victim, first, away, back):
             each([s for s in sessions if s not in theirs], 2)
         back()
         is_short = time.monotonic() - began < 25
-        with report.check("it is back when it can be, and nothing was lost"):
+        with report.check("it returns as soon as possible, and nothing was lost"):
             balancer.wait(victim.name)
             each(sessions, 2)
             lost = [s for s in sessions if s.errors]
@@ -296,14 +296,14 @@ def check_away(report, balancer, victim, first, away, back):
 
 
 def check_parted(report, balancer, replicas):
-    print("  a server that cannot be reached:", flush=True)
+    print("  an unreachable server:", flush=True)
     name = replicas[1].name
     check_away(report, balancer, replicas[1], 400, lambda: network.link(name, False),
                lambda: network.link(name, True))
 
 
 def check_hung(report, balancer, replicas):
-    print("  a server that can be reached and hangs:", flush=True)
+    print("  a reachable server that hangs:", flush=True)
     pid = replicas[2].process.pid
     check_away(report, balancer, replicas[2], 700, lambda: os.kill(pid, signal.SIGSTOP),
                lambda: os.kill(pid, signal.SIGCONT))
@@ -318,8 +318,8 @@ def check_gone(report, balancer, replicas):
         theirs = on(victim, sessions)
         network.link(victim.name, False)
         cut = time.monotonic()
-        with report.check("a host that does not come back: each session goes on"):
-            assert theirs, "nobody is there"
+        with report.check("a host that does not come back: each session continues"):
+            assert theirs, "no session is there"
             balancer.wait_gone(victim.name)
             theirs = sent_there(balancer, theirs, sessions)
             each(sessions, 3)

@@ -1,5 +1,5 @@
-# start.sh - sourced by the tests of this folder: `rig NAME` runs rig.py with a root's rights over
-# networks of its own, or says why not.  CLUSTER=whole makes it longer.
+# start.sh - sourced by the tests of this folder: `rig NAME` runs rig.py with root's rights over
+# networks of its own, or prints why not.  CLUSTER=whole makes it longer.
 rig() {
     skip_all() {
         echo "skipped: a cluster behind $1: $2"

@@ -1,4 +1,4 @@
 #!/bin/sh
-# test_envoy.sh - the same behind Envoy as examples/deploy/envoy.yaml has it.
+# test_envoy.sh - the same behind Envoy with examples/deploy/envoy.yaml.
 . tests/cluster/start.sh
 rig envoy

@@ -1,7 +1,7 @@
 /* test_batch.c - rows of sixteen sequences in one pass give the bits that each gives alone.
  *
- * The public API runs one session at a time; the executor below it takes rows of many sequences,
- * of different lengths, and that is what is tested here, on the fixtures beside this file. */
+ * The public API runs one session at a time; the executor below it runs rows of many sequences,
+ * of different lengths.  That is tested here, on the golden fixtures. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static bool tops_are_right(uint32_t row, const float *logits, uint32_t n_vocab)
     return n_wrong == 0;
 }
 
-/* Sequence i holds i + 20 tokens: the first i in a pass of their own where apart is false, then
+/* Sequence i holds i + 20 tokens: the first i in a pass of their own if apart is false, then
  * the rest of all sequences in one pass, with the logits of each one's last two rows. */
 static int run(machine *x, bool together, float *logits, size_t stride, cerium_error *err)
 {
@@ -109,7 +109,7 @@ static int run(machine *x, bool together, float *logits, size_t stride, cerium_e
                                   .sequence = sequences[s],
                                   .logits = out,
                                   .tops = out ? tops[2 * s + p - (s + 18)] : NULL};
-            /* Alone: one row a pass, the hardest contrast to all rows at once. */
+            /* Alone: one row per pass, the opposite of all rows at once. */
             if (!together) {
                 status = cpu_executor_run(x->executor, rows, 1, &go_on);
                 n = 0;

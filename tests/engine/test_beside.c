@@ -1,6 +1,6 @@
-/* test_beside.c - engines that share compute threads: each answers as it does alone, while the
- * other computes, while it is loaded, and after it was closed; and one that has a vocabulary alone
- * says the same of texts. */
+/* test_beside.c - engines that share compute threads: each answers as it does alone, while another
+ * computes, is loaded, or is closed; and an engine with only a vocabulary
+ * treats texts the same. */
 #include <stdatomic.h>
 
 #include "base/memory.h"
@@ -151,7 +151,7 @@ static bool is_enough(void *user)
     return atomic_fetch_add(&asked, 1) >= *(const uint32_t *)user;
 }
 
-/* It ends wherever it is: while it repacks, at its first question, or never. */
+/* It is canceled anywhere: while it repacks, at its first check, or never. */
 static void test_canceled(void)
 {
     static const uint32_t after[] = {0, 1, 3, UINT32_MAX};

@@ -1,6 +1,6 @@
-/* test_cancel.c - a request is cancelled at every place of its passes, prompt, answer and drafts:
- * it is silent before another layer is computed, what it said is the beginning of its answer, and
- * who goes on from there computes nothing again and ends with the same bits.
+/* test_cancel.c - a request is canceled at every place of its passes, prompt, answer and drafts:
+ * it stops before another layer is computed, its output is the beginning of its answer, and a
+ * continuation recomputes nothing and ends with the same bits.
  *
  * A place is an input of a matrix: cerium_engine_config.observe shows it while it is computed. */
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ static void open_observed(const char *model, uint32_t threads)
     CHECK(info.n_vocab <= LOGITS_MAX);
 }
 
-/* Places in a pass of as many rows as there are in any. */
+/* Places in a pass with the maximal number of rows. */
 static long places_of_a_pass(void)
 {
     cerium_error err;
@@ -52,7 +52,7 @@ static long places_of_a_pass(void)
     return before - left;
 }
 
-/* Go on after a timeline of n tokens, in its session or another one. */
+/* Continue after a timeline of n tokens, in its session or another one. */
 static void go_on(job *j, size_t n, uint64_t tenant, bool in_another)
 {
     uint32_t n_output = n > PROMPT ? (uint32_t)n - PROMPT : 0;
@@ -75,7 +75,7 @@ static void go_on(job *j, size_t n, uint64_t tenant, bool in_another)
                     usage.reused_tokens, usage.computed_tokens, j->n_prompt);
 }
 
-/* Cancel after this many places. False when it came to its end before. */
+/* Cancel after this many places. False if it ended before. */
 static bool cancel_at(long place, long pass, bool in_another)
 {
     static job have;
@@ -104,7 +104,7 @@ static bool cancel_at(long place, long pass, bool in_another)
                         place);
         go_on(&have, n, tenant, in_another);
         cerium_session_usage(have.session, &usage);
-        /* All but the token that was said last, which was chosen and not computed. */
+        /* All but the last token, which was sampled but not computed. */
         TEST_CHECK_THAT(usage.reused_tokens + 1 >= n, "%u of %zu", usage.reused_tokens, n);
     }
     cerium_session_close(&have.session);

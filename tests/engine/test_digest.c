@@ -1,6 +1,6 @@
-/* test_digest.c - the digest of an answer: what it is, computed here once more; that threads,
- * drafts, passes, batches, caches, heads and instruction sets do not change it; and that whatever
- * changes an answer does. */
+/* test_digest.c - the digest of an answer: recomputed here by its definition; threads,
+ * drafts, passes, batches, caches, heads and instruction sets do not change it; every change of
+ * an answer does. */
 #include "base/hash.h"
 #include "steps.h"
 
@@ -48,7 +48,7 @@ static bool is_digest(const cerium_session *s, const digest want)
     return cerium_session_digest(s, have, &err) == 0 && !memcmp(have, want, sizeof have);
 }
 
-/* As cerium.h says, from the logits after every step of one token. */
+/* As cerium.h defines it, from the logits after every step of one token. */
 static void by_hand(cerium_engine *e, job *j, uint64_t *marks, digest out)
 {
     cerium_session *s = session_of(e);
@@ -145,7 +145,7 @@ static void check_fork(cerium_engine *e, const job *want, const digest d)
     cerium_session_close(&fork);
 }
 
-/* Whatever changes the bits changes the digest, at the first token of the answer. */
+/* Every change of the bits changes the digest at the first token of the answer. */
 static void check_others(const job *want, const uint64_t *marks)
 {
     static uint64_t other_marks[ANSWER];
@@ -158,7 +158,7 @@ static void check_others(const job *want, const uint64_t *marks)
     cerium_engine_close(&f16);
 }
 
-/* A step without it breaks the chain, and the next sync mends it. */
+/* A step without it breaks the chain, and the next sync repairs it. */
 static void check_gap(cerium_engine *e, const job *want)
 {
     cerium_session *s = session_of(e);

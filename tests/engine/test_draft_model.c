@@ -1,6 +1,6 @@
-/* test_draft_model.c - a model drafts for another, and answers are what they are without: of the
- * same vocabulary and of another, right always, never and now and then, by steps and by requests,
- * alone, in a crowd and in a session that goes back and forth, on one to three threads, with few
+/* test_draft_model.c - a model drafts for another, and answers do not change: with the
+ * same vocabulary and another one, right always, never and sometimes, by steps and by requests,
+ * alone, in a crowd and in a session that rewinds and continues, on one to three threads, with few
  * pages, stopped in the middle, and with a context that is shorter than the text. */
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static cerium_engine *open_with(const char *speculation, const char *draft_model
     config.draft_model = draft_model;
     config.threads = threads;
     config.speculation = speculation;
-    config.head = "full"; /* "auto" takes what is fast here and now, and leaves logits out */
+    config.head = "full"; /* "auto" depends on measured speed, and leaves logits out */
     config.batch_tokens_max = 128;
     config.context_tokens_max = CONTEXT_MAX;
     config.kv_bytes_max = kv_bytes;
@@ -33,7 +33,7 @@ static cerium_engine *open_with(const char *speculation, const char *draft_model
     return e;
 }
 
-/* Text, of which nothing is said twice, so that only the draft model has something to say; with
+/* Text without repetitions, so that only the draft model makes drafts; with
  * halves of characters, and control tokens. */
 static void make_text(job *j, uint32_t round)
 {
@@ -115,7 +115,7 @@ static void test_crowd(void)
     }
 }
 
-/* One session that is cut back, changed in the middle and gone on with, and its forks. */
+/* One session that is cut back, changed in the middle and continued, and its forks. */
 static void test_back_and_forth(void)
 {
     static job asked, have;
@@ -146,7 +146,7 @@ static void test_back_and_forth(void)
     cerium_session_close(&plain);
 }
 
-/* A turn after another: the draft model computes what is new, and no more. */
+/* One turn after another: the draft model computes the new tokens only. */
 static void test_next_turn(void)
 {
     static job asked;
@@ -156,7 +156,7 @@ static void test_next_turn(void)
     make_text(&asked, 120);
     asked.sampling = (cerium_sampling){.ignore_end = true};
     uint64_t tenant = ++fresh_tenant;
-    for (int turn = 0; turn < 2; turn++) { /* in a session of its own each, as a server has it */
+    for (int turn = 0; turn < 2; turn++) { /* each in a session of its own, as in a server */
         cerium_session *session = NULL;
         cerium_session_config config = {.tenant = tenant};
         CHECK(cerium_session_open(&session, engines[0], &config, &err) == 0);
@@ -173,7 +173,7 @@ static void test_next_turn(void)
     }
 }
 
-/* Who drafts for himself is right, always: the same bits. */
+/* A model that drafts for itself is always right: the same bits. */
 static void test_right(void)
 {
     static job asked, have;
@@ -202,7 +202,7 @@ static void test_right(void)
     }
 }
 
-/* Stopped in the middle, by whoever: what is there is the beginning of the answer. */
+/* Stopped in the middle for any reason: the output is the beginning of the answer. */
 static void *cancel_soon(void *arg)
 {
     struct timespec nap = {0, 300000};
@@ -266,7 +266,7 @@ static void test_long(void)
     cerium_session_close(&plain);
 }
 
-/* As it is used: costs count. */
+/* As in production: costs count. */
 static void test_auto(void)
 {
     static job asked, have;
@@ -300,7 +300,7 @@ static void test_pair(const char *of, const char *by, bool is_right)
     TEST_RUN(test_alone);
     TEST_RUN(test_crowd);
     TEST_RUN(test_back_and_forth);
-    if (!is_counting) TEST_RUN(test_next_turn); /* texts know how that goes on, too */
+    if (!is_counting) TEST_RUN(test_next_turn); /* texts know the continuation, too */
     if (is_right) TEST_RUN(test_right);
     TEST_RUN(test_cancel);
     TEST_RUN(test_long);
@@ -320,7 +320,7 @@ static void test_pair(const char *of, const char *by, bool is_right)
     TEST_CHECK(known.draft_model[0] && known.draft_model_bytes > 0);
     TEST_CHECK(sum.model_drafted_tokens > 100);
     TEST_CHECK(sum.model_accepted_tokens <= sum.model_drafted_tokens);
-    TEST_CHECK(memory_live() == n_allocated + 3 * 3); /* a scheduler each */
+    TEST_CHECK(memory_live() == n_allocated + 3 * 3); /* one scheduler each */
     unit_failed += unit_test_failed > 0;
     for (int k = 0; k < 3; k++) cerium_engine_close(&engines[k]);
     cerium_engine_close(&plain_engine);
@@ -328,7 +328,7 @@ static void test_pair(const char *of, const char *by, bool is_right)
     memory_free(have_logits);
 }
 
-/* What cannot draft is refused in one line. */
+/* Models that cannot draft are refused in one line. */
 static void refused(const char *of, const char *by, const char *why)
 {
     cerium_engine_config config;
@@ -345,7 +345,7 @@ static void refused(const char *of, const char *by, const char *why)
     TEST_CHECK(memory_live() == before);
 }
 
-/* A file of a head alone, which is as far as opening looks at what cannot write. */
+/* A file with only a head: opening reads no more of a model that cannot generate. */
 static void make_file(const char *path, const char *arch, const char *not_causal)
 {
     cerium_error err;
@@ -356,7 +356,7 @@ static void make_file(const char *path, const char *arch, const char *not_causal
     CHECK(gguf_writer_finish(&w, &err) == 0);
 }
 
-/* Encoders: of an architecture of their own, and of one that writes elsewhere. */
+/* Encoders: of an architecture of their own, and of one that otherwise generates. */
 static void test_no_decoder(void)
 {
     char folder[] = "/tmp/cerium-draft-XXXXXX", path[64];
@@ -366,7 +366,7 @@ static void test_no_decoder(void)
     refused("tests/golden/fixtures/llama.gguf", path, "architecture 'bert' is not supported");
     make_file(path, "qwen2", "qwen2.attention.causal");
     refused("tests/golden/fixtures/llama.gguf", path, "both directions");
-    make_file(path, "qwen2", NULL); /* it was not the file's being small */
+    make_file(path, "qwen2", NULL); /* the small file was not the reason */
     refused("tests/golden/fixtures/llama.gguf", path, "qwen2.");
     unlink(path);
     rmdir(folder);
@@ -379,7 +379,7 @@ static void test_refused(void)
     refused("tests/golden/fixtures/llama.gguf", "no such file", "no such file");
 }
 
-/* A model recites a text, and one of another vocabulary that recites it, too, guesses it: by steps,
+/* A model recites a text, and a model of another vocabulary that recites it, too, drafts: by steps,
  * most of its guesses right. */
 static void test_recited(const char *text, const char *output)
 {
@@ -413,7 +413,7 @@ static void test_recited(const char *text, const char *output)
     }
 }
 
-/* MODEL DRAFT TEXT SAID: of models that recite TEXT, whose first token goes on with SAID. */
+/* MODEL DRAFT TEXT SAID: of models that recite TEXT, whose first token is continued by SAID. */
 static int recite(char **args)
 {
     model = args[0];

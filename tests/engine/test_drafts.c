@@ -29,7 +29,7 @@ static cerium_engine *open_with(const char *model, const char *speculation, uint
     return e;
 }
 
-/* Prompts that repeat themselves, so that there is something to draft. */
+/* Prompts with repetitions, so that there is something to draft. */
 static void make_repeating(job *j, uint32_t round)
 {
     random_state = 77 + round;
@@ -66,7 +66,7 @@ static void test_alone(void)
         make_repeating(&want, round);
         char stop[8] = "";
         by_steps(plain, &want, 0, want_logits);
-        if (round % 6 == 5 && want.text_len > 60) { /* now with bytes that come as a stop string */
+        if (round % 6 == 5 && want.text_len > 60) { /* now with coming bytes as a stop string */
             const char *stops[] = {"no such text", stop};
             for (uint32_t i = 0; i < 3; i++) stop[i] = want.text[40 + i];
             if (memchr(stop, 0, 3)) continue;
@@ -90,7 +90,7 @@ static void test_alone(void)
             by_steps(have.session, &have, k == 1 ? 5 : 0, have_logits);
             compare(&have, &want, false);
             TEST_CHECK(!memcmp(have_logits, want_logits, info.n_vocab * sizeof(float)));
-            by_request(&have, have_logits); /* the session drafts from what it was before */
+            by_request(&have, have_logits); /* the session drafts from its past */
             compare(&have, &want, true);
             TEST_CHECK(!memcmp(have_logits, want_logits, info.n_vocab * sizeof(float)));
             have.prediction = want.tokens + 3;
@@ -103,7 +103,7 @@ static void test_alone(void)
     cerium_session_close(&plain);
 }
 
-/* Several at once: drafts of one stand beside the rows of others. */
+/* Several at once: drafts of one are in a pass with rows of others. */
 static void test_crowd(void)
 {
     static job want[CROWD], have[CROWD];
@@ -129,7 +129,7 @@ static void test_crowd(void)
     cerium_session_close(&plain);
 }
 
-/* A session that is cut back, forked by its tokens, and goes on: as a new one. */
+/* A session that is cut back, forked by its tokens, and continued equals a new one. */
 static void test_back_and_forth(void)
 {
     static job want, have;
@@ -154,11 +154,11 @@ static void test_back_and_forth(void)
     cerium_session_close(&plain);
 }
 
-/* ---- the texts around ---- */
+/* ---- texts of a workspace ---- */
 
 static char workspace[64];
 
-/* What the answers will be, as far as their tokens are those of a text. */
+/* The coming answers, as far as their tokens are those of a text. */
 static void write_workspace(job *want)
 {
     char path[96];
@@ -204,8 +204,8 @@ static cerium_engine *open_with_workspace(const char *model, uint32_t threads)
     return e;
 }
 
-/* Drafts from files are right and wrong, and the answers what they are; who has a key, and so a
- * tenant, gets none. */
+/* Drafts from files are right and wrong, and the answers do not change; a client with a key, and so
+ * a tenant, gets none. */
 static void test_workspace(const char *model)
 {
     static job want[CROWD], have;
@@ -240,7 +240,7 @@ static void test_workspace(const char *model)
 
 /* ---- earlier answers ---- */
 
-/* The tenant asks in a new session: as ever.  Returns the drafts of earlier answers meanwhile. */
+/* The tenant asks in a new session: the same answer.  Returns the drafts from earlier answers. */
 static uint64_t ask(cerium_engine *e, uint64_t tenant, const job *want, bool is_request)
 {
     static job have;
@@ -264,8 +264,8 @@ static uint64_t ask(cerium_engine *e, uint64_t tenant, const job *want, bool is_
     return after.recalled_drafted_tokens - before.recalled_drafted_tokens;
 }
 
-/* What is asked again is drafted from the answer that was given in a session that is closed; for
- * nobody but its tenant, and not when too many others were answered since. */
+/* A repeated question is drafted from the answer that a closed session gave; for
+ * its tenant alone, and not after too many other answers. */
 static void test_answer_cache(void)
 {
     static job want;
@@ -289,7 +289,7 @@ static void test_answer_cache(void)
     cerium_session_close(&plain);
 }
 
-/* What a note leads to is known to its session alone; what a script says is nobody's answer. */
+/* Output after a note is known to its session alone; recorded text is no one's answer. */
 static void test_recall_not(void)
 {
     static job want, have;
@@ -385,7 +385,7 @@ static void test_model(const char *model)
     for (int k = 0; k < 3; k++) count(engines[k]);
     printf("  %s: %llu drafted, %llu accepted\n", model, (unsigned long long)n_drafted,
            (unsigned long long)n_accepted);
-    unit_test_failed = 0; /* right ones and wrong ones were met */
+    unit_test_failed = 0; /* both right and wrong drafts occurred */
     TEST_CHECK(n_accepted > 1000 && n_drafted > n_accepted + 1000);
     unit_failed += unit_test_failed > 0;
     for (int k = 0; k < 3; k++) cerium_engine_close(&engines[k]);

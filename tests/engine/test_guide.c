@@ -1,5 +1,5 @@
-/* test_guide.c - answers in a grammar: whatever the weights and the way to choose, what ends is in
- * it; drafts, searched heads, logprobs and forced tokens change nothing of it; triggers begin and
+/* test_guide.c - answers in a grammar: for any weights and sampling, each finished answer is in
+ * it; drafts, searched heads, logprobs and forced tokens do not change it; triggers begin and
  * end where they should.
  *
  *   golden_guide [N]    with N: documents alone, N of each schema and model */
@@ -20,7 +20,7 @@ enum { NEW_MAX = 400, TEXT_MAX = 1 << 16 };
 
 static const char model[] = "models/cerium-line.gguf";
 
-/* What is asked, and what came. */
+/* A request and its answer. */
 typedef struct {
     const cerium_guide *guide;
     cerium_sampling sampling;
@@ -62,7 +62,7 @@ static cerium_engine *open_engine(const char *path, const char *head)
     config.threads = 2;
     config.batch_tokens_max = 64;
     config.head = head;
-    config.speculation = "always"; /* what passes cost here plays no part */
+    config.speculation = "always"; /* the cost of passes does not matter */
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     return engine;
 }
@@ -149,7 +149,7 @@ static cerium_sampling sampling_of(uint32_t seed)
 {
     cerium_sampling s = {.seed = seed};
     if (seed % 4 == 1) s.temperature = 1;
-    if (seed % 4 == 2) s.temperature = 40; /* noise: the weights say next to nothing */
+    if (seed % 4 == 2) s.temperature = 40; /* noise: the weights hardly matter */
     if (seed % 4 == 3) s.temperature = 4, s.top_k = 20, s.repetition_penalty = 1.3f;
     return s;
 }
@@ -172,7 +172,7 @@ static void check_document(const char *schema_text, const cerium_grammar *gramma
     (*n_ended)++;
 }
 
-static uint32_t n_documents; /* 0: as many as fit in a test */
+static uint32_t n_documents; /* 0: the number for a test */
 
 /* Every document that ends is valid, from a trained model and from weights that are noise. */
 static void test_documents(void)
@@ -254,7 +254,7 @@ static void test_same_answers(void)
     cerium_engine_close(&search);
 }
 
-/* What leaves no choice comes in one step, without a pass for each token. */
+/* Text without a choice comes in one step, without a pass for each token. */
 static void test_forced(void)
 {
     cerium_engine *engine = open_engine(model, NULL);
@@ -285,8 +285,8 @@ static void test_forced(void)
     cerium_engine_close(&engine);
 }
 
-/* Free text, then a grammar, then free text again; and no end before a trigger where there must be
- * one. */
+/* Free text, then a grammar, then free text again; and no end before a required
+ * trigger. */
 static void test_triggers(void)
 {
     cerium_engine *engine = open_engine(model, NULL);
@@ -339,7 +339,7 @@ static void test_errors(void)
     cerium_engine_close(&engine);
 }
 
-/* Every allocation of a guide failing in turn: an error, nothing left over, and steps as before. */
+/* Every allocation of a guide fails in turn: an error, nothing left over, and steps as before. */
 static void test_memory(void)
 {
     cerium_engine *engine = open_engine(model, NULL);

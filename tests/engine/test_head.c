@@ -1,6 +1,6 @@
-/* test_head.c - the output head: a search for the best logits, and second products only of what may
- * be among them, give the tokens of the whole head, bit for bit; and a head in a narrower type is
- * near the one in the file. */
+/* test_head.c - the output head: a search for the best logits, with second products only for those
+ * that may be among them, gives the tokens of the whole head, bit for bit; and a head in a narrower
+ * type is close to the one in the file. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@ enum { PROMPT = 24, NEW = UNIT_TIMES(400, 120), ROUNDS = UNIT_TIMES(3, 1), CROWD
 
 static const char model[] = "models/cerium-line.gguf";
 
-/* Every way to choose that looks at the best alone, one that looks at all, and one that the screen
- * does not pay for, so that searching rests and begins again. */
+/* Every way of sampling that needs only the best, one that needs all, and one for which the screen
+ * does not pay, so that searching pauses and begins again. */
 static const cerium_sampling choices[] = {
     {.ignore_end = true},
     {.repetition_penalty = 1.3f, .ignore_end = true},
@@ -44,7 +44,7 @@ static cerium_engine *open_engine(const char *head)
     return engine;
 }
 
-/* The first tokens of some code: a search pays where the next token is in little doubt. */
+/* The first tokens of some code: a search pays where the next token is nearly certain. */
 static void prompt_of(int32_t *tokens, uint32_t round, const cerium_engine *engine)
 {
     static const char *const texts[] = {
@@ -65,7 +65,7 @@ static void prompt_of(int32_t *tokens, uint32_t round, const cerium_engine *engi
     memcpy(tokens, all, PROMPT * sizeof *tokens);
 }
 
-enum { PANEL = 16 /* logits that are computed or left out together */ };
+enum { PANEL = 16 /* logits that are computed or skipped together */ };
 
 static cerium_engine_stats measure(const cerium_engine *engine)
 {
@@ -74,8 +74,8 @@ static cerium_engine_stats measure(const cerium_engine *engine)
     return stats;
 }
 
-/* What a pass says that it read of the head, given how many of its logits it left out: whole
- * panels, and all of it but for the screen where it did not search, as when all are looked at. */
+/* The bytes that a pass reports to have read of the head, given how many of its logits it skipped:
+ * whole panels, and all of it, except the screen, if it did not search, as when all are needed. */
 static void check_bytes(uint64_t bytes, uint32_t n_left_out, bool looks_at_all, uint32_t n_vocab,
                         const cerium_engine_info *full, const cerium_engine_info *search)
 {
@@ -83,7 +83,7 @@ static void check_bytes(uint64_t bytes, uint32_t n_left_out, bool looks_at_all, 
     const uint64_t whole_less_screen = full->step_bytes - search->step_bytes;
     const uint32_t panels = (n_vocab - n_left_out + PANEL - 1) / PANEL;
     TEST_CHECK(bytes == whole_less_screen || !looks_at_all);
-    if (bytes == whole_less_screen) return; /* what was left out was the second part of products */
+    if (bytes == whole_less_screen) return; /* the second part of products was skipped */
     TEST_CHECK_THAT(bytes > 0 && bytes % panels == 0, "%llu bytes of %u panels",
                     (unsigned long long)bytes, panels);
     if (panel_bytes == 0) panel_bytes = bytes / panels;
@@ -129,7 +129,7 @@ static uint32_t compare_steps(cerium_session *full, cerium_session *search,
     return n_left_out;
 }
 
-/* What a choice made the second engine leave out. */
+/* Logits that the second engine skipped for this way of sampling. */
 static uint32_t left_out(cerium_engine *const engines[2], const cerium_engine_info info[2],
                          const cerium_sampling *choice)
 {
@@ -163,13 +163,13 @@ static void test_search_is_exact(void)
         n_choices += !at_all;
         n_searched += n_left_out > 0;
     }
-    /* Whether a search pays depends on what is said, and a short run may not come to it. */
+    /* Whether a search pays depends on the text, and a short run may not get there. */
     TEST_CHECK_THAT(UNIT_SANITIZED || 2 * n_searched > n_choices, "%u of %u left something out",
                     n_searched, n_choices);
     for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
 }
 
-/* This head is too small for a search: of it, second products are left out, unless tokens are
+/* This head is too small for a search: only second products are skipped, unless tokens are
  * penalised. */
 static void test_second_products_are_exact(void)
 {
@@ -180,15 +180,15 @@ static void test_second_products_are_exact(void)
     for (size_t c = 0; c < sizeof choices / sizeof *choices; c++) {
         const bool wanted = looks_at_all(&choices[c]) || choices[c].repetition_penalty > 0;
         const uint32_t n = left_out(engines, info, &choices[c]);
-        /* Of greedy tokens nearly all is left out. */
+        /* For greedy tokens nearly all are skipped. */
         TEST_CHECK_THAT(wanted ? n == 0 : n > 0, "choice %zu: %u left out", c, n);
         TEST_CHECK_THAT(c > 0 || n > info[0].n_vocab / 4 * 3 * NEW * ROUNDS, "%u left out", n);
     }
     for (int k = 0; k < 2; k++) cerium_engine_close(&engines[k]);
 }
 
-/* Logits that somebody will look at are whole: after a sync, with logprobs, and where a session
- * goes on after a search. */
+/* Logits that a caller can see are complete: after a sync, with logprobs, and where a session
+ * continues after a search. */
 static void check_whole_logits(const char *head)
 {
     cerium_engine *engine = open_engine(head);
@@ -209,7 +209,7 @@ static void check_whole_logits(const char *head)
         TEST_CHECK((step.logprobs[0] < 0) == sampling.logprobs);
         if (i == 0) tokens[PROMPT] = step.tokens[0];
     }
-    /* The logits before the last token are those of a search: they are not taken for whole. */
+    /* The logits before the last token are those of a search: they do not count as complete. */
     TEST_CHECK(cerium_session_sync(session, tokens, PROMPT + 1, NULL, &err) == 0);
     TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == 0);
     TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == 0);
@@ -285,8 +285,8 @@ static void test_search_of_drafts(void)
     check_drafts("auto");
 }
 
-/* More sessions than the head takes rows together, each with a grammar of its own or none: they say
- * what they say with a whole head. */
+/* More sessions than rows of one head call, each with a grammar of its own or none: their output is
+ * that of the whole head. */
 static void crowd(cerium_engine *engine, int32_t out[CROWD][PROMPT])
 {
     static const char *const words = "[a-z_ ]{1,80}";
@@ -333,8 +333,8 @@ static void test_crowd(void)
     }
 }
 
-/* Half of the likeliest tokens and more stay so in 4 bits, nearly all in 6; and other heads than
- * the file's are refused where they make no sense. */
+/* In 4 bits more than half of the likeliest tokens stay the same, in 6 nearly all; and other heads
+ * than the file's are refused where they make no sense. */
 static double share_of_equal_best(const char *head)
 {
     cerium_engine *engines[2] = {open_engine("full"), open_engine(head)};

@@ -1,4 +1,4 @@
-/* test_healing.c - prompts that end within a token: what is taken off them, and that the answer's
+/* test_healing.c - prompts that end within a token: the part that is cut off, and that the answer's
  * tokens spell it while its text does not. */
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void ask(question *q, const char *text)
     q->begin = (cerium_resume){.heal_prefix = q->heal_prefix, .n_heal = q->n_heal};
 }
 
-/* The same before a hole with a line after it. */
+/* The same for infill with a line after the hole. */
 static void ask_hole(question *q, const char *text)
 {
     memset(q, 0, sizeof *q);
@@ -108,7 +108,7 @@ static void by_request(answer *a, const question *q, const cerium_sampling *samp
     cerium_session_close(&session);
 }
 
-/* The tokens' bytes are heal_prefix and then the text, but for a character that is not whole. */
+/* The tokens' bytes are heal_prefix and then the text, except for an incomplete character. */
 static void check_spelled(const question *q, const answer *a)
 {
     char bytes[TEXT_MAX];
@@ -147,16 +147,16 @@ static void test_taken_off(void)
         ask_hole(&q, cases[i].text);
         check_heal_prefix(&q, cases[i].text, cases[i].before_hole);
     }
-    /* After a control token text begins; without text there is nothing. */
+    /* After a control token text begins; without text there is nothing to heal. */
     TEST_CHECK(cerium_heal_prefix(engine, "a b<|fim_middle|>", 17) == 0);
     TEST_CHECK(cerium_heal_prefix(engine, "a b<|fim_middle|>x", 18) == 1);
     TEST_CHECK(cerium_heal_prefix(engine, "", 0) == 0 && cerium_heal_prefix(engine, NULL, 0) == 0);
-    /* However long the text is, its end is what counts. */
+    /* For a text of any length, only its end counts. */
     static char large[100000];
     memset(large, 'a', sizeof large);
     memcpy(large + sizeof large - 11, "\ndef f(xy):", 11);
     TEST_CHECK(cerium_heal_prefix(engine, large, sizeof large) == 2);
-    /* A run of blanks longer than what is looked at, and bytes that are no UTF-8. */
+    /* A run of blanks longer than the window, and bytes that are not UTF-8. */
     memset(large, ' ', sizeof large);
     TEST_CHECK(cerium_heal_prefix(engine, large, sizeof large) < CERIUM_HEAL_PREFIX_MAX);
     memset(large, 0xff, sizeof large);
@@ -181,7 +181,7 @@ static void check_all_spelled(void (*ask_it)(question *, const char *))
             by_steps(&drafted, &q, &sampling, true);
             by_request(&requested, &q, &sampling);
             check_spelled(&q, &plain);
-            size_t reached = 0; /* some token spells what was taken off, so the first one does */
+            size_t reached = 0; /* some token spells the cut part, so the first one does */
             if (plain.n) cerium_token_bytes(engine, plain.tokens[0], &reached);
             TEST_CHECK_THAT(reached >= q.n_heal, "%zu bytes of %zu", reached, q.n_heal);
             size_t n = plain.n * sizeof *plain.tokens;
@@ -198,7 +198,7 @@ static void test_spelled(void)
     check_all_spelled(ask_hole);
 }
 
-/* Whether a token spells all of what is left, and maybe more. */
+/* Whether a token spells the whole rest, or more. */
 static bool reaches(const question *q, int32_t id, size_t at)
 {
     size_t len, left = q->n_heal - at;
@@ -206,8 +206,8 @@ static bool reaches(const question *q, int32_t id, size_t at)
     return len >= left && !memcmp(bytes, q->heal_prefix + at, left);
 }
 
-/* Greedy: of the tokens that spell all of what is left and more, the likeliest; found here by
- * looking at each. */
+/* Greedy: the likeliest of the tokens that spell the whole rest or more; found here by
+ * trying each. */
 static void test_likeliest(void)
 {
     question q;
@@ -258,7 +258,8 @@ static void test_logprob(void)
     cerium_session_close(&spelling);
 }
 
-/* A heal_prefix that no one token spells, with and without drafts; continued after each token. */
+/* A heal_prefix that no single token spells, with and without drafts; continued after each
+ * token. */
 static void test_many_tokens(void)
 {
     question q;
@@ -294,7 +295,7 @@ static void test_many_tokens(void)
     }
 }
 
-/* What is in the prompt ends nothing; what comes after it does. */
+/* A stop string within the prompt has no effect; one after it has. */
 static void test_stops(void)
 {
     question q;
@@ -344,7 +345,7 @@ static void test_refused(void)
     cerium_session *session = open_session(true);
     ask(&q, "def f(x):");
     cerium_resume bad = q.begin;
-    bad.n_answer = 1; /* "f", which is no heal_prefix */
+    bad.n_answer = 1; /* "f", which is not a heal_prefix */
     TEST_CHECK(cerium_session_resume(session, q.prompt, q.n, &bad, NULL, &err) ==
                CERIUM_ERR_ARGUMENT);
     TEST_CHECK_THAT(strstr(err.message, "does not begin with its heal_prefix"), "%s", err.message);

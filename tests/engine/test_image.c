@@ -1,5 +1,5 @@
 /* test_image.c - sessions that are saved to memory and loaded from it: the same tokens, logits and
- * continuation in another engine, without computing what was saved; and images that are damaged. */
+ * continuation in another engine, without recomputing saved tokens; and damaged images. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static cerium_engine *open_engine(const char *path, const char *kv_type, uint32_
     config.threads = 1;
     config.kv_type = kv_type;
     config.context_tokens_max = context;
-    config.kv_bytes_max = context ? 1 : 0; /* as much as one context takes */
+    config.kv_bytes_max = context ? 1 : 0; /* the size of one context */
     TEST_CHECK_THAT(cerium_engine_open(&engine, &config, &err) == 0, "%s", err.message);
     return engine;
 }
@@ -65,7 +65,7 @@ static float *logits_of(const cerium_session *session, size_t *n)
     return copy;
 }
 
-/* Save in one engine, load in another: what the first would have said. */
+/* Save in one engine, load in another: the output that the first would have had. */
 static void check_model(const char *path)
 {
     int32_t prompt[PROMPT], want[STEPS], got[STEPS];
@@ -176,7 +176,7 @@ static void test_others(void)
     refuse_in(models[1], "i8", PROMPT - 1, CERIUM_ERR_CAPACITY, "do not fit");
 }
 
-/* A head that lies, with the right hash: refused, or loaded as what it says, and never a crash. */
+/* A wrong head with the right hash: refused, or loaded as it says, but never a crash. */
 static void test_lies(void)
 {
     cerium_engine *engine = open_engine(models[1], "i8", 0);
@@ -197,7 +197,7 @@ static void test_lies(void)
     cerium_engine_close(&engine);
 }
 
-/* Where others hold the pages, the rest is computed. */
+/* If others hold the pages, the rest is recomputed. */
 static void test_no_room(void)
 {
     int32_t prompt[PROMPT];

@@ -1,6 +1,6 @@
 /* test_mtp.c - a model's own head for the token after the next: its logits are those of the
- * formulas, whatever the rows of a pass; it is given the states that it should be; heads that know
- * what comes are accepted, and one that is wrong once in five as often; files that are damaged are
+ * formulas, for any rows of a pass; it gets the right states; heads that know
+ * the next tokens are accepted, and one that is wrong once in five as often; damaged files are
  * refused in one line.  That no head changes an answer: test_draft_model.c. */
 #include <math.h>
 #include <unistd.h>
@@ -152,8 +152,8 @@ static uint64_t count(cerium_engine *e, uint32_t step_max, cerium_engine_stats *
     return out->passes;
 }
 
-/* Who goes by the state knows what comes, if the state is that of the token before: for the first
- * token after those that the model has said, and by its own for the later ones. */
+/* A head that uses the state knows the next token, if the state is that of the token before: for
+ * the first draft it is the model's state, for later ones the head's own. */
 static void test_planted_state(void)
 {
     cerium_engine_stats s;
@@ -167,8 +167,8 @@ static void test_planted_state(void)
     cerium_engine_close(&e);
 }
 
-/* Who is wrong of one token in five is found out: with one draft at a time, of tokens 0, 1 and 3 in
- * turn, modulo 5, the first is wrong. */
+/* A head that is wrong for one token in five is noticed: with one draft at a time, of tokens 0, 1
+ * and 3 in turn, modulo 5, the first is wrong. */
 static void test_planted_token(void)
 {
     cerium_engine_stats s;
@@ -185,7 +185,7 @@ static void test_planted_token(void)
 
 enum { ASKED = 90, TURNS = 3, NEW = 24 };
 
-/* A turn of a conversation, by steps; returns how long it is then. */
+/* A turn of a conversation, by steps; returns the new length. */
 static size_t turn(cerium_engine *e, int32_t *tokens, size_t n, uint64_t seed)
 {
     cerium_session *s = NULL;
@@ -203,8 +203,8 @@ static size_t turn(cerium_engine *e, int32_t *tokens, size_t n, uint64_t seed)
     return n;
 }
 
-/* A conversation whose server starts anew before each turn: the head has nothing of it then, and
- * the model all that is on disk. */
+/* A conversation whose server restarts before each turn: the head then has nothing of it, and
+ * the model has everything on disk. */
 static void check_restart(const char *path)
 {
     enum { ALL = ASKED + TURNS * (NEW + 7) };
@@ -223,7 +223,7 @@ static void check_restart(const char *path)
         TEST_CHECK(turn(e, have, n, i) == end);
         TEST_CHECK(!memcmp(have, want, end * sizeof *have));
         cerium_engine_close(&e);
-        n = end + 7; /* what is asked then */
+        n = end + 7; /* the next question */
     }
     cerium_engine_close(&plain);
     char command[64];
@@ -237,7 +237,7 @@ static void test_restart(void)
     check_restart(FIXTURES "mtp-planted-state.gguf");
 }
 
-/* ---- who drafts ---- */
+/* ---- choice of the drafter ---- */
 
 static void test_choice(void)
 {
@@ -251,7 +251,7 @@ static void test_choice(void)
         {FIXTURES "mtp-qwen35.gguf", "auto", "off", false},
         {FIXTURES "mtp-qwen35.gguf", "off", "mtp", false},
         {FIXTURES "qwen35.gguf", "auto", NULL, false},
-        {FIXTURES "qwen35-wide.gguf", "auto", NULL, false}, /* says a block, and lacks it */
+        {FIXTURES "qwen35-wide.gguf", "auto", NULL, false}, /* declares a block, and lacks it */
     };
     const long before = memory_live();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -276,7 +276,7 @@ static void take_notice(void *user, const char *line)
     snprintf(noticed, sizeof noticed, "%s", line);
 }
 
-/* The fixture with some bytes changed: what is after `text`, or with `at` < 0 of it. */
+/* The fixture with some bytes changed: those after `text`, or with `at` < 0 before its end. */
 static void damaged(const char *text, long at, const void *put, size_t n_put, const char *by,
                     const char *why)
 {
@@ -311,8 +311,8 @@ static void damaged(const char *text, long at, const void *put, size_t n_put, co
     memory_free(all);
 }
 
-/* A head of which a tensor is missing, that has another name: the model serves without it, and says
- * so; where the head was asked for, it does not. */
+/* A head with a missing tensor, which has another name: the model works without it, and reports
+ * that; if the head was requested, opening fails. */
 static void lacking(const char *tensor, const char *other)
 {
     char why[128];
@@ -339,9 +339,9 @@ static void test_damage(void)
     lacking("blk.4.ffn_down.weight", "blk.4.ffn_xown");
     damaged(eh_proj, 4 + 8, &rows, sizeof rows, NULL,
             "tensor blk.4.nextn.eh_proj.weight has shape");
-    /* Without a norm of its own the head has the model's, and without the rest there is none. */
+    /* Without its own norm the head uses the model's; without other tensors there is no head. */
     damaged("blk.4.nextn.shared_head_norm", -1, "blk.4.nextn.xhared_head_norm", 28, "mtp", NULL);
-    /* What is not loaded is not missed. */
+    /* Tensors that are not loaded need not exist. */
     damaged("blk.4.nextn.enorm", -1, "blk.4.nextn.xnorm", 17, "off", NULL);
     damaged(ahead, 4, &many, sizeof many, NULL,
             "key qwen35.nextn_predict_layers is 99, of 5 blocks");

@@ -1,4 +1,4 @@
-/* test_not_numbers.c - a weight that is infinite or no number is refused with its tensor's name: in
+/* test_not_numbers.c - an infinite or NaN weight is refused with its tensor's name: in
  * every type that is read, and in every tensor of every architecture. */
 #include <fcntl.h>
 #include <glob.h>
@@ -42,7 +42,7 @@ static bool is_refused(const gguf_tensor *t)
     return is;
 }
 
-/* A block of which no scale, or no value, is a number: of ones all over, or infinite. */
+/* A block whose scales or values are all NaN or infinite: of 1 bits, or infinity. */
 static void spoil(block_type type, uint8_t *block, bool is_infinite)
 {
     static const uint8_t f32[4] = {0, 0, 0x80, 0x7f}, bf16[2] = {0x80, 0x7f}, f16[2] = {0, 0x7c};

@@ -1,5 +1,5 @@
-/* test_observe.c - what cerium_engine_config.observe shows: every input of every matrix, once,
- * however the text is cut and shared out.
+/* test_observe.c - cerium_engine_config.observe: it shows every input of every matrix once,
+ * for any cuts of the text and any threads.
  *
  * The first layer's input is known without the engine: the norm of the embedding's rows. */
 #include <math.h>
@@ -119,7 +119,8 @@ static void first_input(const char *path, seen_tensor *out)
     gguf_close(&file);
 }
 
-/* Of activations in 8 bits, a column's mean square is known to a part of the row's largest. */
+/* With activations in 8 bits, a column's mean square is known to a fraction of the row's
+ * largest. */
 static void check_model(const char *path, double share)
 {
     static seen_tensor expected;

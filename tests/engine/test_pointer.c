@@ -1,5 +1,5 @@
-/* test_pointer.c - that an answer's tokens are chosen from the mixture of the model's with what the
- * text had before: each is looked up again beside the session, in a file and before a hole. */
+/* test_pointer.c - an answer's tokens are sampled from the mixture of the model's probabilities
+ * with the text's own: each is recomputed outside the session, in a file and for infill. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static cerium_engine *engine;
 static pointer_vocabulary *vocabulary;
 static uint32_t n_vocab, n_mixed, n_other;
 
-/* The roles by what the tokens are called. */
+/* The roles by the tokens' names. */
 static pointer_token role_of(int32_t token)
 {
     pointer_token t = {{NULL, 0}, POINTER_TEXT};
@@ -71,7 +71,7 @@ static double logprob_of(const float *logits, int32_t token)
     return (double)logits[token] - max - log(sum);
 }
 
-/* One token a step, so that the logits of each are there to see. */
+/* One token per step, so that the logits of each can be read. */
 static void check_answer(const int32_t *prompt, size_t n_prompt, float strength)
 {
     const cerium_sampling sampling = {.pointer = strength, .step_tokens_max = 1, .logprobs = true,
@@ -118,7 +118,7 @@ static void check_model(void)
                         .suffix = "\n    return 0;\n}\n", .suffix_len = 17};
     TEST_CHECK(cerium_tokenize(engine, text, sizeof text - 1, CERIUM_TOKENIZE_BEGIN, prompt,
                                PROMPT_MAX, &n, NULL) == 0);
-    size_t skipped = n > CONTEXT ? n - CONTEXT : 0; /* of a small model, the end */
+    size_t skipped = n > CONTEXT ? n - CONTEXT : 0; /* for a small model, the end */
     check_answer(prompt + skipped, n - skipped, 1);
     check_answer(prompt + skipped, n - skipped, 0.5f);
     if (cerium_infill_tokens(engine, &in, prompt, PROMPT_MAX, &n, NULL) == 0 &&

@@ -1,8 +1,9 @@
-/* test_quiet.c - what a decode loop asks of the system: no memory, no page faults, and no system
- * calls but the bounded waits of threads for each other.
+/* test_quiet.c - what a decode loop needs from the system: no memory, no page faults, and no system
+ * calls except the bounded waits of threads for each other.
  *
- * System calls are counted by a seccomp filter that tells a listener of each and lets it go on
- * (Linux 5.5).  The filter holds for threads that begin after it, so the listener begins before. */
+ * System calls are counted by a seccomp filter that reports each to a listener and lets it continue
+ * (Linux 5.5).  The filter applies to threads that begin after it, so the listener begins
+ * before. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -51,7 +52,7 @@ static void *listen_to_calls(void *unused)
     return NULL;
 }
 
-/* False where the system forbids it, as some containers do. */
+/* False if the system forbids it, as some containers do. */
 static bool count_calls(void)
 {
     struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)};
@@ -90,9 +91,9 @@ static uint32_t calls_most(int call)
 {
     switch (call) {
     case SYS_futex: return 64 * TOKENS; /* threads wait for each other */
-    /* While fewer workers are tried, the caller looks at its processor time around each pass. */
+    /* While fewer workers are tried, the caller reads its processor time around each pass. */
     case SYS_clock_gettime: return 2 * TOKENS;
-    /* A thread may come to its beginning late, where many want the processors. */
+    /* A thread may start late on a busy machine. */
     case SYS_rseq:
     case SYS_set_robust_list:
     case SYS_rt_sigprocmask:
@@ -104,8 +105,8 @@ static uint32_t calls_most(int call)
 static void check(mark m, bool has_calls)
 {
     atomic_store(&counts, false);
-    /* A page of the timeline's tokens is one fault in 1,024, and a pass with more drafts than any
-     * before meets pages of its buffers that are new; the rest is the system's own doing. */
+    /* A new page of the timeline's tokens is one fault in 1,024, and a pass with more drafts than
+     * any before touches new pages of its buffers; the rest is the system's own doing. */
     long faults = page_faults() - m.faults;
     TEST_CHECK_THAT(UNIT_SANITIZED || faults <= TOKENS / 8, "%ld page faults", faults);
     TEST_CHECK_THAT(memory_count() == m.memory, "%ld allocations", memory_count() - m.memory);
@@ -120,7 +121,7 @@ static bool has_calls;
 
 static void test_steps(void)
 {
-    /* As many rows as a pass with drafts has at most: the buffers of all were used then. */
+    /* The maximal rows of a pass with drafts: afterwards all buffers have been used. */
     static int32_t prompt[CERIUM_STEP_TOKENS_MAX];
     cerium_error err;
     cerium_step step;
@@ -136,7 +137,7 @@ static void test_steps(void)
     TEST_CHECK(ok);
 }
 
-/* The reader looks now and then, and its naps are not counted; nobody is told by a call. */
+/* The reader polls now and then, and its naps are not counted; no call notifies anyone. */
 static void test_request(void)
 {
     static const int32_t first = 2;
@@ -161,7 +162,7 @@ static void test_request(void)
     }
 }
 
-/* The scheduler and the workers are asleep: next to no processor time in a second. */
+/* The scheduler and the workers are asleep: hardly any processor time in a second. */
 static void test_idle(void)
 {
     struct timespec second = {1, 0}, settle = {0, 5000000}, used[2];
@@ -182,8 +183,8 @@ int main(void)
 {
     cerium_error err;
     cerium_engine_config config;
-    /* A sanitizer would count its own, and one that stops all threads at the end would wait for
-     * the listener that it has stopped. */
+    /* A sanitizer's own calls would be counted, and one that stops all threads at the end would
+     * wait for the listener that it has stopped. */
     has_calls = !UNIT_SANITIZED && count_calls();
     if (!has_calls) TEST_SKIP("system calls of a decode loop: they cannot be counted here");
     cerium_engine_config_defaults(&config);

@@ -1,6 +1,6 @@
-/* test_requests.c - started requests give the very tokens, texts and logits of a session that runs
- * alone: many at once, mixed classes, cancelled, preempted, short of pages, after found prefixes,
- * with predictions and scripts. */
+/* test_requests.c - started requests give exactly the tokens, texts and logits of a session that
+ * runs alone: many at once, mixed classes, canceled, preempted, short of pages, after cached
+ * prefixes, with predictions and scripts. */
 #include <stdatomic.h>
 
 #include "requests.h"
@@ -56,7 +56,7 @@ static void test_many_at_once(void)
     cerium_engine_measure(engine, &stats);
     for (int i = 0; i < CERIUM_CLASSES; i++)
         TEST_CHECK(stats.running[i] == 0 && stats.waiting[i] == 0);
-    /* Again in the same sessions, which hold the prompts and more: all but the end is found. */
+    /* Again in the same sessions, which hold the prompts and more: all but the end is reused. */
     run_all(24);
     for (int i = 0; i < 24; i++) {
         cerium_usage usage;
@@ -70,8 +70,8 @@ static void test_many_at_once(void)
     close_all(24);
 }
 
-/* Many answers to one prompt, started at once: each is what it is alone, and the prompt is computed
- * once, but for its last token, after which each wants logits. */
+/* Many answers to one prompt, started at once: each equals the one alone, and the prompt is
+ * computed once, except for its last token, after which each needs logits. */
 static void check_variants(uint32_t n, uint32_t n_prompt)
 {
     uint32_t n_computed = 0;
@@ -90,7 +90,7 @@ static void check_variants(uint32_t n, uint32_t n_prompt)
         TEST_CHECK(usage.computed_tokens + usage.reused_tokens == n_prompt);
         n_computed += usage.computed_tokens;
     }
-    /* Nobody waits for fewer than 4 tokens. */
+    /* No request waits for fewer than 4 tokens. */
     TEST_CHECK_THAT(n_computed < n_prompt + 4 * n, "%u of %u tokens, %u times", n_computed,
                     n_prompt, n);
     close_all(n);
@@ -121,7 +121,7 @@ static void test_warm_up(void)
     check_same(j, &alone[0], logits[0]);
     cerium_session_usage(j->session, &usage);
     TEST_CHECK(usage.reused_tokens == 200 && usage.computed_tokens == 0);
-    /* After the end the session goes on by steps, as if it had been its own. */
+    /* After the end the session continues by steps. */
     cerium_error err;
     cerium_step step;
     TEST_CHECK(cerium_session_step(j->session, &j->sampling, &step, &err) == 0);
@@ -131,9 +131,8 @@ static void test_warm_up(void)
     cerium_session_close(&j->session);
 }
 
-/* Right, wrong and half right predictions change nothing but the number of passes. */
-/* How far a prompt is, looked at from another thread than the scheduler's; and who wants to know is
- * notified of each pass, others of the end alone. */
+/* The progress of a prompt, read from another thread than the scheduler's; a request for it is
+ * notified of each pass, others only of the end. */
 static void test_prompt_progress(void)
 {
     for (int notes = 0; notes < 2; notes++) {
@@ -157,6 +156,7 @@ static void test_prompt_progress(void)
     }
 }
 
+/* Right, wrong and half right predictions change only the number of passes. */
 static void test_prediction(void)
 {
     static int32_t prediction[NEW_MAX];
@@ -170,7 +170,7 @@ static void test_prediction(void)
         run_alone(j, &alone[0], logits[0]);
         memcpy(prediction, alone[0].tokens, sizeof prediction);
         uint32_t n_wrong = i % 4;
-        for (uint32_t k = 0; k < n_wrong; k++) /* one is another, one is missing, one too many */
+        for (uint32_t k = 0; k < n_wrong; k++) /* one differs, one is missing, one is extra */
             prediction[7 + 17 * k] = (prediction[7 + 17 * k] + 1) % (int32_t)info.n_vocab;
         if (i >= 6) memmove(prediction + 30, prediction + 33, 20 * sizeof *prediction);
         j->prediction = prediction;
@@ -187,7 +187,7 @@ static void test_prediction(void)
     }
 }
 
-/* The script chooses; logits and probabilities are those of a session that was given the tokens. */
+/* The script chooses; logits and probabilities are those of a session that got the tokens. */
 static void test_script(void)
 {
     static int32_t script[30];
@@ -211,7 +211,7 @@ static void test_script(void)
     cerium_session_close(&j->session);
 }
 
-/* A reader that does not poll stops its own request after CERIUM_EVENTS_MAX steps, nobody else's,
+/* A reader that does not poll stops only its own request after CERIUM_EVENTS_MAX steps,
  * and loses nothing. */
 static void test_slow_reader(void)
 {
@@ -247,8 +247,8 @@ static void test_slow_reader(void)
     cerium_session_close(&other->session);
 }
 
-/* Cancelled at any moment, everybody else's answer stays what it is, and the cancelled session goes
- * on from there. */
+/* Canceled at any moment, all other answers are unchanged, and the canceled session continues
+ * from there. */
 static void test_cancel(void)
 {
     job *all[JOBS_MAX];
@@ -272,7 +272,7 @@ static void test_cancel(void)
             TEST_CHECK(!memcmp(jobs[i].tokens, alone[i].tokens,
                                jobs[i].n_tokens * sizeof(int32_t)));
         }
-        for (uint32_t i = 0; i < n; i += 2) { /* where nothing runs, the next call is canceled */
+        for (uint32_t i = 0; i < n; i += 2) { /* if nothing runs, the next call is canceled */
             cerium_error err;
             cerium_session_cancel(jobs[i].session);
             TEST_CHECK(cerium_session_sync(jobs[i].session, jobs[i].prompt, jobs[i].n_prompt, NULL,
@@ -303,16 +303,16 @@ static void test_cancel_late(void)
     cerium_session_close(&j->session);
 }
 
-/* Interrupted in the prompt or after some tokens of the answer, and told something else: nothing
- * that was computed is computed again, whoever goes on with it, and the answer is that of a session
- * that was given it all at once. */
+/* Interrupted in the prompt or after some tokens of the answer, then continued differently: no
+ * computed token is recomputed, in any session, and the answer is that of a session
+ * that got all of it at once. */
 static void check_redirect(uint32_t n_prompt, uint32_t cut_after, bool in_another)
 {
     size_t n;
     cerium_usage usage;
     cerium_event event = {0};
     job *j = &jobs[0];
-    /* More than the steps that wait for a slow reader: it is cancelled before its end. */
+    /* More than the steps that wait for a slow reader: it is canceled before its end. */
     *j = (job){.n_new = 400, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
     make_prompt(j, n_prompt, 0, 0, 600 + n_prompt + cut_after);
     uint64_t tenant = ++fresh_tenant;
@@ -341,7 +341,7 @@ static void check_redirect(uint32_t n_prompt, uint32_t cut_after, bool in_anothe
     run(j);
     check_same(j, &alone[0], logits[0]);
     cerium_session_usage(j->session, &usage);
-    /* The token that was said last was chosen, not computed. */
+    /* The last token was sampled, but not computed. */
     TEST_CHECK_THAT(usage.reused_tokens + 1 >= n, "%u of %zu", usage.reused_tokens, n);
     cerium_session_close(&j->session);
 }
@@ -376,13 +376,13 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A lower class's prompt has its passes while a higher one works: nobody starves.  The engine's own
- * times say so: it had its first pass before the higher one's last. */
+/* A lower class's prompt gets passes while a higher one works: none starves.  The engine's own
+ * times show it: its first pass was before the higher one's last. */
 static void test_starved(job *low, job *high)
 {
     cerium_usage usage, prompt;
     bool moved = false;
-    high->n_new = 150; /* long enough on a machine that takes the engine away for milliseconds */
+    high->n_new = 150; /* long enough on a machine that suspends the engine for milliseconds */
     for (int round = 0; round < 50 && !moved; round++) {
         high->session = open_session(++fresh_tenant);
         low->session = open_session(++fresh_tenant);
@@ -404,7 +404,7 @@ static void test_starved(job *low, job *high)
     TEST_CHECK(moved);
 }
 
-/* The pass that is held until the test lets it go on. */
+/* The pass that is held until the test releases it. */
 static _Atomic bool is_armed, is_held, continues;
 
 static void hold_pass(void *user, const cerium_observation *seen)
@@ -478,7 +478,7 @@ static void test_preemption(void)
     high->session = open_session(++fresh_tenant);
     cerium_engine_measure(engine, &before);
     after = before;
-    /* Not every pass looks whether it is to stop after the place where it is held. */
+    /* Not every pass checks for a stop after the place where it is held. */
     for (int i = 0; i < 100 && after.preempted_passes == before.preempted_passes; i++) {
         low->session = open_session(++fresh_tenant);
         hold_next_pass();
@@ -527,7 +527,7 @@ static void test_refusals(void)
     TEST_CHECK(cerium_session_start(session, &good, &err) == CERIUM_ERR_ARGUMENT);
     TEST_CHECK(cerium_session_step(session, NULL, &step, &err) == CERIUM_ERR_ARGUMENT);
     TEST_CHECK(cerium_session_sync(session, tokens, 4, NULL, &err) == CERIUM_ERR_ARGUMENT);
-    /* Closed while it runs: that is a cancellation too. */
+    /* Closing a running session cancels it, too. */
     cerium_session_close(&session);
     cerium_engine_stats stats;
     cerium_engine_measure(engine, &stats);

@@ -1,5 +1,5 @@
-/* test_session.c - what a caller of cerium.h may rely on: cancelling from another thread, going on
- * where it stopped, rewinding, stop strings, limits, scores, and errors that change nothing. */
+/* test_session.c - what a caller of cerium.h may rely on: canceling from another thread, continuing
+ * after it, rewinding, stop strings, limits, scores, and errors that change nothing. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void fill(int32_t *tokens, size_t n)
     for (size_t i = 0; i < n; i++) tokens[i] = token_at(i);
 }
 
-/* Each is a tenant of its own, so that nothing is found but what it computed itself. */
+/* Each is a tenant of its own, so that it finds only tokens that it computed itself. */
 static cerium_session *open_session(uint32_t context, uint32_t score)
 {
     static uint64_t tenant;
@@ -49,8 +49,8 @@ static void *cancel_soon(void *arg)
     return NULL;
 }
 
-/* A long prompt is cut off by another thread as often as it takes; in the end the logits are those
- * of a prompt that nobody disturbed. */
+/* A long prompt is interrupted by another thread again and again; in the end the logits are those
+ * of an undisturbed prompt. */
 static void test_cancel_and_go_on(void)
 {
     static int32_t tokens[LONG];
@@ -63,7 +63,7 @@ static void test_cancel_and_go_on(void)
     hurry h = {hurried, 1000000};
     for (int round = 0; round < 200 && (status || !n_canceled); round++) {
         pthread_t thread;
-        if (!status) { /* the other thread had no core in time: from the beginning */
+        if (!status) { /* the other thread got no core in time: start again */
             cerium_session_close(&hurried);
             h = (hurry){hurried = open_session(0, 0), 1000000};
         }
@@ -71,7 +71,7 @@ static void test_cancel_and_go_on(void)
         status = cerium_session_sync(hurried, tokens, LONG, NULL, &err);
         pthread_join(thread, NULL);
         n_canceled += status == CERIUM_ERR_CANCELED;
-        h.delay_ns += h.delay_ns / 2; /* in the end a pass fits in, however slow the build */
+        h.delay_ns += h.delay_ns / 2; /* in the end a pass fits, in any build */
         const int32_t *have = cerium_session_tokens(hurried, &n);
         TEST_CHECK(n <= LONG && memcmp(have, tokens, n * sizeof *tokens) == 0);
     }
@@ -118,7 +118,7 @@ static void test_reuse_is_counted(void)
     TEST_CHECK(result.tokens_reused == 200 && result.tokens_computed == 0);
     tokens[180] = (tokens[180] + 1) % (int32_t)info.n_vocab;
     TEST_CHECK(cerium_session_sync(session, tokens, 200, &result, &err) == 0);
-    /* In the middle of a text nobody kept a state: the last is where a message begins. */
+    /* No state is kept in the middle of a text: the last is where a message begins. */
     const bool has_states =
         !strcmp(info.architecture, "qwen35moe") || !strcmp(info.architecture, "granitehybrid");
     uint32_t known = has_states ? 170 : 180;
@@ -127,9 +127,8 @@ static void test_reuse_is_counted(void)
     cerium_session_close(&session);
 }
 
-/* Same seed, same tokens; the draw of a position does not depend on how it was reached. */
-/* Forks at many places, in the middle of pages and at their ends: each goes its own way and has the
- * logits of a session that was alone, and what it was forked from goes on as if nothing was. */
+/* Forks at many places, in the middle of pages and at their ends: each continues on its own and has
+ * the logits of a session that was alone, and its origin continues undisturbed. */
 static void test_fork(void)
 {
     enum { PLACES = 12, MORE = 70 };
@@ -156,7 +155,7 @@ static void test_fork(void)
         TEST_CHECK(cerium_session_sync(alone, own, places[i] + MORE, NULL, &err) == 0);
         TEST_CHECK(!memcmp(cerium_session_logits(fork, NULL), cerium_session_logits(alone, NULL),
                            n_vocab * sizeof *a));
-        /* The trunk goes on where it was. */
+        /* The trunk continues where it was. */
         TEST_CHECK(cerium_session_sync(trunk, tokens, places[i] + 3, &result, &err) == 0);
         TEST_CHECK(result.tokens_reused >= places[i]); /* more, where it was before */
         cerium_session_close(&alone);
@@ -171,6 +170,7 @@ static void test_fork(void)
     TEST_CHECK(cerium_session_fork(&trunk, NULL, &err) == CERIUM_ERR_ARGUMENT);
 }
 
+/* Same seed, same tokens; the draw of a position does not depend on how it was reached. */
 static void test_seed(void)
 {
     int32_t tokens[12 + 40], first[40];

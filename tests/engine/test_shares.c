@@ -9,7 +9,7 @@
 
 enum { MANY = 63, LONG = 150, MOST = 400, PIECE = 64 };
 
-/* Compute-bound cores: a row more costs a quarter of what a pass costs at least. */
+/* Compute-bound cores: another row costs a quarter of the cheapest pass. */
 static const double PASS_NS = 400e3, ROW_NS = 100e3;
 
 static scheduler *sched;
@@ -39,7 +39,7 @@ static void open_job(job *j, uint64_t tenant, uint64_t client, uint32_t n_prompt
     const cerium_session_config config = {.tenant = tenant, .client = client,
                                           .no_speculation = true};
     *j = (job){.n_new = n_new, .class_ = CERIUM_CLASS_TURN, .sampling = {.ignore_end = true}};
-    /* No two of the crowd say the same: they would share rows. */
+    /* No two of the crowd have the same text: they would share rows. */
     uint32_t own = j >= crowd && j < crowd + MANY ? 1000 * (uint32_t)(j - crowd + 1) : 0;
     make_prompt(j, n_prompt, 0, 0, n_prompt + own);
     TEST_CHECK_THAT(cerium_session_open(&j->session, engine, &config, &err) == 0, "%s",
@@ -50,11 +50,11 @@ static void open_job(job *j, uint64_t tenant, uint64_t client, uint32_t n_prompt
 static void close_jobs(job *jobs, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) cerium_session_cancel(jobs[i].session);
-    (void)scheduler_turn(sched); /* which ends those that run still */
+    (void)scheduler_turn(sched); /* which ends those still running */
     for (uint32_t i = 0; i < n; i++) cerium_session_close(&jobs[i].session);
 }
 
-/* One pass, and what came of it is read. */
+/* One pass, and its results are read. */
 static void turn(job *jobs, uint32_t n)
 {
     (void)scheduler_turn(sched);
@@ -72,7 +72,7 @@ static uint32_t tokens_of(const job *jobs, uint32_t n)
     return all;
 }
 
-/* Is each past its prompt, whose rows give no tokens? */
+/* Whether each is past its prompt, whose rows give no tokens. */
 static bool all_talk(const job *jobs, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -80,9 +80,9 @@ static bool all_talk(const job *jobs, uint32_t n)
     return true;
 }
 
-static double alone_first_ns, alone_ns; /* to its first token, and from there on */
+static double alone_first_ns, alone_ns; /* to its first token, and after it */
 
-/* Until its answer is there: simulated nanoseconds to the first token, and from there on. */
+/* Until its answer is complete: simulated nanoseconds to the first token, and after it. */
 static void follow(job *j, double *first_ns, double *rest_ns)
 {
     double began = now_ns, first = 0;
@@ -105,7 +105,7 @@ static void test_alone(void)
     close_jobs(&one, 1);
 }
 
-/* The first token is not later than twice as late as alone, nor is the last one, but for a pass
+/* The first token takes at most twice as long as alone, and so does the last one, except for a pass
  * that the other key had begun. */
 static void check_half(double first_ns, double rest_ns)
 {
@@ -137,13 +137,13 @@ static void test_beside_many(void)
     printf("  beside %u streams: first token %.2f of alone, rate %.2f; theirs %.2f\n", MANY,
            first_ns / alone_first_ns, alone_ns / rest_ns, theirs / (first_ns + rest_ns));
     close_jobs(&one, 1);
-    turn(crowd, MANY); /* and nothing is kept free for nobody */
+    turn(crowd, MANY); /* and no capacity stays unused */
     turn(crowd, MANY);
     TEST_CHECK_THAT(n_rows == MANY, "%u", n_rows);
     close_jobs(crowd, MANY);
 }
 
-/* The same without keys: clients are told apart. */
+/* The same without keys: clients are distinguished. */
 static void test_clients(void)
 {
     double first_ns, rest_ns;
@@ -156,7 +156,7 @@ static void test_clients(void)
     close_jobs(crowd, MANY);
 }
 
-/* Prompts of one key beside the answer of another: the answer has half of the time. */
+/* Prompts of one key beside the answer of another: the answer gets half of the time. */
 static void test_beside_prompts(void)
 {
     double first_ns, rest_ns;
@@ -169,7 +169,7 @@ static void test_beside_prompts(void)
     uint32_t had = one.n_tokens;
     follow(&one, &first_ns, &rest_ns);
     double took = now_ns - began, should = (one.n_tokens - had) * cost_of(1);
-    /* A piece is begun, whatever it costs, when its key had least. */
+    /* A piece is begun, at any cost, when its key has had the least time. */
     TEST_CHECK_THAT(took <= 2 * should + BATCH_PROMPT_NS_MIN, "%.0f %.0f", took, should);
     for (uint32_t i = 0; i < PROMPTS; i++)
         while (!crowd[i].done) turn(crowd, PROMPTS);
@@ -177,8 +177,8 @@ static void test_beside_prompts(void)
     close_jobs(crowd, PROMPTS);
 }
 
-/* Keys that come and go without end keep nobody from its share, nor does one that was idle have
- * more of it. */
+/* Keys that come and go endlessly keep no key from its share, and one that was idle does not get
+ * a larger one. */
 static void test_newcomers(void)
 {
     static job old;
@@ -211,7 +211,7 @@ static void test_equals(void)
     close_jobs(crowd, KEYS);
 }
 
-/* Where rows cost little beside others, all of them come along: nothing is thrown away. */
+/* If rows cost little beside others, all of them join: nothing is discarded. */
 static void test_rows_that_cost_little(void)
 {
     for (uint32_t i = 0; i < COST_SIZES; i++)

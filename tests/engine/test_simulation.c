@@ -24,7 +24,7 @@ static void make_kinds(void)
     }
 }
 
-/* A session that is stepped by hand, beside the scheduler.  Its calls rank with the highest class
+/* A session stepped by hand, beside the scheduler.  Its calls rank with the highest class
  * and take the pages of others, so it leaves them time in between. */
 static void *step_by_hand(void *arg)
 {

@@ -1,5 +1,5 @@
-/* test_states.c - models with recurrent layers: what was computed is taken up again at the places
- * where conversations are, and whatever was found, evicted, forked or taken back, logits are the
+/* test_states.c - models with recurrent layers: computed tokens are reused at the places
+ * where conversations continue, and whatever was found, evicted, forked or rewound, logits are the
  * bits of a timeline that was computed from its beginning. */
 #include "base/memory.h"
 #include "engine/engine.h"
@@ -78,8 +78,8 @@ static void say(int32_t *tokens, uint32_t *n, uint32_t n_more, uint32_t seed)
         tokens[(*n)++] = (int32_t)((i * 2654435761u + seed * 40503u) % 250);
 }
 
-/* A client that sends everything again with each question, and in a session of its own: what is
- * computed is the question; where it leaves out what the model thought, the answer as well. */
+/* A client that sends everything again with each question, in a new session each time: only the
+ * question is computed; if it leaves out the model's thoughts, the answer as well. */
 static void test_conversation(void)
 {
     static int32_t tokens[KEPT_MAX];
@@ -95,7 +95,7 @@ static void test_conversation(void)
             say(tokens, &n, ASKED, 100 + turn);
             say(tokens, &n, 0, 0);
             TEST_CHECK(cerium_session_sync(s, tokens, n, &result, NULL) == 0);
-            /* One token said last is chosen and not computed. */
+            /* The last token is sampled, but not computed. */
             uint32_t most = n - before + (drops ? 1 + SAID : 1);
             TEST_CHECK_THAT(turn == 0 || result.tokens_computed <= most, "%u of %u, %u new",
                             result.tokens_computed, n, n - before);
@@ -144,7 +144,7 @@ static void test_places(void)
     cerium_engine_close(&judge);
 }
 
-/* More sessions than there are states for: each goes on when the others have given theirs up. */
+/* More sessions than states: each continues when the others have given theirs up. */
 static void test_few_states(void)
 {
     enum { SESSIONS = 12, ROUNDS = 60 };
@@ -174,7 +174,7 @@ static void test_few_states(void)
     cerium_engine_close(&e);
 }
 
-/* Forks of forks, each on its own way, while the trunk goes on and drafts. */
+/* Forks of forks, each with its own text, while the trunk continues and drafts. */
 static void test_forks(void)
 {
     static int32_t tokens[600];
@@ -194,7 +194,7 @@ static void test_forks(void)
             for (int k = 0; k <= i; k++)
                 TEST_CHECK(cerium_session_step(fork[i], &greedy, &step, NULL) == 0);
             const int32_t *own = cerium_session_tokens(fork[i], &n_fork);
-            /* Logits are those that the last token was drawn from. */
+            /* Logits are those that the last token was sampled from. */
             TEST_CHECK(is_as_from_the_beginning(fork[i], own, (uint32_t)n_fork - 1));
             cerium_session_close(&fork[i]);
         }
@@ -205,7 +205,7 @@ static void test_forks(void)
     cerium_engine_close(&e);
 }
 
-/* A saved session goes on in another engine behind its last state, to the same bits. */
+/* A saved session continues in another engine after its last state, to the same bits. */
 static void test_saved(void)
 {
     static int32_t tokens[300];
@@ -229,7 +229,7 @@ static void test_saved(void)
     cerium_engine_close(&e);
 }
 
-/* Its states cannot be written over by guesses that come to nothing. */
+/* Its states must not be overwritten by rejected guesses. */
 static void test_no_draft_model(void)
 {
     cerium_engine *e = NULL;

@@ -1,5 +1,5 @@
-/* test_together.c - requests that begin alike compute what they have in common once: branches of a
- * prompt that nobody has computed yet, and choices as long as they said the same.  By counts, and
+/* test_together.c - requests that begin alike compute their common part once: branches of a
+ * prompt that is not computed yet, and choices as long as their texts agree.  By counts, and
  * to the same bits as alone. */
 #include "steps.h"
 
@@ -50,7 +50,7 @@ static void make_branch(job *j, uint32_t family, uint32_t i)
     j->session = open_session(5);
 }
 
-/* Branches that come at once; the first may be canceled while its prompt is computed. */
+/* Branches that arrive at once; the first may be canceled while its prompt is computed. */
 static void branches(uint32_t family, bool cancels)
 {
     job *list[BRANCHES];
@@ -67,7 +67,7 @@ static void branches(uint32_t family, bool cancels)
         TEST_CHECK(jobs[i].status == 0 && jobs[i].n_tokens == 1);
         n += computed(&jobs[i], &reused);
     }
-    /* A few are not worth waiting for, and a state is not behind every token. */
+    /* A few tokens are not worth waiting for, and not every token has a state after it. */
     TEST_CHECK_THAT(n <= COMMON + own + 16 * BRANCHES, "%llu", (unsigned long long)n);
     for (uint32_t i = 0; i < BRANCHES; i++) cerium_session_close(&jobs[i].session);
 }
@@ -79,7 +79,7 @@ static void test_branches(void)
     branches(3, true);
 }
 
-/* Nobody waits for another tenant, or gets anything of his. */
+/* No request waits for another tenant, or gets anything of it. */
 static void test_tenants(void)
 {
     job *list[2] = {&jobs[0], &jobs[1]};
@@ -104,8 +104,8 @@ static void test_tenants(void)
     for (uint32_t i = 0; i < 2; i++) cerium_session_close(&jobs[i].session);
 }
 
-/* Choices of one prompt, of different seeds, penalties and lengths: as each alone, and the rows of
- * what they have in common are computed once. */
+/* Choices of one prompt, with different seeds, penalties and lengths: each as alone, and the rows
+ * of their common part are computed once. */
 static void test_choices(void)
 {
     static float logits[CHOICES][1024];
@@ -147,7 +147,7 @@ static void test_choices(void)
     printf("  choices: %u tokens, %u nodes, %llu rows shared\n", n_tokens, n_rows,
            (unsigned long long)shared);
     TEST_CHECK(shared > (n_tokens - n_rows) * 3 / 4 && shared <= n_tokens - n_rows);
-    /* Each goes on from where it is. */
+    /* Each continues from where it is. */
     for (uint32_t i = 0; i < CHOICES; i++) {
         cerium_error err;
         cerium_session *fork = NULL;
@@ -157,8 +157,8 @@ static void test_choices(void)
     }
 }
 
-/* Choices one after the other, when two have begun together: what those before said is not computed
- * again, though none of them runs any more. */
+/* Choices one after the other, after two that began together: the text of earlier ones is not
+ * computed again, though none of them runs any more. */
 static void test_later_choices(void)
 {
     static float logits[CHOICES][1024];

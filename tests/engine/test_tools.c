@@ -1,7 +1,7 @@
-/* test_tools.c - calls that a model makes under the guide of a request's tools: whatever the
- * weights, each is of a tool that may be called, with arguments that fit its schema or grammar.
+/* test_tools.c - calls that a model makes under the guide of a request's tools: for any
+ * weights, each calls an allowed tool, with arguments that fit its schema or grammar.
  *
- * The guide and the reader know a chat form by its name alone, so that one model stands for all. */
+ * The guide and the reader know a chat form by its name alone, so one model represents all. */
 #include <regex.h>
 
 #include "cerium.h"
@@ -77,7 +77,7 @@ static int take_part(void *user, const cerium_part *part)
     return CERIUM_OK;
 }
 
-/* What is sampled under the guide, read by the form; returns how it ended. */
+/* Samples under the guide, and reads the output by the form; returns how it ended. */
 static cerium_stop run(cerium_engine *engine, const cerium_guide *guide, uint32_t seed,
                        cerium_reader *r, answer_calls *out)
 {
@@ -99,7 +99,7 @@ static cerium_stop run(cerium_engine *engine, const cerium_guide *guide, uint32_
     return step.stop;
 }
 
-/* The shape of a request's answer, step by step. */
+/* Prepares the grammar of a request's answer, step by step. */
 static int shape_for(grammar_cache *kept, const protocol_request *r, const char *form,
                      output_format *out, protocol_error *e)
 {
@@ -128,7 +128,7 @@ static size_t check_form(cerium_engine *engine, const char *form, const char *bo
     int status = shape_for(kept, r, form, &made, &e);
     TEST_CHECK_THAT(!status, "%s: %s", form, e.message);
     TEST_CHECK(output_format_guide(&made, &guide));
-    format_order *again = NULL; /* what was compiled is found */
+    format_order *again = NULL; /* the compiled one is found */
     CHECK(!format_order_open(&again, kept, r, form));
     TEST_CHECK(format_order_is_done(again) && !format_order_step(again));
     format_order_free(&again);
@@ -179,7 +179,7 @@ static void test_calls(void)
     TEST_CHECK_THAT(n >= UNIT_TIMES(200, 30), "%zu", n);
 }
 
-/* What cannot be kept to is left out; what is no schema is refused where it is strict. */
+/* What cannot be enforced is left out; an invalid schema is refused if it is strict. */
 static void check_schema(const char *schema, const char *strict, bool is_refused)
 {
     const protocol_defaults defaults = {.has_chat_form = true};

@@ -1,12 +1,12 @@
-/* test_allocation.c - every allocation fails once: opening a model and a session, and working with
- * them, returns an error, leaks nothing, and succeeds when memory is there again. */
+/* test_allocation.c - every allocation fails in turn: opening a model and a session, and working
+ * with them, returns an error, leaks nothing, and succeeds when memory is there again. */
 #include <stdio.h>
 
 #include "faults.h"
 
-static const char *model; /* of this round */
+static const char *model; /* for this round */
 
-/* A whole request: taken at the start, nothing on the way. */
+/* A whole request: memory is allocated at the start, none later. */
 static int use_request(cerium_session *session, const int32_t *tokens, size_t n, cerium_error *err)
 {
     const char *stops[] = {"not in the answer"};
@@ -16,7 +16,7 @@ static int use_request(cerium_session *session, const int32_t *tokens, size_t n,
                               .sampling = &sampling, .top_logprobs = 2, .prediction = tokens,
                               .n_prediction = n};
     cerium_event event = {.kind = CERIUM_EVENT_NONE};
-    for (int i = 0; i < 2; i++) { /* the second in the place of the first */
+    for (int i = 0; i < 2; i++) { /* the second in place of the first */
         int status = cerium_session_start(session, &request, err);
         if (status) return status;
         long before = memory_count();
@@ -28,7 +28,7 @@ static int use_request(cerium_session *session, const int32_t *tokens, size_t n,
     return CERIUM_OK;
 }
 
-/* Everything that a user does with a model; the first error ends it. */
+/* Everything that a user does with a model; stops at the first error. */
 static int use_model(long *made, cerium_error *err)
 {
     static unsigned char image[1 << 20];
@@ -62,7 +62,7 @@ static int use_model(long *made, cerium_error *err)
     return status;
 }
 
-/* Returns how many allocations failed, each in its turn. */
+/* Returns the number of allocations that failed in turn. */
 static long check_model(const char *path)
 {
     long live = memory_live(), before = memory_count(), made = 0, n_failed = 0;
@@ -75,7 +75,7 @@ static long check_model(const char *path)
         int status = use_model(&made, &err);
         memory_fail_at(-1);
         CHECK_THAT(memory_live() == live, n);
-        if (status == CERIUM_OK) continue; /* PCRE2 does without compiled code */
+        if (status == CERIUM_OK) continue; /* PCRE2 works without compiled code */
         n_failed++;
         CHECK_THAT(n < n_all && status == CERIUM_ERR_MEMORY, n);
         CHECK_THAT(err.status == status && err.message[0], n);

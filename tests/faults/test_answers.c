@@ -1,4 +1,4 @@
-/* test_answers.c - every allocation fails once, jansson's too: reading a request and writing its
+/* test_answers.c - every allocation fails in turn, jansson's too: reading a request and writing its
  * answer returns an error, leaks nothing, and succeeds when memory is there again. */
 #include "protocol/protocol.h"
 
@@ -74,7 +74,7 @@ static int write_answer(const protocol_request *r)
     return status;
 }
 
-/* The first time the tools are read, the second time they are known. */
+/* The first time the tools are read, the second time they are cached. */
 static int use_protocol(size_t i)
 {
     protocol_defaults defaults = {.fills_in = true};
@@ -84,7 +84,7 @@ static int use_protocol(size_t i)
         protocol_request *r = NULL;
         status = protocol_request_parse(&r, requests[i].api, view_of(requests[i].body), &defaults,
                                         &error);
-        /* jansson takes some lack of memory for a syntax error, and says so. */
+        /* jansson reports some failed allocations as syntax errors. */
         if (status == CERIUM_ERR_ARGUMENT && !strcmp(error.code, "invalid_json"))
             status = CERIUM_ERR_MEMORY;
         if (!status) status = write_answer(r);

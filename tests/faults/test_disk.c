@@ -1,6 +1,6 @@
-/* test_disk.c - KV on disk that is broken, cut, foreign, fought over, or half written by a process
- * that was killed, and disks that take no more: never a wrong byte, one line where something was
- * wrong, and all else as ever.  At the end whole engines: the same logits after a restart. */
+/* test_disk.c - KV on disk that is damaged, truncated, foreign, contended, or half written by a
+ * killed process, and full disks: never a wrong byte, one line if something was wrong, and
+ * everything else as usual.  At the end whole engines: the same logits after a restart. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static void write_whole(size_t n)
     CHECK(fd >= 0 && write(fd, whole, n) == (ssize_t)n && close(fd) == 0);
 }
 
-/* Begin with nothing, compute, and remember the file. */
+/* Start empty, compute, and keep a copy of the file. */
 static void make_whole(void)
 {
     static char paths[4][200];
@@ -45,7 +45,7 @@ static void make_whole(void)
     CHECK(whole && read(fd, whole, whole_bytes) == st.st_size && close(fd) == 0);
 }
 
-/* What a new pool finds; all of it, and what it computes, has the right bytes (take sees to it). */
+/* Tokens that a new pool finds; found and computed ones have the right bytes (checked by take). */
 static uint32_t found(void)
 {
     kv_pool *pool = open_kept(1, 0);
@@ -55,7 +55,7 @@ static uint32_t found(void)
     return n;
 }
 
-/* After the fault: n tokens at most, one line with text; and all is there again. */
+/* After the fault: n tokens at most, one line with text; then everything is there again. */
 static void check_mends(const char *text, uint32_t n)
 {
     uint32_t n_found = found();
@@ -69,7 +69,7 @@ static void check_mends(const char *text, uint32_t n)
 static void test_cut_everywhere(void)
 {
     make_whole();
-    size_t table = whole_bytes - 7 * BLOCK_BYTES; /* six blocks, and what came after them */
+    size_t table = whole_bytes - 7 * BLOCK_BYTES; /* six blocks, and all after them */
     for (size_t i = 0; i <= 7; i++) {
         write_whole(table + i * BLOCK_BYTES);
         if (i < 7) check_mends("cut short", (uint32_t)i * KERNEL_PAGE);
@@ -78,7 +78,8 @@ static void test_cut_everywhere(void)
         write_whole(table + i * BLOCK_BYTES + BLOCK_BYTES / 2);
         check_mends("cut short", (uint32_t)i * KERNEL_PAGE);
     }
-    /* Without a byte it is of one who was killed as he began: nothing was lost, nothing is said. */
+    /* An empty file is from a process killed at its start: nothing was lost, nothing is
+     * reported. */
     write_whole(0);
     TEST_CHECK(found() == 0 && n_notices == 0);
     TEST_CHECK(found() == TOKENS && n_notices == 0);
@@ -86,12 +87,12 @@ static void test_cut_everywhere(void)
         write_whole(n);
         check_mends(n < 8 ? "not a file of KV pages" : "cut short", 0);
     }
-    /* In the table: what was before the cut has no pages either. */
+    /* In the table: entries before the cut have no pages either. */
     write_whole(SEGMENT_HEAD_BYTES + SEGMENT_RECORD_BYTES * 3 + 10);
     check_mends("cut short", 0);
 }
 
-/* Killed while the last record was being written, of which a part is in the file. */
+/* Killed while writing the last record; a part of it is in the file. */
 static void test_part_of_a_record(void)
 {
     const size_t last = SEGMENT_HEAD_BYTES + 6 * SEGMENT_RECORD_BYTES;
@@ -111,7 +112,7 @@ static void test_flips(void)
                          {whole_bytes - 7 * BLOCK_BYTES, whole_bytes}};
     int n_reported = 0;
     for (int i = 0; i < FLIPS; i++) {
-        bool is_asked = i / 2 % 2; /* for, or read before */
+        bool is_asked = i / 2 % 2; /* requested, or read before */
         windows = is_asked ? some_windows : no_windows;
         make_whole();
         size_t *part = used[i % 2], at = part[0] + random_below((uint32_t)(part[1] - part[0]));
@@ -180,7 +181,7 @@ static void test_no_folder(void)
     TEST_CHECK(found() == TOKENS && n_notices == 0);
 }
 
-/* Files may not become larger than this: in the middle of it, no more is written. */
+/* With a limit on file sizes: in the middle of the file, writing stops. */
 static void test_full_disk(void)
 {
     struct rlimit was, limit;
@@ -220,7 +221,7 @@ static void test_full_disk(void)
     }
 }
 
-/* The files are removed after a pool's back. */
+/* The files are removed behind the pool's back. */
 static void test_files_vanish(void)
 {
     make_whole();
@@ -237,7 +238,7 @@ static void test_files_vanish(void)
     TEST_CHECK(found() == TOKENS && n_notices == 0);
 }
 
-/* Killed at some moment of writing: what is found is right, and nothing is said to be damaged. */
+/* Killed at any moment of writing: found data is right, and no damage is reported. */
 static void test_killed(void)
 {
     uint32_t most = 0;
@@ -319,7 +320,7 @@ static cerium_engine *open_engine(const char *model, const char *disk)
     return engine;
 }
 
-/* A prompt after a restart, and prompts that leave it at some place: the bits of an engine that
+/* A prompt after a restart, and prompts that diverge from it: the bits of an engine that
  * keeps nothing. */
 static void check_model(const char *model)
 {
@@ -339,7 +340,7 @@ static void check_model(const char *model)
         int fork_at = i == 0 ? LONG : LONG - i * 21;
         memcpy(other, prompt, sizeof other);
         for (int k = fork_at; k < LONG; k++) other[k] = 100 + k % 7;
-        cerium_engine_close(&engine); /* begins anew */
+        cerium_engine_close(&engine); /* starts again */
         engine = open_engine(model, kept_root);
         TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
         TEST_CHECK(cerium_session_open(&s, plain, NULL, &err) == 0);

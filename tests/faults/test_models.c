@@ -1,6 +1,6 @@
-/* test_models.c - every allocation fails once while a model's vocabulary is read, while it is added
- * to a server's list, and while it is loaded beside another: an error, nothing is lost, and the
- * other model answers on. */
+/* test_models.c - every allocation fails in turn while a model's vocabulary is read, while it is
+ * added to a server's list, and while it is loaded beside another: an error, nothing is lost, and
+ * the other model still answers. */
 #include <stdio.h>
 
 #include "faults.h"

@@ -1,5 +1,5 @@
-/* test_net.c - every allocation fails once: reading requests and frames says so, leaks nothing, and
- * succeeds when memory is there again. */
+/* test_net.c - every allocation fails in turn: reading requests and frames returns an error, leaks
+ * nothing, and succeeds when memory is there again. */
 #include "net/http1.h"
 #include "net/websocket.h"
 
@@ -9,7 +9,7 @@ static const view request = VIEW("POST /v1/responses?a=b HTTP/1.1\r\nHost: a\r\n
                                  "0123456789012345678901234567890123456789\r\n"
                                  "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
 
-/* 0: it was read; else the status that it was refused with, or -1: there is no reader. */
+/* 0: it was read; otherwise the status of the refusal; -1: there is no reader. */
 static int read_request(void)
 {
     http_reader *r = http_reader_open();
@@ -64,7 +64,7 @@ static int on_send(void *user, view frame)
     return bytes_append(&p->sent, frame.ptr, frame.len);
 }
 
-/* "hello" in two frames, masked with zeros; the answer is sent back.  True: all of it was done. */
+/* "hello" in two frames, masked with zeros; the answer is sent back.  True: all of it succeeded. */
 static bool exchange(void)
 {
     static const websocket_events events = {

@@ -1,5 +1,5 @@
-/* test_panels.c - whole engines beside files of repacked weights that are missing, broken,
- * replaced, half written or fought over: the same bits always, one line where something was wrong,
+/* test_panels.c - whole engines with files of repacked weights that are missing, damaged,
+ * replaced, half written or contended: always the same bits, one line if something was wrong,
  * and a good file afterwards. */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static int open_engine(cerium_engine **engine, const char *place, cerium_error *
     return cerium_engine_open(engine, &config, err);
 }
 
-/* Are an engine's logits the wanted bits? */
+/* Whether an engine's logits have the wanted bits. */
 static bool good_bits(cerium_engine *engine)
 {
     cerium_session *session = NULL;
@@ -61,7 +61,7 @@ static bool good_bits(cerium_engine *engine)
     return good;
 }
 
-/* Open with the kept file in place, or without; was it mapped, and were the bits good? */
+/* Open with or without the kept file; whether it was mapped, and the bits were right. */
 typedef struct {
     bool opened, mapped, good;
 } outcome;
@@ -83,7 +83,7 @@ static outcome try(const char *place)
     return o;
 }
 
-/* Opening tells nothing when want is NULL, else one line with it; the file is good afterwards. */
+/* Opening reports nothing if want is NULL, otherwise one line with it; then the file is good. */
 static bool opens(const char *want)
 {
     outcome o = try(cache);
@@ -116,9 +116,9 @@ static void test_made_and_mapped(void)
 {
     outcome o = try("off");
     TEST_CHECK(o.opened && !o.mapped && o.good && n_notices == 0);
-    TEST_CHECK(access(cache, F_OK)); /* nothing was made */
+    TEST_CHECK(access(cache, F_OK)); /* no file was made */
     TEST_CHECK(opens(NULL));
-    o = try(NULL); /* small models are not kept unless a folder is named */
+    o = try(NULL); /* small models are kept only if a folder is named */
     TEST_CHECK(o.opened && !o.mapped && o.good && n_notices == 0);
     setenv("CERIUM_CACHE", cache, 1);
     o = try(NULL);
@@ -145,7 +145,7 @@ static void test_broken(void)
     TEST_CHECK(opens("cut short; made anew"));
     CHECK(unlink(kept) == 0);
     TEST_CHECK(opens(NULL));
-    /* The model is another one now, if only by the time of its change. */
+    /* The model has changed now, if only by its modification time. */
     CHECK(utimensat(AT_FDCWD, model, (struct timespec[2]){{1, 0}, {1, 0}}, 0) == 0);
     TEST_CHECK(opens("made from another model file; made anew"));
 }
@@ -167,7 +167,7 @@ static void test_cannot_be_kept(void)
     TEST_CHECK(opens("damaged; made anew"));
 }
 
-/* An engine keeps its weights when the file after them is replaced, and when it is removed. */
+/* An engine keeps its weights when the file behind them is replaced, and when it is removed. */
 static void test_replaced(void)
 {
     cerium_engine *engine = NULL;
@@ -206,7 +206,7 @@ static void test_together(void)
     TEST_CHECK(opens(NULL));
 }
 
-/* Killed at some moment of making it: what is left is nothing, or a whole file. */
+/* Killed at any moment of making it: either no file is left, or a whole one. */
 static void test_killed(void)
 {
     int status;

@@ -1,10 +1,10 @@
-/* test_store.c - what was acknowledged is there, whatever happens to the process or its memory.
+/* test_store.c - acknowledged responses survive, whatever happens to the process or its memory.
  *
- *   faults_store [KILLS]     kills: how often the writer is killed; 20 unless told
+ *   faults_store [KILLS]     kills: how often the writer is killed; default 20
  *
- * A child stores responses and says over a pipe which one store_put() returned for; kill -9 comes
- * at a random moment (fixed seed); every response said to be stored must then be found, whole, by
- * the next child, which goes on writing to the same file. */
+ * A child stores responses and reports over a pipe each one that store_put() accepted; kill -9
+ * comes at a random moment (fixed seed); every reported response must then be found, whole, by the
+ * next child, which continues to write to the same file. */
 #include "store/store.h"
 
 #include <signal.h>
@@ -122,7 +122,7 @@ static void test_kills(long kills)
            n_empty);
 }
 
-/* Under a bound: what is there is within it, and the newest that was acknowledged is there. */
+/* Under a bound: the content is within it, and has the newest acknowledged response. */
 static void test_bounded_kills(long kills)
 {
     uint32_t n = 0;
@@ -186,7 +186,7 @@ static bool see_all(void *arg, const store_response *response)
     return true;
 }
 
-/* Everything that a server does with the store; the first error ends it. */
+/* Everything that a server does with the store; stops at the first error. */
 static int use_store(void)
 {
     store *s = NULL;
@@ -211,7 +211,7 @@ static int use_store(void)
     if (!status) store_bound(s, 4096, 0);
     if (!status) status = store_put(s, &old, &err);
     if (!status) status = store_has(s, 1, "resp_3", &found, &err);
-    if (!status) CHECK_THAT(!found, 0); /* the one stored first went, for room */
+    if (!status) CHECK_THAT(!found, 0); /* the first one was removed, for room */
     if (!status) store_bound(s, 0, 0);
     if (!status) status = store_delete(s, 1, "old", &found, &err);
     if (!status) CHECK_THAT(found, 0);
@@ -238,7 +238,7 @@ static void test_allocations(void)
         reached = memory_count() - count > n;
         sqlite3_shutdown();
         CHECK_THAT(memory_live() == live, n);
-        /* SQLite does without some memory: then all went well. */
+        /* SQLite works without some memory: then all went well. */
         CHECK_THAT(status == CERIUM_OK || (reached && status == CERIUM_ERR_MEMORY), n);
         CHECK_THAT(status == CERIUM_OK || (err.status == status && err.message[0]), n);
     }
@@ -249,7 +249,7 @@ static void test_allocations(void)
 int main(int argc, char **argv)
 {
     long kills = argc > 1 ? strtol(argv[1], NULL, 10) : 20;
-    /* In memory where that can be had: an fsync for each of some thousand closes takes long. */
+    /* In memory if possible: an fsync for each of some thousand closes takes long. */
     snprintf(folder, sizeof folder, "/dev/shm/store-XXXXXX");
     if (!mkdtemp(folder)) {
         snprintf(folder, sizeof folder, "/tmp/store-XXXXXX");

@@ -1,12 +1,12 @@
-/* test_usage.c - no request that was acknowledged is lost or counted twice, whoever is killed.
+/* test_usage.c - no acknowledged request is lost or counted twice, whichever process is killed.
  *
- *   faults_usage [KILLS]     kills: how often; 20 unless told
+ *   faults_usage [KILLS]     kills: how often; default 20
  *
- * Two children meter requests into one store, each with an accounts thread of its own, and say over
- * a pipe how many they acknowledged.  kill -9 comes to one of them at a random moment (fixed seed),
- * and another takes its place; the one that lives takes over what the dead one left.  In the end
- * the database must have what was acknowledged, and for each kill at most one request more: that
- * which was in the journal and not yet said. */
+ * Two children meter requests into one store, each with an accounts thread of its own, and report
+ * over a pipe how many they acknowledged.  kill -9 comes to one of them at a random moment (fixed
+ * seed), and another takes its place; the survivor takes over the rest of the dead one.  In the end
+ * the database must have all acknowledged requests, and for each kill at most one more: one that
+ * was in the journal and not yet reported. */
 #include "server/accounts_sync.h"
 
 #include <signal.h>
@@ -73,7 +73,7 @@ static child start(void)
     return c;
 }
 
-/* Kill it; how many it had acknowledged. */
+/* Kills it; returns how many it had acknowledged. */
 static uint64_t end(child *c)
 {
     char data[4096];
@@ -87,7 +87,7 @@ static uint64_t end(child *c)
     return n;
 }
 
-/* The pipe must not be what a child waits for. */
+/* The pipe must not block a child. */
 static uint64_t listen_to(const child *c, uint32_t ms)
 {
     char data[4096];
@@ -110,7 +110,7 @@ static bool take_row(void *arg, const store_usage *row)
     return true;
 }
 
-/* As the next server would: what all left is brought in. */
+/* Collects what all left, as the next server would. */
 static store_usage total(void)
 {
     store_usage row = {.requests = 0};
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/store.db", folder);
     snprintf(live_path, sizeof live_path, "%s/store.db-live", folder);
     log_open(LOG_ERROR);
-    total(); /* the tables are there: what is killed is metering, not the making of a file */
+    total(); /* creates the tables: metering is killed, not the creation of a file */
     for (int i = 0; i < CHILDREN; i++) children[i] = start();
     for (; n_kills < kills && !failed; n_kills++) {
         int victim = (int)random_below(CHILDREN);

@@ -1,11 +1,11 @@
-/* test_work.c - every allocation fails once while requests are read: the tools that are kept, the
- * shape of the answer, the turns of a conversation.  An error comes back, and nothing leaks. */
+/* test_work.c - every allocation fails in turn while requests are read: the cached tools, the
+ * format of the answer, the turns of a conversation.  An error is returned, and nothing leaks. */
 #include "server/history.h"
 #include "server/output_format.h"
 
 #include "faults.h"
 
-/* jansson reads beyond its buffer when that cannot grow for the closing quote of a string: it has
+/* jansson reads beyond its buffer if that cannot grow for the closing quote of a string: it has
  * grown before, within a long one. */
 #define LONG_FIRST                                                                                 \
     "{\"user\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\","
@@ -42,7 +42,7 @@ static int add_turn(history *h)
     return status;
 }
 
-/* A guide that cannot be kept to as a whole: all three stages. */
+/* A guide that cannot be fully enforced: all three stages. */
 static int make_shape(parts *p, const protocol_request *r)
 {
     protocol_error e;
@@ -51,7 +51,7 @@ static int make_shape(parts *p, const protocol_request *r)
     RETURN_IF(format_order_open(&order, p->grammars, r, "chatml"));
     while (format_order_step(order)) {
     }
-    /* Here, too, jansson calls lack of memory bad syntax, for which the tool is blamed. */
+    /* Here, too, jansson reports a failed allocation as bad syntax, and the tool is blamed. */
     int status = format_order_take(order, &made, &e) ? CERIUM_ERR_MEMORY : CERIUM_OK;
     format_order_free(&order);
     output_format_free(&made);
@@ -71,9 +71,9 @@ static int use_parts(void)
     if (!status) status = add_turn(p.history);
     for (int round = 0; round < 2 && !status; round++) {
         status = protocol_request_parse(&r, PROTOCOL_RESPONSES, view_of(body), &p.defaults, &e);
-        /* jansson takes some lack of memory for a syntax error, and says so. */
+        /* jansson reports some failed allocations as syntax errors. */
         if (status == CERIUM_ERR_ARGUMENT) status = CERIUM_ERR_MEMORY;
-        history_forget(p.history, 7, "resp_1"); /* what it refers to stays */
+        history_forget(p.history, 7, "resp_1"); /* referenced turns stay */
         if (!status) status = strcmp(r->messages[0].content, "kept") ? CERIUM_ERR_IO : CERIUM_OK;
         if (!status) status = make_shape(&p, r);
         protocol_request_free(&r);
@@ -86,7 +86,7 @@ static int use_parts(void)
     return status;
 }
 
-/* A completion as one types. */
+/* A completion while the user types. */
 static int use_inline(void)
 {
     static const char message[] =
@@ -104,7 +104,7 @@ static int use_inline(void)
     return status ? CERIUM_ERR_MEMORY : CERIUM_OK;
 }
 
-/* Each allocation of a run that succeeds.  jansson survives some: a string is shorter then. */
+/* Each allocation of a run that succeeds.  jansson survives some: then a string is shorter. */
 static void fail_all(int (*use)(void), long n_least)
 {
     long before = memory_live(), made = memory_count();

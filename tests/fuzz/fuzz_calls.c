@@ -1,9 +1,9 @@
-/* fuzz_calls.c - calls there and back: what a chat form's renderer writes of any calls, its reader
- * reads as the same calls, in whatever cuts.
+/* fuzz_calls.c - round trip of calls: what a chat form's renderer writes for any calls, its reader
+ * reads as the same calls, in any cuts.
  *
  * The first byte chooses the form, the second the cuts.  Then lines: E begins a call of a tool that
  * takes JSON, and c (a string), s (one that may be null), n (a number), b (a boolean), o (an
- * object) and a (a list) give it members; P is a call of a tool that takes text; T is what is said
+ * object) and a (a list) give it members; P is a call of a tool that takes text; T is the text
  * before the calls.  A byte 1 stands for a line feed. */
 #include <jansson.h>
 
@@ -37,8 +37,8 @@ static const cerium_tool tools[] = {
 
 typedef struct {
     bool is_xml;
-    bool says;                      /* something before the calls */
-    cerium_message messages[CALLS_MAX + 2]; /* a question, what is said, and the calls */
+    bool says;                      /* text before the calls */
+    cerium_message messages[CALLS_MAX + 2]; /* a question, the text, and the calls */
     json_t *arguments[CALLS_MAX];   /* owned; NULL: text */
     char *texts[CALLS_MAX];         /* owned: as the message has them */
     size_t n;                       /* calls */
@@ -46,7 +46,7 @@ typedef struct {
 
 /* ---- calls from bytes ---- */
 
-/* In XML what ends a value is no part of one; of text alone, "null" would be it. */
+/* In XML a value cannot have its own end tag; the text "null" alone would be read as null. */
 static void defuse(const talk *k, char *text)
 {
     static const char mark[] = "</parameter>";
@@ -128,9 +128,9 @@ static void forget(talk *k)
     }
 }
 
-/* ---- there ---- */
+/* ---- rendering ---- */
 
-/* What a session shows of the turn: all that comes after the prompt, without end tokens. */
+/* The turn as a session outputs it: everything after the prompt, without end tokens. */
 static char *render(const tokenizer *t, int kind, const talk *k)
 {
     static int32_t tokens[TOKENS_MAX];
@@ -152,7 +152,7 @@ static char *render(const tokenizer *t, int kind, const talk *k)
     return out.ptr;
 }
 
-/* ---- and back ---- */
+/* ---- reading ---- */
 
 typedef struct {
     bytes output, name, arguments;
@@ -180,7 +180,7 @@ static int take_part(void *user, const cerium_part *part)
     reading *r = user;
     switch (part->kind) {
     case CERIUM_PART_TEXT: CHECK(!bytes_append(&r->output, part->text, part->text_len)); break;
-    case CERIUM_PART_REASONING: break; /* a form may open a thought that says nothing */
+    case CERIUM_PART_REASONING: break; /* a form may open an empty thought */
     case CERIUM_PART_CALL:
         r->arguments.len = r->name.len = 0;
         CHECK(!bytes_append(&r->name, part->text, part->text_len));

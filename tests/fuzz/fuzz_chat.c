@@ -1,7 +1,7 @@
-/* fuzz_chat.c - any conversation in any form: whatever is said, the control tokens are those of
- * the form, what fits is what was counted, and it can be gone on with.  The first byte chooses the
+/* fuzz_chat.c - any conversation in any form: for any content the control tokens are those of
+ * the form, the count is the size, and it can be continued.  The first byte chooses the
  * form; then, separated by newlines, a letter for the role (s, u, a, d, r, c, t; S a sampled turn;
- * F a tool that takes text, J one with this schema) and what is said; in form 0 the rest is a chat
+ * F a tool that takes text, J one with this schema) and the content; in form 0 the rest is a chat
  * template. */
 #include "base/memory.h"
 #include "tokenizer/chat.h"
@@ -63,7 +63,7 @@ static size_t count_control(const tokenizer *t, const chat_form *form, const con
     return n_control;
 }
 
-/* The same in two parts: whatever the first ends with, the second goes on. */
+/* The same in two parts: after any end of the first, the second continues it. */
 static void go_on(const tokenizer *t, const chat_form *form, const conversation *c, size_t split)
 {
     cerium_chat chat = {.messages = c->messages, .n_messages = split, .tools = c->tools,

@@ -1,4 +1,4 @@
-/* fuzz_config.c - a config.json, and what is lowered from its facts. */
+/* fuzz_config.c - a config.json, and the model that is lowered from it. */
 #include "base/memory.h"
 #include "wafer/shapes.h"
 

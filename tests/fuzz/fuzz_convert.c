@@ -1,5 +1,5 @@
-/* fuzz_convert.c - any texts as config.json, tokenizer.json and tokenizer_config.json, which stand
- * one after the other with a NUL between. */
+/* fuzz_convert.c - any texts as config.json, tokenizer.json and tokenizer_config.json, joined
+ * with a NUL between them. */
 #include "base/memory.h"
 #include "convert/convert.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_corpus.c - an index of a workspace: no bytes are read that are not there, and of what is
- * believed every search ends and finds tokens of the vocabulary. */
+/* fuzz_corpus.c - an index of a workspace: no reads past its end, and on an accepted
+ * index every search ends and finds tokens of the vocabulary. */
 #include "base/hash.h"
 #include "base/memory.h"
 #include "speculation/corpus.h"
@@ -22,7 +22,7 @@ static void check(const uint8_t *block, size_t size)
 }
 
 /* A whole block, sealed, whose files, tokens and chains the data then changes; the checksum is made
- * right by what it is: a hash of the head with 0 in its place, and then of the rest. */
+ * right by its definition: a hash of the head with 0 in its place, then of the rest. */
 static void check_made(const uint8_t *data, size_t size)
 {
     enum { CHECKSUM_AT = 24, HEAD = 40 };
@@ -53,7 +53,7 @@ static void check_made(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint8_t *copy = memory_alloc(size ? size : 1); /* aligned, and no byte longer */
+    uint8_t *copy = memory_alloc(size ? size : 1); /* aligned, and of exact size */
     CHECK(copy);
     memcpy(copy, data, size);
     check(copy, size);

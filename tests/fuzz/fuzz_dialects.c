@@ -1,6 +1,6 @@
-/* fuzz_dialects.c - what a model says, told as Messages, Ollama's lines and llama.cpp's pieces:
+/* fuzz_dialects.c - a model's output as Messages, Ollama's lines and llama.cpp's chunks:
  * every event is whole JSON, blocks are opened and closed one after another, cuts do not change the
- * object, and what is told as text holds no opener that the end cut off.
+ * object, and text has no opening mark that the end cut off.
  *
  * Input: a byte for the API, one for the form, one for the end, and the text. */
 #include "base/json.h"

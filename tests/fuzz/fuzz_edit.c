@@ -1,5 +1,5 @@
 /* fuzz_edit.c - answers to "edit this file": up to the first NUL the file, then the answer.
- * Nothing is read that is not there, and what is made of the file differs where a diff says. */
+ * No reads past the end, and the edited file differs where a diff says. */
 #include "protocol/diff.h"
 #include "protocol/edit_answer.h"
 

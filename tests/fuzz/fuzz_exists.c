@@ -1,4 +1,4 @@
-/* fuzz_exists.c - what is read to know which names there are, and code against them: sources of
+/* fuzz_exists.c - all inputs that define known names, and code that uses them: sources of
  * Python, of scripts and declarations, of Go, a go.mod, a JDK's classes, a listing of an
  * interpreter, a file of an index, and lines of code.
  *
@@ -72,7 +72,7 @@ static bool look(void *user, view name)
     return true;
 }
 
-/* What is believed of a file can be asked anything. */
+/* An accepted file answers any query. */
 static void map_index(view text)
 {
     char path[64];
@@ -87,7 +87,7 @@ static void map_index(view text)
     close(fd);
 }
 
-/* The same findings whether a line comes whole or in pieces, but for what is late. */
+/* The same findings whether a line comes whole or in pieces, except late ones. */
 static void read_code(guard_language language, view text, size_t step)
 {
     exists_finding list[USES_FINDINGS_MAX];

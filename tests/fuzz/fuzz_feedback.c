@@ -1,5 +1,5 @@
-/* fuzz_feedback.c - the file of what became of completions: counts that are read bound each other,
- * and what is shown for them stays within its bounds. */
+/* fuzz_feedback.c - the file with outcomes of completions: accepted counts are consistent,
+ * and thresholds stay within their bounds. */
 #include "programs/feedback.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

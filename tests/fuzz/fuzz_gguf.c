@@ -1,4 +1,5 @@
-/* fuzz_gguf.c - any bytes as a model file: open, walk everything that was promised, twice alike. */
+/* fuzz_gguf.c - any bytes as a model file: open it, walk everything that its head declares, twice
+ * with the same result. */
 #include "base/memory.h"
 #include "gguf/gguf.h"
 
@@ -60,7 +61,7 @@ static void walk_tensor(const gguf_tensor *tensor)
     }
 }
 
-/* As a header alone: what opens is as long as it says, and what does not open may be longer. */
+/* As a header alone: an accepted one is as long as it says, a refused one may be longer. */
 static void measure(view head, bool opens)
 {
     cerium_error err = {0};

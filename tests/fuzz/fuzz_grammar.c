@@ -1,7 +1,7 @@
-/* fuzz_grammar.c - whatever is given as a schema, an expression or a grammar: it compiles or is
- * refused in one line, and what was compiled is followed as the slow definition has it, byte by
+/* fuzz_grammar.c - any bytes as a schema, an expression or a grammar: it compiles or is
+ * refused in one line, and the compiled grammar matches like the slow definition, byte by
  * byte, tokens by mask as bytes.  The first byte chooses the syntax; a zero byte ends the grammar,
- * and what follows is a text to be read with it. */
+ * and a text to match follows. */
 #include "../grammar/recognize.h"
 #include "sampling/mask.h"
 
@@ -33,7 +33,7 @@ static mask_vocabulary *make_vocabulary(void)
     return v;
 }
 
-/* At the place in slot 0: each token is in the mask just when its bytes can follow. */
+/* At the place in slot 0: a token is in the mask if and only if its bytes can follow. */
 static void check_mask(matcher *w, const mask_vocabulary *v)
 {
     uint64_t *mask = memory_alloc(v->n_words * sizeof *mask);

@@ -1,5 +1,5 @@
-/* fuzz_guard.c - streams of any bytes: the same findings and the same safe bytes however they are
- * cut, nothing withheld beyond its bound.
+/* fuzz_guard.c - streams of any bytes: the same findings and the same safe bytes for any
+ * cuts, and nothing withheld beyond its bound.
  *
  * Input: a byte for form and language, a byte for the length of pieces, then the stream. */
 #include "base/memory.h"
@@ -7,13 +7,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A line, what its wrapping makes longer, and what waits for a function. */
+/* A line, the overhead of its wrapping, and lines that wait for a function. */
 enum { HELD_MAX = GUARD_LINE_BYTES_MAX + 8 * 128 + GUARD_DEFERRED_BYTES + GUARD_LINE_BYTES_MAX };
 
 static guard *rules;
 static guard_worker *worker;
 
-/* A hash of what may be put in the place of a line: it fits into its room, and says something. */
+/* A hash of the replacement of a line: it fits into its room, and is not empty. */
 static uint64_t repairs(const guard_finding *f)
 {
     static char out[REPAIR_BYTES];
@@ -26,7 +26,7 @@ static uint64_t repairs(const guard_finding *f)
     return sum;
 }
 
-/* A hash of what was found; what comes late (by the clock) is not compared. */
+/* A hash of the findings; late ones (by the clock) are not compared. */
 static uint64_t run(const guard_stream_config *config, const uint8_t *text, size_t size,
                     size_t step, bool *late)
 {

@@ -1,5 +1,5 @@
-/* fuzz_honest.c - what `cerium bench --honest` reads: answers of any server, which may be cut
- * anywhere and say the same, and lines of a set of tasks.  The first byte says how to cut. */
+/* fuzz_honest.c - input of `cerium bench --honest`: answers of any server, which mean the
+ * same in any cuts, and lines of a set of tasks.  The first byte chooses the cuts. */
 #include "programs/honest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
 /* fuzz_jinja.c - any template is compiled or refused with a line, and rendered or refused with one,
- * within its bounds; what comes out is divided into pieces that know where they come from. */
+ * within its bounds; the output is divided into pieces that know their origin. */
 #include "template/jinja.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,5 +1,5 @@
-/* fuzz_lsp.c - bytes from an editor: frames, messages, documents, completions.  Whatever comes,
- * each request is answered, by the time it is shut down at the latest. */
+/* fuzz_lsp.c - bytes from an editor: frames, messages, documents, completions.  For any input
+ * each request is answered, at the latest at shutdown. */
 #include "base/json.h"
 #include "lsp/frames.h"
 #include "lsp/lsp_server.h"
@@ -89,7 +89,7 @@ static void on_folder(void *user, const char *path)
 static void on_cancel(void *user, uint64_t document)
 {
     (void)user;
-    (void)document; /* what is under way may come yet */
+    (void)document; /* running answers may still come */
 }
 
 static bool on_judge(void *user, uint64_t document, int64_t version, view text, const char *path,

@@ -1,5 +1,5 @@
-/* fuzz_mcp.c - lines from an agent: every request is answered once at most, what is sent is a line
- * of JSON, and calls begin, go on, end and are cancelled in any order.  A line that begins with a
+/* fuzz_mcp.c - lines from an agent: every request is answered at most once, the output is lines
+ * of JSON, and calls begin, continue, end and are canceled in any order.  A line that begins with a
  * digit is an act of the host on that call. */
 #include "base/json.h"
 #include "programs/mcp_server.h"

@@ -1,4 +1,4 @@
-/* fuzz_model.c - any bytes as the head of a model: lowered to steps and, where it is small, run for
+/* fuzz_model.c - any bytes as the head of a model: lowered to steps and, if it is small, run for
  * a few tokens.  The weights after the head are zeros, so seeds are heads of files. */
 #include "base/memory.h"
 #include "cpu/executor.h"

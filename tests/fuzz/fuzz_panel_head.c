@@ -1,5 +1,5 @@
-/* fuzz_panel_head.c - the head of a file of panels: no bytes are read that are not there, and what
- * is accepted is what would be written. */
+/* fuzz_panel_head.c - the head of a file of panels: no reads past its end, and an
+ * accepted one equals what would be written. */
 #include "model/panel_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(fault);
         return 0;
     }
-    /* The key that the bytes themselves claim, as far as a model can be so large. */
+    /* The key that the bytes themselves claim, if a model can be that large. */
     memcpy(&key, data + 16, sizeof key);
     key.bytes %= UINT64_C(1) << 32;
     if (key.bytes == 0) return 0;

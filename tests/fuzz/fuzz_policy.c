@@ -1,7 +1,7 @@
 /* fuzz_policy.c - a configuration file of any bytes.
  *
- * It is refused in one line that names it, or what it says is within its bounds; read again, it
- * says the same. */
+ * It is refused in one line that names it, or its values are within their bounds; read again, it
+ * gives the same. */
 #include "server/policy.h"
 
 #include "base/memory.h"

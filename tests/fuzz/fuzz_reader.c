@@ -1,5 +1,5 @@
-/* fuzz_reader.c - whatever a model samples, in whatever cuts: the parts are those of the whole
- * text, calls have names and end at most once, and nothing but arguments is in them.  The first
+/* fuzz_reader.c - any sampled text, in any cuts: the parts are those of the whole
+ * text, calls have names and end at most once, and contain only arguments.  The first
  * byte chooses the form, the second how the text is cut, the rest is the text. */
 #include "base/memory.h"
 
@@ -38,8 +38,8 @@ static int write_part(void *user, const cerium_part *part)
     transcript *t = user;
     bool call = part->kind == CERIUM_PART_CALL, end = part->kind == CERIUM_PART_CALL_END;
     char mark = (char)('0' + part->kind);
-    /* Only a call that the answer cuts off has no end, and nothing follows it but what was kept
-     * of it. */
+    /* Only a call that the answer cuts off has no end, and nothing follows it except held
+     * text of it. */
     CHECK((!end && part->kind != CERIUM_PART_ARGUMENTS) || t->in_call);
     CHECK(end == (part->text_len == 0));
     t->in_call = (t->in_call || call) && !end;

@@ -1,5 +1,5 @@
-/* fuzz_record.c - a record from anywhere: it is read or refused with one line, and what was read
- * is the same when it is written and read again. */
+/* fuzz_record.c - any bytes as a record: it is read or refused with one line, and a record
+ * stays the same when it is written and read again. */
 #include "protocol/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

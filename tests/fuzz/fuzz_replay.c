@@ -1,6 +1,6 @@
-/* fuzz_replay.c - a replay script, and requests made of its own words.
+/* fuzz_replay.c - a replay script, and requests made from its own text.
  *
- * Whatever is accepted gives each line at most once unless it repeats, and the same answers when
+ * An accepted script gives each line at most once unless it repeats, and the same answers when
  * it is read again. */
 #include "server/replay.h"
 
@@ -19,7 +19,7 @@ static uint64_t answers(view script, uint32_t *n_lines)
     }
     *n_lines = replay_lines(r);
     CHECK(*n_lines <= REPLAY_LINES_MAX);
-    /* The script itself is the message: what a line looks for without escapes is in it. */
+    /* The script itself is the message: it has every text that a line looks for without escapes. */
     char *copy = memory_copy(script.ptr, script.len);
     CHECK(copy);
     cerium_message message = {.role = "user", .content = copy};

@@ -1,7 +1,7 @@
-/* fuzz_request.c - any body for any API: it is refused with a named reason, or it becomes a
- * request whose every string is whole; reading it with known tools gives the same.  The first
- * byte chooses the API; its high bits, what the model can do.  The body of POST /v1/solve becomes
- * the words of a command. */
+/* fuzz_request.c - any body for any API: it is refused with a named reason, or it becomes a request
+ * whose every string is whole; reading it with known tools gives the same.  The first byte chooses
+ * the API; its high bits, the model's capabilities.  The body of POST /v1/solve becomes the
+ * arguments of a command. */
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
 #include "server/solve_order.h"
@@ -53,7 +53,7 @@ static bool same(const protocol_request *a, const protocol_request *b)
 
 /* ---- POST /v1/solve ---- */
 
-/* Nothing that a client says is an option, a folder, or a second place. */
+/* No text from a client becomes an option, a folder, or a second place. */
 static void check_words(const solve_order *o, const solve_words *w)
 {
     CHECK(w->n >= 4 && w->n < SOLVE_WORDS_MAX && !w->all[w->n]);

@@ -1,5 +1,5 @@
-/* fuzz_sampler.c - settings and logits from the input: whatever they are, a token comes out, it is
- * one that the filters allow, and the same one the second time. */
+/* fuzz_sampler.c - settings and logits from the input: for any values a token is chosen, it is
+ * one that the filters allow, and the same the second time. */
 #include "sampling/sampler.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* fuzz_segment.c - a file of kept KV pages: no bytes are read that are not there, what is accepted
- * is what would be written, and a record lies within its file. */
+/* fuzz_segment.c - a file of kept KV pages: no reads past its end, an accepted one
+ * equals what would be written, and records are within the file. */
 #include "base/memory.h"
 #include "cache/segment.h"
 
@@ -26,7 +26,7 @@ static void check_record(view table, uint32_t index, uint64_t file_bytes, const 
     if (index == 0) CHECK(!segment_record_read(text, 0, file_bytes, head, layout, &back));
 }
 
-/* The bytes as a file: a head, if need be with a right hash, and its records. */
+/* The bytes as a file: a head, if necessary with a corrected hash, and its records. */
 static void check_file(const uint8_t *data, size_t size, bool mends)
 {
     uint8_t *copy = memory_alloc(size);
@@ -49,7 +49,7 @@ static void check_file(const uint8_t *data, size_t size, bool mends)
     view table = {(const char *)copy + SEGMENT_HEAD_BYTES, fault ? 0 : size - SEGMENT_HEAD_BYTES};
     for (uint32_t i = 0; !fault && i < head.n_records && i < 16; i++) {
         size_t at = i * SEGMENT_RECORD_BYTES;
-        if (mends && table.len >= at + SEGMENT_RECORD_BYTES) { /* a right hash of wrong numbers */
+        if (mends && table.len >= at + SEGMENT_RECORD_BYTES) { /* right hash, wrong numbers */
             segment_record r = {.n_tokens = copy[SEGMENT_HEAD_BYTES + at + 8] % (KERNEL_PAGE + 1)};
             memcpy(&r.at, copy + SEGMENT_HEAD_BYTES + at, sizeof r.at);
             r.groups = copy[SEGMENT_HEAD_BYTES + at + 16];

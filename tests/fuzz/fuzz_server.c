@@ -1,7 +1,7 @@
-/* fuzz_server.c - what the server reads before the protocol does: requests, frames,
- * completions as one types, paths, hosts and origins.
+/* fuzz_server.c - input that the server reads before the protocol: requests, frames,
+ * inline completions, paths, hosts and origins.
  *
- * Input: a byte that says how to cut, then the text, which each reader gets. */
+ * Input: a byte that chooses the cuts, then the text, which each reader gets. */
 #include "base/hash.h"
 #include "net/websocket.h"
 #include "server/access.h"
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { REQUESTS_MAX = 64 };
 
-/* What a run of requests comes to, one line each. */
+/* The results of a series of requests, one line each. */
 static void read_requests(view text, size_t cut, bytes *log)
 {
     http_reader *r = http_reader_open();
@@ -116,7 +116,7 @@ static void check_frames(view text, size_t cut)
     bytes_free(&cuts);
 }
 
-/* A message completion.create: refused, or a request that says where it is filled in. */
+/* A message completion.create: refused, or an infill request with its place. */
 static void check_completion(view text)
 {
     const protocol_defaults defaults = {.fills_in = true};

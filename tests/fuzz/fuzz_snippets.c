@@ -1,5 +1,5 @@
-/* fuzz_snippets.c - texts of a workspace, each ended by a byte 1, and then the text of the file in
- * whose middle somebody types. */
+/* fuzz_snippets.c - texts of a workspace, each ended by a byte 1, then the text of the file in
+ * whose middle the user types. */
 #include "snippets/snippet_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const paths[] = {"a.py", "b/c.js", "b/__init__.py", "d/e/f.c", ""};
     size_t at = 0, n_files = 0;
     snippets s;
-    char *exact = memory_alloc(size ? size : 1); /* an overread is seen */
+    char *exact = memory_alloc(size ? size : 1); /* a sanitizer sees an overread */
     CHECK(exact);
     if (size) memcpy(exact, data, size);
     view rest = {exact, size};

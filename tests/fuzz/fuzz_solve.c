@@ -1,6 +1,6 @@
 /* fuzz_solve.c - places, functions, tokens and edits of any bytes: up to the first NUL the place,
  * then a letter for the language, then the file.  Every variant is the file with one span replaced,
- * no two are the same program, and nothing is read that is not there. */
+ * no two are the same program, and there are no reads past the end. */
 #include "programs/solve.h"
 
 enum { VARIANTS = 300 };
@@ -32,7 +32,7 @@ static void check_edits(view text, wire_language language, solve_span span)
         CHECK(!solve_set_program(&s, i, &program));
         CHECK(program.len == text.len - (v->span.end - v->span.begin) + v->n_text);
     }
-    if (s.n) { /* made again, it is the same */
+    if (s.n) { /* generated again, it is the same */
         uint32_t i = solve_set_plan(&s, MAKER_MODEL);
         CHECK(!solve_set_make(&s, i, s.all[0].span, (view){s.all[0].text, s.all[0].n_text}, &err));
         CHECK(s.all[i].same_as == 0 && s.all[0].n_same == 2);
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!cut || n >= sizeof place || size - n < 2 || size > 1 << 14) return 0;
     memcpy(place, data, n);
     place[n] = 0;
-    /* In memory of its own size, so that a byte too far is seen. */
+    /* In memory of its exact size, so that a read past its end is seen. */
     const size_t len = size - n - 2;
     char *copy = memory_copy(data + n + 2, len);
     CHECK(copy);

@@ -1,5 +1,5 @@
-/* fuzz_steer.c - any message as a response.steer: it is refused with its input given back, or it
- * becomes messages of the user with which a request can go on. */
+/* fuzz_steer.c - any message as a response.steer: it is refused and its input returned, or it
+ * becomes user messages that continue a request. */
 #include "protocol/steer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

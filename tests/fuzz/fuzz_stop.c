@@ -1,6 +1,6 @@
 /* fuzz_stop.c - stop strings, a text and its cuts, all from the input.
  *
- * Input: stop strings, each ended by a NUL, until an empty one; then pieces, each a byte that says
+ * Input: stop strings, each ended by a NUL, until an empty one; then pieces, each a byte with
  * its length and the bytes.  The text must come out as it went in up to the first stop string. */
 #include "base/stop.h"
 

@@ -1,6 +1,6 @@
 /* fuzz_tokenizer.c - encode any bytes: the first chooses a pre-tokenizer, SentencePiece, or that
- * the rest is a model file, or rules and symbols to merge.  What byte-level BPE encodes decodes to
- * the same bytes, twice; what is merged, in windows and in one, is what the definition says. */
+ * the rest is a model file, or rules and symbols to merge.  Output of byte-level BPE decodes to
+ * the same bytes, twice; merging, in windows and at once, equals the definition. */
 #include "base/memory.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/infill.h"
@@ -97,7 +97,7 @@ static void open_file(view file)
     tokenizer_close(&t);
 }
 
-/* A window, how many rules, the rules (left, right, rank, what they become), the symbols. */
+/* A window, the number of rules, the rules (left, right, rank, result), the symbols. */
 static void merge(view text)
 {
     enum { SYMBOLS = 16, RULES_MAX = 64, MAX = 600 };

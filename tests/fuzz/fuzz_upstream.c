@@ -1,6 +1,6 @@
-/* fuzz_upstream.c - the answer of another server, whatever it is, in whatever cuts.
+/* fuzz_upstream.c - any answer of another server, in any cuts.
  *
- * Bytes: the API that it comes in, the first cut, then the body.  What our client is told is JSON,
+ * Bytes: its API, the first cut, then the body.  The output to our client is JSON,
  * its sequence has no gap, and it does not depend on the cuts. */
 #include "protocol/upstream_api.h"
 
@@ -25,7 +25,7 @@ static void on_event(void *user, const char *name, const char *json, size_t len)
     json_decref(event);
 }
 
-/* The whole answer as told, appended to *out; how reading it ended. */
+/* The whole output, appended to *out; returns how reading ended. */
 static int read_answer(view body, size_t cut, bool responses, bytes *out)
 {
     protocol_request *request = NULL;
@@ -42,7 +42,7 @@ static int read_answer(view body, size_t cut, bool responses, bytes *out)
     int status = CERIUM_OK;
     for (size_t at = 0, n; at < body.len && !status; at += n) {
         n = cut && cut < body.len - at ? cut : body.len - at;
-        char *exact = memory_copy(body.ptr + at, n); /* so that reading after it is seen */
+        char *exact = memory_copy(body.ptr + at, n); /* so that a read past its end is seen */
         CHECK(exact);
         status = upstream_reader_feed(&o, (view){exact, n});
         memory_free(exact);

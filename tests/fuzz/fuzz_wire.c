@@ -1,8 +1,8 @@
-/* fuzz_wire.c - a whole server over real sockets: whatever one or two clients send, in whichever
- * pieces, and however they leave, others are served, and nothing of them stays.
+/* fuzz_wire.c - a whole server over real sockets: whatever one or two clients send, in any
+ * pieces, and however they leave, others are served, and nothing is left over.
  *
- * Input: a byte of what the clients are (plan_of()), the number of pieces, the length of each, and
- * then what is sent; the last piece is what is left.  Answers come from a script. */
+ * Input: a byte for the kind of clients (plan_of()), the number of pieces, the length of each,
+ * then the data; the last piece is the rest.  Answers come from a script. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     PIECES_MAX = 16,
-    PATIENCE_MS = 60000, /* for what must come; a fuzzing engine gives up earlier */
+    PATIENCE_MS = 60000, /* for expected data; a fuzzing engine gives up earlier */
     UNREAD_MS = 100,     /* to send to a server that waits for us to read */
-    SLOW_BYTES = 32768,  /* with the kernel; where it has less, it sends at intervals of its own */
+    SLOW_BYTES = 32768,  /* in the kernel's buffers; with less, it sends at intervals of its own */
     TOLD_BYTES_MAX = 1 << 20,
 };
 
@@ -55,7 +55,7 @@ static void *run_server(void *arg)
     return NULL;
 }
 
-/* All that was taken is given back. */
+/* All allocated memory is freed. */
 static void close_world(void)
 {
     server_stop(world.server);
@@ -92,7 +92,7 @@ static void open_world(void)
     CHECK(!server_open(&world.server, &config, &err));
     close(fd);
     CHECK(!pthread_create(&world.thread, NULL, run_server, NULL));
-    CHECK(OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL)); /* which then is closed after us */
+    CHECK(OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL)); /* so that it is closed after us */
     atexit(close_world);
 }
 
@@ -105,7 +105,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* From one of many addresses: the ports of one would run out. */
+/* From one of many addresses: one would run out of ports. */
 static int open_connection(int receive_bytes)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
@@ -132,7 +132,7 @@ static void reset_connection(int fd)
     close(fd);
 }
 
-/* What is there now into *told, which may be NULL. False: the server has ended it. */
+/* Reads available data into *told, which may be NULL. False: the server has closed it. */
 static bool read_some(int fd, bytes *log)
 {
     char scratch[16384];
@@ -152,7 +152,7 @@ static void read_to_end(int fd, bytes *log)
     }
 }
 
-/* As far as the server takes it; is_slow: nothing is read meanwhile. False: it takes no more. */
+/* Sends as far as the server reads; is_slow: reads nothing meanwhile. False: it reads no more. */
 static bool send_all(int fd, view what, bool is_slow)
 {
     uint64_t end = now_ms() + (is_slow ? UNREAD_MS : PATIENCE_MS);
@@ -171,7 +171,7 @@ static bool send_all(int fd, view what, bool is_slow)
     return true;
 }
 
-/* ---- what others see ---- */
+/* ---- other clients ---- */
 
 /* Sum of a metric's samples. */
 static double metric(const char *text, const char *name)
@@ -182,7 +182,7 @@ static double metric(const char *text, const char *name)
     return sum;
 }
 
-/* Somebody new is served; whether nothing is left but him. */
+/* Checks that a new client is served; returns whether it is the only one left. */
 static bool is_quiet(void)
 {
     static const view asked = VIEW("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -214,11 +214,11 @@ static void await_quiet(void)
     }
 }
 
-/* ---- what the clients do ---- */
+/* ---- the clients ---- */
 
 typedef enum {
-    SAYS_BYTES = 0,    /* as they are */
-    SAYS_FRAMES = 1,   /* as they are, after an upgrade */
+    SAYS_BYTES = 0,    /* unchanged */
+    SAYS_FRAMES = 1,   /* unchanged, after an upgrade */
     SAYS_MESSAGES = 2, /* each piece as a message, or part of one */
     SAYS_BODIES = 3,   /* each piece as the body of a request */
 } speech;
@@ -227,9 +227,9 @@ typedef enum { LEAVES_BY_CLOSE = 0, LEAVES_BY_FIN = 1, LEAVES_BY_RESET = 2 } lea
 typedef struct {
     speech speech;
     leaving leaves;
-    bool is_slow;     /* reads nothing until it leaves, and takes little at once */
-    bool takes_turns; /* somebody else is served between two pieces */
-    bool are_two;     /* of whom each sends every second piece */
+    bool is_slow;     /* reads nothing until it leaves, with a small buffer */
+    bool takes_turns; /* another client is served between two pieces */
+    bool are_two;     /* each sends every second piece */
     bool in_parts;    /* messages in several frames, bodies in chunks */
     uint32_t n_pieces;
     size_t lengths[PIECES_MAX];
@@ -275,7 +275,7 @@ static void put_message(bytes *out, bool in_parts, view text)
     put_frame(out, 0x80, (view){text.ptr + half, text.len - half});
 }
 
-/* Its first byte says where it goes to. */
+/* Its first byte chooses the route. */
 static void put_body(bytes *out, bool in_parts, view body)
 {
     static const char *const paths[] = {"/v1/responses",         "/v1/chat/completions",
@@ -326,7 +326,7 @@ static void send_pieces(const plan *p, const int *fds, int n_fds)
     bytes_free(&out);
 }
 
-/* Who sends no more is answered, and then told the end. */
+/* A client that has shut down sending is answered, then closed. */
 static void leave(const plan *p, int fd)
 {
     if (p->leaves == LEAVES_BY_RESET) {

@@ -1,7 +1,7 @@
-/* fuzz_writer.c - whatever a model says, in whatever cuts: every event is JSON, sequence numbers
+/* fuzz_writer.c - any model output, in any cuts: every event is JSON, sequence numbers
  * have no gaps, the deltas of an item are its text, and the last event holds the whole object.
  *
- * Bytes: the request (of a list), the chat form, the end, the first cut; then what is said, in
+ * Bytes: the request (of a list), the chat form, the end, the first cut; then the text, in
  * which a byte 0xFE ends a cut. */
 #include "protocol/json_out.h"
 #include "protocol/protocol.h"
@@ -84,7 +84,7 @@ typedef struct {
     bool cut;
 } run;
 
-/* Whole characters of one cut, at least one byte of what is left. */
+/* Whole characters of one cut, at least one byte of the rest. */
 static size_t cut_len(view left, bool cut)
 {
     size_t n = 0;
@@ -113,7 +113,7 @@ static json_t *answer(const run *r, client *c)
             const protocol_token token = {{left.ptr, len}, -0.25f, &top, 1};
             CHECK(!protocol_writer_text(w, i, (view){left.ptr, len}, &token, 1));
             at += len + (r->cut && len < left.len);
-            /* Signs of life between any two events change nothing of the answer. */
+            /* Signs of life between any two events do not change the answer. */
             const protocol_progress there = {.prompt_tokens = 4, .done_tokens = 4};
             if (r->cut) CHECK(!protocol_writer_beat(w, &there));
         }
@@ -127,7 +127,7 @@ static json_t *answer(const run *r, client *c)
     return object;
 }
 
-/* What is said without its marks, so that only the cuts differ. */
+/* The text without its marks, so that only the cuts differ. */
 static void check_cuts(const run *r, const json_t *object)
 {
     bytes plain = {.max = 1u << 24};
@@ -142,7 +142,7 @@ static void check_cuts(const run *r, const json_t *object)
     run whole = *r;
     whole.cut = false;
     whole.output = (view){plain.ptr, plain.len};
-    /* Callers give whole characters; and logprobs say how the text came. */
+    /* Callers pass whole characters; logprobs show the pieces of the text. */
     if (whole_chars && !r->request->sampling.logprobs) {
         json_t *other = answer(&whole, NULL);
         CHECK(json_equal(object, other));

@@ -1,8 +1,8 @@
-/* fuzz_zmtp.c - what a peer of ZeroMQ says, whatever it is, in whatever cuts.
+/* fuzz_zmtp.c - any bytes from a peer of ZeroMQ, in any cuts.
  *
- * Bytes: the first cut and the size of the others, then what is said: a greeting, or, where it is
- * none, frames at once.  No byte is read that did not come; what is said is understood the same in
- * every cut; and a frame that was understood is, written again, the same. */
+ * Bytes: the first cut and the size of the others, then the bytes: a greeting, or, if there is
+ * none, frames at once.  There are no reads past the end; the result is the same in
+ * any cuts; and an accepted frame, written again, is the same. */
 #include "base/hash.h"
 #include "net/zmtp.h"
 
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FRAME_BYTES_MAX = 1024, LINE_BYTES = 96 };
 
-/* Not a byte longer, so that reading after it is seen. */
+/* Of exact size, so that a read past its end is seen. */
 static char *copy_of(view text)
 {
     char *exact = memory_alloc(text.len ? text.len : 1);
@@ -18,7 +18,7 @@ static char *copy_of(view text)
     return memcpy(exact, text.ptr, text.len);
 }
 
-/* A result that is known stays what it is, however much comes after. */
+/* A known result does not change with more bytes. */
 static zmtp_result check_greeting(view text)
 {
     zmtp_result found = ZMTP_PARTIAL;
@@ -52,7 +52,7 @@ static void check_command(const zmtp_frame *f)
     }
 }
 
-/* Written again it is understood as itself; its head may have been longer than it had to be. */
+/* Written again it is read as itself; its head may have been longer than necessary. */
 static void check_again(const zmtp_frame *f)
 {
     bytes out = {.max = 2 * FRAME_BYTES_MAX};

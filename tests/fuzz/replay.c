@@ -44,7 +44,7 @@ int main(int argc, char **argv)
         }
         if (dir) closedir(dir);
     }
-    if (n == 0) n = failed = 1; /* a corpus that is not there proves nothing */
+    if (n == 0) n = failed = 1; /* a missing corpus proves nothing */
     const char *slash = strrchr(argv[0], '/');
     printf("%s: %d passed, %d failed\n", slash ? slash + 1 : argv[0], n - failed, failed);
     return failed != 0;

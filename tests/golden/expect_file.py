@@ -1,9 +1,9 @@
-"""Write NAME.expect: sequences, the logits that they get, and the bounds of error."""
+"""Write NAME.expect: sequences, their logits, and the error bounds."""
 import struct
 
 import numpy as np
 
-SAFETY = 3.0          # bound = so many times the error of the simulated engine
+SAFETY = 3.0          # bound = this factor times the error of the simulated engine
 FLOAT_BOUND = 2e-3    # float files, of logits, against transformers with an F16 cache, too
 KL_LEAST = 1e-5
 

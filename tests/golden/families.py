@@ -1,4 +1,4 @@
-"""Families beside those of model_list.py: what their GGUF files call things, and small models.
+"""Families besides those of model_list.py: names in their GGUF files, and small models.
 
 For each architecture: the norms of a block, the tensors of its feed-forward, and the keys that
 llama.cpp's converter writes for it alone.
@@ -18,9 +18,10 @@ import scans
 
 
 class MapleForCausalLM(MellumForCausalLM):
-    """transformers has no Maple: Mellum whose global layers do not turn and whose experts clamp."""
+    """transformers has no Maple: Mellum with global layers without rotation and experts that
+    clamp."""
 
-    LIMIT = 0.7  # published models have 7; random weights would not reach it
+    LIMIT = 0.7  # published models have 7; random weights would not reach that
 
     def __init__(self, config):
         super().__init__(config)
@@ -50,7 +51,7 @@ class MapleForCausalLM(MellumForCausalLM):
 PAIRS = ("llama", "mistral3", "smollm3", "granite", "granitemoe",
          *scans.ARCHS)  # NORM rope: rows are permuted
 ONE_MORE = ("gemma3", *hybrids.ARCHS)  # norms multiply by 1 + weight, and files hold the sum
-SHORTS = (1, 2, 3, 5, 63, 64, 65)  # tokens of sequences beside the long one
+SHORTS = (1, 2, 3, 5, 63, 64, 65)  # tokens of the sequences besides the long one
 BEHIND = {"post_attention_norm": "post_attention_layernorm"}
 NORMS = {
     "seed_oss": {"attn_norm": "input_layernorm", **BEHIND},
@@ -62,7 +63,7 @@ NORMS = {
 
 
 def experts(make, block, prefix):
-    """[(name, view)] of a mixture of experts, or None where the block has none."""
+    """[(name, view)] of a mixture of experts, or None if the block has none."""
     mlp = getattr(block, "block_sparse_moe", None) or getattr(block, "mlp", None)
     if not hasattr(mlp, "experts"):
         return None
@@ -110,7 +111,7 @@ def choice_bias(mlp):
 
 
 def choice_scores(router, logits, args):
-    """What experts are chosen by: sigmoid and bias, in groups, where the router has a bias."""
+    """How experts are chosen: by sigmoid and bias, in groups, if the router has a bias."""
     bias = getattr(router, "e_score_correction_bias", args[1] if len(args) > 1 else None)
     return logits if bias is None else logits.sigmoid() + bias
 
@@ -132,7 +133,7 @@ def add_keys(w, arch, c):
             w.add_sliding_window_pattern([t == "sliding_attention" for t in c.layer_types])
             w.add_rope_freq_base_swa(local)
         else:
-            assert local == 10000.0  # published files say it nowhere
+            assert local == 10000.0  # published files do not contain it
     if getattr(c, "final_logit_softcapping", None):
         w.add_final_logit_softcapping(c.final_logit_softcapping)
     if arch == "mistral3":
@@ -261,7 +262,7 @@ def fixtures(entry, longest):
 
 @torch.no_grad()
 def randomise_biases(model, rng):
-    """Of the choice of experts; they are no parameters."""
+    """Tensors for the choice of experts, which are not parameters."""
     for name, b in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             b.copy_(torch.from_numpy(0.3 * rng.standard_normal(b.shape[0])).to(b.dtype))

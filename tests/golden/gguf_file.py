@@ -1,4 +1,4 @@
-"""Write a GGUF file as llama.cpp's converter writes it: keys, vocabulary, tensors."""
+"""Write a GGUF file the way llama.cpp's converter does: keys, vocabulary, tensors."""
 import math
 
 import gguf
@@ -29,7 +29,7 @@ def byte_alphabet():
 def add_vocabulary(writer, n_vocab):
     tokens = byte_alphabet() + [m.replace(" ", "") for m in MERGES] + CONTROL
     types = [gguf.TokenType.NORMAL] * (256 + len(MERGES)) + [gguf.TokenType.CONTROL] * len(CONTROL)
-    while len(tokens) < n_vocab:  # the converter pads so
+    while len(tokens) < n_vocab:  # as the converter pads
         tokens.append(f"[PAD{len(tokens)}]")
         types.append(gguf.TokenType.UNUSED)
     writer.add_tokenizer_model("gpt2")
@@ -47,7 +47,7 @@ def add_vocabulary(writer, n_vocab):
 # ---- GGUF ----
 
 def rope_factors(config):
-    """llama3 scaling as llama.cpp's converter writes it: what to divide each frequency by."""
+    """llama3 scaling as llama.cpp's converter writes it: the divisor of each frequency."""
     rope = config.rope_parameters
     dim = config.head_dim
     freqs = 1.0 / rope["rope_theta"] ** (np.arange(0, dim, 2, dtype=np.float32) / dim)
@@ -80,7 +80,7 @@ def add_keys(w, arch, c, fixture):
         return
     if hasattr(c, "intermediate_size"):
         w.add_feed_forward_length(layered.widths(c))
-    by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # some converters do so
+    by_layer = [1] * c.num_hidden_layers if fixture.get("arrays") else 1  # as some converters do
     if arch in layered.ARCHS:
         layered.head_keys(w, c, arch)
     elif arch in latents.ARCHS:

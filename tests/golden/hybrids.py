@@ -1,8 +1,9 @@
-"""Models of which most layers keep a state (Gated DeltaNet): what their GGUF files call things.
+"""Models of which most layers keep a state (Gated DeltaNet): names in their GGUF files.
 
-llama.cpp's converter puts the value heads of qwen35 and qwen35moe in another order where there are
-more of them than of keys: head p of the file is head p % n_keys * r + p // n_keys of transformers,
-r value heads sharing a key.  Those of qwen3next stay, but q, k, v and z are taken apart.
+llama.cpp's converter puts the value heads of qwen35 and qwen35moe in another order if there are
+more of them than key heads: head p of the file is head p % n_keys * r + p // n_keys of
+transformers, r value heads sharing a key.  Those of qwen3next stay, but q, k, v and z are taken
+apart.
 """
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ def tiled(p, c, width, axis=0):
 
 
 def tensors(make, block, arch, c, prefix):
-    """Of the part of a block that stands for attention."""
+    """Tensors of the part of a block that replaces attention."""
     att = block.linear_attn
     dk, dv = c.linear_key_head_dim, c.linear_value_head_dim
     nk, nv = c.linear_num_key_heads, c.linear_num_value_heads
@@ -95,7 +96,7 @@ def tensors(make, block, arch, c, prefix):
 
 
 def weight(name, p, noise, rng):
-    """What random weights of states are, or None: decays near 0 and near 1, and plain norms."""
+    """Random weights for states, or None: decays near 0 and near 1, and plain norms."""
     if name.endswith("A_log"):
         return torch.from_numpy(np.log(rng.uniform(0.003, 1, p.shape) ** 2 * 16)).float()
     if name.endswith("linear_attn.norm.weight"):

@@ -1,7 +1,7 @@
-"""Attention by latents (MLA: DeepSeek V2 and V3, GLM-4.7-Flash): what their GGUF files call things.
+"""Attention by latents (MLA: DeepSeek V2 and V3, GLM-4.7-Flash): names in their GGUF files.
 
-Of kv_b, each head's rows for keys and for values are two tensors, the former turned over; older
-files have it whole, and keys that speak of heads alone.
+kv_b is split: each head's rows for keys and for values are two tensors, the former transposed;
+older files have it whole, and keys for heads only.
 """
 import gguf
 from gguf import GGMLQuantizationType as Q
@@ -15,7 +15,7 @@ LENGTHS = (1, 2, 3, 4, 5, 63, 64, 65)
 
 
 def attention_tensors(make, block, c, prefix, is_old):
-    """Of the part of a block that attends."""
+    """Tensors of attention."""
     att = block.self_attn
     out = []
     for short, name in (("q", "q_proj"), ("q_a", "q_a_proj"), ("q_a_norm", "q_a_layernorm"),

@@ -1,4 +1,4 @@
-"""Models whose layers differ in their heads (Gemma 4, Laguna): what GGUF files call things."""
+"""Models whose layers differ in their heads (Gemma 4, Laguna): names in GGUF files."""
 import gguf
 import numpy as np
 import torch
@@ -30,8 +30,8 @@ def weight(name, p, noise):
 
 @torch.no_grad()
 def randomise(model, rng):
-    """Of what has no scale for its products, queries are shorter, the more the longer a fixture is:
-    roundings of an F16 cache must not decide.  Buffers are no parameters."""
+    """Without a scale for products, queries are made smaller, for longer fixtures more so:
+    roundings of an F16 cache must not decide.  Buffers are not parameters."""
     for name, p in model.named_parameters():
         if model.config.model_type == "gemma4_text" and name.endswith("q_norm.weight"):
             p.mul_(0.1 if model.config.hidden_size_per_layer_input else 0.35)
@@ -91,21 +91,21 @@ def add_keys(w, arch, c):
 
 
 def widths(c):
-    """Of the feed-forward: a number, or one for each layer."""
+    """Width of the feed-forward: one number, or one for each layer."""
     if not getattr(c, "use_double_wide_mlp", False):
         return c.intermediate_size
     return [c.intermediate_size * (2 if mode == "reuse" else 1) for mode in c.kv_sharing_modes]
 
 
 def rope_divisors(c):
-    """Gemma 4: of the global layers' channels only the first part turns."""
+    """Gemma 4: global layers rotate only the first part of their channels."""
     full = c.per_layer_config[c.layer_types.index("full_attention")]
     n_turn = int(c.rope_parameters["full_attention"]["partial_rotary_factor"] * full.head_dim // 2)
     return np.array([1.0] * n_turn + [1e30] * (full.head_dim // 2 - n_turn), np.float32)
 
 
 def block_tensors(make, block, arch, prefix):
-    """Of Gemma 4, all of a block; of Laguna, its gate."""
+    """For Gemma 4, all of a block; for Laguna, its gate."""
     att = block.self_attn
     if arch == "laguna":
         return [make(f"{prefix}attn_gate.weight", att.g_proj.weight.data)]
@@ -131,7 +131,7 @@ def block_tensors(make, block, arch, prefix):
 
 
 def model_tensors(make, model):
-    """Of the inputs of every layer, where there are such."""
+    """Tensors for the inputs of every layer, if there are any."""
     if not getattr(model.config, "hidden_size_per_layer_input", 0):
         return []
     inner = model.model

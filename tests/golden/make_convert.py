@@ -2,7 +2,7 @@
 """Make the fixtures of `cerium convert`: tiny random models as Hugging Face publishes them.
 
 Owns tests/golden/hf/NAME/: config.json and model*.safetensors by transformers' save_pretrained(),
-tokenizer.json by tokenizers; and beside them NAME.expect, transformers' own logits in the form of
+tokenizer.json by tokenizers; and next to them NAME.expect, transformers' own logits in the form of
 expect_file.py, and NAME.text and NAME.ids, a text and the ids that tokenizers gives it.
 
     python3 make_convert.py [NAME ...]
@@ -31,7 +31,7 @@ OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hf")
 TEXT = ("def naïve(x_1, y=12345):\n    return {'a': x_1 ** 2, \"ß\": [y // 7]}\n\n\n"
         "\tif (a!=b) { i'm++; they'LL }  // the end of 2026 \U0001f642\r\n<|im_end|> the thing")
 
-# As many as gguf_file.py has; tokenizers wants both halves of each in the vocabulary.
+# As many as in gguf_file.py; tokenizers needs both halves of each in the vocabulary.
 MERGES = ["i n", "t h", "th e", "r e", "\u0120 t", "o n", "e r", "\u0120t h", "\u0120th e", "i f"]
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -78,7 +78,7 @@ def byte_level(kind):
 
 
 def sentencepiece():
-    """As Llama 2: bytes to fall back to, spaces as U+2581, one before the text."""
+    """Like Llama 2: bytes to fall back to, spaces as U+2581, one before the text."""
     t = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"),
                                          normalizers.Replace(" ", "\u2581")])
@@ -95,10 +95,10 @@ def sentencepiece():
     return Tokenizer.from_str(json.dumps(data))
 
 
-# ---- weights that are not plain ----
+# ---- weights in special formats ----
 
 def as_fp8(folder, block=16):
-    """Matrices of the layers in E4M3 with a scale for each block; returns what they decode to."""
+    """Matrices of the layers in E4M3 with a scale for each block; returns the decoded values."""
     path = os.path.join(folder, "model.safetensors")
     weights, plain = load_file(path), {}
     for name in list(weights):
@@ -124,7 +124,7 @@ def as_fp8(folder, block=16):
 
 
 def as_mxfp4(folder, rng):
-    """Experts in random MXFP4; transformers' own code says what they decode to."""
+    """Experts in random MXFP4; transformers' own code decodes them."""
     path = os.path.join(folder, "model.safetensors")
     weights, plain = load_file(path), {}
     for name in list(weights):
@@ -202,7 +202,7 @@ MODELS = [
 
 
 def save(fixture, folder, rng):
-    """The folder, and the model with just those weights that it holds."""
+    """The folder, and the model with exactly the weights in it."""
     tokenizer = (sentencepiece() if fixture["tokenizer"] == "sentencepiece"
                  else byte_level(fixture["tokenizer"]))
     if not fixture["options"]["vocab_size"]:

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """Make the golden fixtures: small random models as GGUF, and the logits transformers gives them.
 
-Owns tests/golden/fixtures/: NAME.gguf, written the way llama.cpp's converter writes it, and
+Owns tests/golden/fixtures/: NAME.gguf, written as llama.cpp's converter does, and
 NAME.expect, the logits of transformers in float32 (eager attention) with the weights that
 gguf.dequantize() reads back from the very bytes in the file; for float files with an F16 KV cache,
 too.  Nothing is downloaded.
 
     python3 make_fixtures.py            make all, check all, print one line per fixture
-    python3 make_fixtures.py qwen2      only the fixtures whose name begins so
+    python3 make_fixtures.py qwen2      only fixtures whose name begins with it
     python3 make_fixtures.py float      only those whose matrices are F32, F16 or BF16
     python3 make_fixtures.py stories [DATA]
                                         stories260K.logits, of the model in ../shared/data
 
-README.md says what the files hold, where the bounds come from, and what was learnt.
+README.md describes the files, the origin of the bounds, and lessons.
 """
 import json
 import math
@@ -35,12 +35,12 @@ OUT = os.path.join(HERE, "fixtures")
 DATA = os.path.join(HERE, "..", "..", "..", "shared", "data")  # beside the repository
 
 STORY_BOUND = 1e-3    # of the logits of stories260K
-TIES = 0.5            # of FLOAT_BOUND at most: what float32 noise costs by flipping F16 roundings
-ABLATION_LEAST = 2.0  # dropping any tensor must exceed one of the bounds so many times
+TIES = 0.5            # of FLOAT_BOUND, at most: the cost of flipped F16 roundings
+ABLATION_LEAST = 2.0  # dropping any tensor must exceed a bound by this factor
 
 
 def excess(model, sequences, rows, reference, bounds):
-    """How many times the changed model exceeds the bound that it exceeds most."""
+    """The largest factor by which the changed model exceeds a bound."""
     worst = 0.0
     for s, r, ref in zip(sequences, rows, reference):
         got = run(model, s)[0][0, r:]
@@ -50,7 +50,7 @@ def excess(model, sequences, rows, reference, bounds):
 
 
 def ablate(model, tensors, *expected):
-    """The tensor whose loss shows least, and by how much."""
+    """The tensor whose loss has the least effect, and that effect."""
     least = (math.inf, "")
     for t in tensors:
         saved = t.get()
@@ -62,7 +62,7 @@ def ablate(model, tensors, *expected):
 
 
 def feature_check(model, fixture, *expected):
-    """Rope scaling and the sliding window must show in the logits too."""
+    """Rope scaling and the sliding window must affect the logits, too."""
     notes = []
     for label, change in fixture.get("without", {}).items():
         other = make_model(fixture, change)
@@ -102,7 +102,7 @@ def make(fixture):
     exact = float64_error(model, sequences, rows, reference)
     flips = 0.0 if quantized else float64_error(model, sequences, rows, half, True)
     assert flips < TIES * FLOAT_BOUND, f"{name}: keys or values too near a tie ({flips:.1e})"
-    tensors = tensors_of(model, arch, fixture.get("old"))  # float() made new storage
+    tensors = tensors_of(model, arch, fixture.get("old"))  # float() allocated new storage
     expected = (sequences, rows, reference, (bound, kl_bound))
     least, which = ablate(model, tensors, *expected)
     assert least > ABLATION_LEAST, (name, which, least, bound)
@@ -130,7 +130,7 @@ def make_stories(data):
     ids = expected["ids"]
     told = torch.tensor([expected["logits_after_bos"], expected["logits_last"]])
 
-    def ends(half):  # logits_last are those that the last id was chosen by
+    def ends(half):  # logits_last are those from which the last id was chosen
         return torch.stack([run(model, ids[:n], half)[0][0, -1] for n in (1, len(ids) - 1)])
 
     plain, half = ends(False), ends(True)

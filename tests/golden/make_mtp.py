@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Make models with a head for the token after the next (MTP), and the logits of that head.
 
-Owns tests/golden/fixtures/mtp-*: each model is a fixture that is there (make_fixtures.py) with one
+Owns tests/golden/fixtures/mtp-*: each model is an existing fixture (make_fixtures.py) with one
 more block of random weights, named as llama.cpp's converter names it.  NAME.mtp holds tokens,
-random states in the place of the model's, and what the head makes of them, computed here in float64
+random states in place of the model's, and the head's logits for them, computed here in float64
 from the weights in the file, by the formulas of the architecture and not by any engine.
 
     python3 make_mtp.py
@@ -24,7 +24,7 @@ N_TOKENS = 70  # more than a page
 
 
 def read(name):
-    """Keys, and tensors as arrays of floats: fixtures of floats have no other."""
+    """Keys, and tensors as arrays of floats: float fixtures have no others."""
     reader = gguf.GGUFReader(os.path.join(OUT, f"{name}.gguf"))
     return reader, {t.name: np.array(t.data, np.float32) for t in reader.tensors}
 
@@ -54,7 +54,8 @@ def key(reader, name, otherwise=None):
 
 
 def random_block(tensors, last, rng, n_embd, n_vocab, own):
-    """Weights as large as those of the last block, which attends, and what only a head has."""
+    """Weights as large as those of the last block, which has attention, and those that only a head
+    has."""
     to, block = f"blk.{last + 1}.", {}
     for name, like in tensors.items():
         if name.startswith(f"blk.{last}."):
@@ -107,7 +108,7 @@ class Head:
         return x @ self.get(f"{short}.weight").T + self.get(f"{short}.bias", 0)
 
     def turn(self, x):
-        """Halves of the first n_rot channels turn, [n, heads, dim]."""
+        """Rotates halves of the first n_rot channels, [n, heads, dim]."""
         n_rot = key(self.reader, "rope.dimension_count")
         half = n_rot // 2
         angle = np.arange(len(x))[:, None] * key(self.reader, "rope.freq_base") ** (
@@ -203,10 +204,10 @@ def make(base, seed, own=False):
 def planted():
     """Models that count, and heads that know it: token t is followed by t + 1.
 
-    Nothing but embeddings is left: a block adds nothing, and the embedding of t + 1 is that of t
-    turned by R.  The head of mtp-planted-state turns the state that it is given, so it is right
-    exactly when that is the state of the token before; that of mtp-planted-token turns nothing and
-    goes by the token, in a table of its own in which one of five stands for another.
+    Only embeddings matter: a block adds nothing, and the embedding of t + 1 is that of t rotated by
+    R.  The head of mtp-planted-state rotates the state that it gets, so it is right exactly when
+    that is the state of the token before; that of mtp-planted-token rotates nothing and uses the
+    token, in a table of its own in which one of five is wrong.
     """
     reader, tensors = read("mtp-qwen35")
     n_vocab, n_embd = tensors["token_embd.weight"].shape

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Golden values of real weights: a Llama or Gemma 3 in float32 by numpy, from what gguf decodes of
-a file.
+"""Golden values of real weights: a Llama or Gemma 3 in float32 by numpy, from the weights that gguf
+decodes from a file.
 
     python3 make_real.py MODEL.gguf SCORES >real/NAME.scores
 
-SCORES is what `cerium perplexity --scores` wrote for the text, of one window that begins at the
-text's begin; only its token ids are read, and `--first ID` says what stands before them.  Written
-are lines of the same form: the token, its log-probability, the likeliest token.  Nothing of cerium
-is in the way from the file to the numbers.
+SCORES is the output of `cerium perplexity --scores` for the text, with one window that begins at
+the text's begin; only its token ids are read, and `--first ID` is the token before them.  The
+output has lines of the same form: the token, its log-probability, the likeliest token.  No code of
+cerium is used between the file and the numbers.
 """
 import argparse
 
@@ -40,7 +40,7 @@ class Llama:
         return (x * scale).astype(np.float32) * self.weight(name)
 
     def angles(self, n, layer):
-        """Of the pairs of a head at each position."""
+        """Angles of a head's pairs at each position."""
         base = self.base(layer)
         return np.arange(n)[:, None, None] * base ** (
             -np.arange(0, self.size, 2, dtype=np.float64) / self.size)
@@ -91,7 +91,7 @@ class Llama:
         return self.weight("token_embd.weight")[tokens]
 
     def logits(self, tokens, first=0):
-        """Behind tokens [first, end)."""
+        """Logits after tokens [first, end)."""
         embed = self.weight("token_embd.weight")
         x = self.embedding(tokens)
         for layer in range(self.layers):
@@ -101,7 +101,7 @@ class Llama:
 
 
 class Gemma3(Llama):
-    """Norms behind the branches, norms of heads, gated GELU; five of six layers have a window."""
+    """Norms after the branches, norms of heads, gated GELU; five of six layers have a window."""
 
     def is_windowed(self, layer):
         return layer % 6 < 5

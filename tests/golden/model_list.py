@@ -1,4 +1,4 @@
-"""The small models that fixtures are made of: architecture, configuration, seed and type."""
+"""The small models of the fixtures: architecture, configuration, seed and type."""
 from gguf import GGMLQuantizationType as Q
 from gguf import LlamaFileType as F
 from transformers import (

@@ -13,7 +13,7 @@ import scans
 
 
 def randomise(model, rng):
-    """Weights large enough that every tensor shows in the logits, whose deviation is near 2."""
+    """Weights large enough that every tensor affects the logits, whose deviation is near 2."""
     config = model.config
     for name, p in model.named_parameters():
         leaf = name.split(".")[-2] if name.endswith((".weight", ".bias")) else name.split(".")[-1]
@@ -48,7 +48,7 @@ def randomise(model, rng):
 
 class Tensor:
     """One GGUF tensor: its name and a view into the model's parameter, in GGUF's layout; the file's
-    values are `more` above the model's."""
+    values are the model's plus `more`."""
 
     def __init__(self, name, view, shape=None, more=0.0):
         self.name, self.view, self.more = name, view, more

@@ -21,7 +21,7 @@ def pack_k_scales(sc, m):
 
 
 def random_blocks(qtype, n, rng, scale):
-    """n blocks of random quants and scales, the super-block scale being about `scale`."""
+    """n blocks of random quants and scales, with a super-block scale of about `scale`."""
     def byte(k):
         return rng.integers(0, 256, (n, k), dtype=np.uint8)
 
@@ -66,7 +66,7 @@ def encode(array, qtype, rng):
 
 
 def type_of(name, shape, fixture):
-    """As llama.cpp chooses: vectors, biases and the router stay F32."""
+    """llama.cpp's choice: vectors, biases and the router stay F32."""
     kept = (".bias", "conv1d.weight", "norm.weight", "ssm_a", "ssm_d")
     if len(shape) == 1 or name.endswith(kept) or "ffn_gate_inp" in name:
         return Q.F32
@@ -76,7 +76,7 @@ def type_of(name, shape, fixture):
 
 
 def quantize_model(tensors, fixture, rng):
-    """Bytes of each tensor; the model gets the weights that these bytes decode to."""
+    """Bytes of each tensor; the model gets the weights decoded from these bytes."""
     out = []
     for t in tensors:
         qtype = type_of(t.name, t.shape, fixture)

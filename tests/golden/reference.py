@@ -10,11 +10,11 @@ import families
 from gguf_file import N_VOCAB
 from model_list import LONG
 
-ACT_GROUP = 128       # activations: int8, one scale for so many values along K
+ACT_GROUP = 128       # activations: int8, one scale for this many values along K
 
 
 class HalfCache(DynamicCache):
-    """K and V pass through F16."""
+    """K and V are rounded to F16."""
 
     def update(self, key_states, value_states, *args, **kwargs):
         return super().update(key_states.half().to(key_states.dtype),
@@ -51,7 +51,7 @@ def quantized_experts(experts, gpt_oss):
 
 
 class Simulated:
-    """Within it the model's linear layers see int8 activations."""
+    """Inside this context, the model's linear layers get int8 activations."""
 
     def __init__(self, model, active):
         self.model, self.active, self.hooks, self.experts = model, active, [], []
@@ -119,7 +119,7 @@ def router_gaps(routers, config):
 
 
 def choose_tokens(model, n, rng):
-    """Random tokens; in a mixture of experts, such that no choice of experts is close."""
+    """Random tokens; in a mixture of experts, chosen so that no choice of experts is close."""
     if families.n_chosen(model.config) is None:
         return rng.integers(0, N_VOCAB, n).tolist()
     chosen = []
@@ -154,7 +154,7 @@ def simulate(model, sequences, rows, reference, quantized, routers):
 
 
 def float64_error(model, sequences, rows, reference, half=False):
-    """How far float64 is from the reference; with half, what flipped roundings cost."""
+    """The distance of float64 from the reference; with half, the cost of flipped roundings."""
     model.double()
     error = max((run(model, s, half)[0][0, r:] - ref[r:]).abs().max().item()
                 for s, r, ref in zip(sequences, rows, reference))

@@ -1,7 +1,7 @@
-"""Models of which most layers keep a state by a selective scan (Mamba-2): what their GGUF files
-call things.
+"""Models of which most layers keep a state by a selective scan (Mamba-2): names in their GGUF
+files.
 
-llama.cpp's converter gives ssm_a and ssm_d a second dimension of 1, and ssm_norm one row a group.
+llama.cpp's converter gives ssm_a and ssm_d a second dimension of 1, and ssm_norm one row per group.
 """
 from gguf import GGMLQuantizationType as Q
 from gguf import LlamaFileType as F
@@ -11,12 +11,12 @@ from transformers import (
 from hybrids import Decay
 
 ARCHS = ("granitehybrid",)
-NEMOTRON = ("nemotron_h", "nemotron_h_moe")  # a norm and one part a layer
+NEMOTRON = ("nemotron_h", "nemotron_h_moe")  # a norm and one part per layer
 LENGTHS = (1, 2, 3, 4, 5, 63, 64, 65)
 
 
 class Column(Decay):
-    """ssm_a = -exp(A_log), a value a row."""
+    """ssm_a = -exp(A_log), one value per row."""
 
     def __init__(self, name, view):
         super().__init__(name, view)
@@ -113,7 +113,7 @@ def nemotron_keys(w, arch, c, n_ahead):
 
 
 def nemotron_config(**options):
-    """Its layers are counted by their list."""
+    """The number of layers is the length of their list."""
     return NemotronHConfig(**{k: v for k, v in options.items() if k != "num_hidden_layers"})
 
 
@@ -165,7 +165,7 @@ def fixtures(family, scales):
         granite("granitehybrid-dense", dict(dense_one, mamba_n_heads=6, mamba_expand=3,
                                             mamba_n_groups=2), 111,
                 long=2100, lengths=(*LENGTHS, 160, 560)),
-        # heads as wide as published ones, and a rotation, as Bamba has it
+        # heads as wide as published ones, and a rotation, as in Bamba
         granite("granitehybrid-wide", dict(dense_one, num_hidden_layers=2, mamba_n_heads=4,
                                            layer_types=[state, full], mamba_d_head=64,
                                            mamba_d_state=128, mamba_expand=8, mamba_d_conv=3,

@@ -1,8 +1,9 @@
-/* test_embedding.c - the vector of a text, by what the head makes of it.
+/* test_embedding.c - the vector of a text, checked through the output head.
  *
- * The head is one matrix: W state = logits, and logits are held to the reference implementation by
- * test_golden.c.  So of an engine that computes in floats, W embedding is the logits up to a
- * length, and that is the state's, from which the mean over all tokens is made again here. */
+ * The head is one matrix: W state = logits, and logits are compared with the reference
+ * implementation by test_golden.c.  So for an engine that computes in floats, W embedding equals
+ * the logits up to a factor, the state's length, from which the mean over all tokens is recomputed
+ * here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void put_key(FILE *f, const char *key, uint32_t type)
     put(f, &type, 4);
 }
 
-/* Two keys more, as long together as the file's alignment wants. */
+/* Two more keys, together a multiple of the file's alignment. */
 static void make_file(const char *from, const char *arch, uint32_t pooling)
 {
     char key[64], data[4096], fill[64];
@@ -94,8 +95,8 @@ static void embed(cerium_session *s, uint32_t n, float *out)
     TEST_CHECK_THAT(cerium_session_embedding(s, out, &err) == 0, "%s", err.message);
 }
 
-/* The state of the last of n tokens: its direction is the embedding, its length what makes the
- * head's product the logits; returns how far those are apart, relative. */
+/* The state of the last of n tokens: its direction is the embedding, its length the factor that
+ * makes the head's product the logits; returns their relative distance. */
 static double state_of(cerium_session *s, uint32_t n, double *state)
 {
     float e[EMBEDDING_MAX];
@@ -208,7 +209,7 @@ static void check_fixture(int fixture)
         for (uint32_t i = 0; i < info.n_embedding; i++) mean[i] += state[i];
     }
     TEST_CHECK_THAT(worst < 1e-5, "%g", worst);
-    /* Whatever of the prompt is found computed. */
+    /* However much of the prompt is cached. */
     embed(s, N_TOKENS, e);
     cerium_session_close(&s);
     s = open_session();

@@ -1,10 +1,10 @@
 /* test_golden.c - compares the engine with golden logits, through include/cerium.h alone.
  *
- *   test_golden [FIXTURES [DATA]]      tests/golden/fixtures and ../shared/data unless told
+ *   test_golden [FIXTURES [DATA]]      tests/golden/fixtures and ../shared/data by default
  *
- * Owns the rule of what counts as equal; the bounds themselves stand in each NAME.expect, whose
- * format and derivation README.md gives.  Beside that rule, a sequence taken token by token must
- * give the very bits that it gives when taken at once.  Prints one line per fixture. */
+ * Owns the rule for equality; the bounds themselves are in each NAME.expect, whose format and
+ * derivation README.md gives.  Besides that rule, a sequence computed token by token must give the
+ * same bits as when computed at once.  Prints one line per fixture. */
 #include "cerium.h"
 
 #include <dirent.h>
@@ -15,9 +15,9 @@
 #include <string.h>
 
 #define MAGIC       "CEXPECT" /* and the number of references, a digit */
-#define REFERENCES  2         /* at most; of two the first has an F16 cache, the other has not */
+#define REFERENCES  2         /* at most; of two, only the first has an F16 cache */
 #define SCORES      4         /* one for each reference, one with an F32 cache, one with 8 bits */
-#define I8_ERROR    0.5f /* what keys and values in 8 bits may add: README.md */
+#define I8_ERROR    0.5f /* allowed for keys and values in 8 bits: README.md */
 #define I8_KL       0.01f
 #define STORY_MAGIC "CSTORY01"
 #define PATH_BYTES  1024
@@ -25,7 +25,7 @@
 #define STORY_VOCAB 512
 #define STORY_TEXT  4096
 #define STORY_BOUND 1e-3f /* of transformers with a cache of the same type */
-#define STORY_LOOSE 2e-2f /* three times what rounding K and V to F16 costs; logits reach 17 */
+#define STORY_LOOSE 2e-2f /* three times the cost of rounding K and V to F16; logits reach 17 */
 
 static int n_passed, n_failed;
 
@@ -52,7 +52,7 @@ static void verdict(bool ok, const char *name, const char *format, ...)
 typedef struct {
     unsigned char *data;
     size_t len, at;
-    bool bad; /* something lay beyond the end */
+    bool bad; /* something was past the end */
 } file_bytes;
 
 /* The whole file and a NUL after it; false when it cannot be read. */
@@ -109,14 +109,14 @@ static bool path_join(char out[PATH_BYTES], const char *dir, const char *name, s
 /* ---- the rule ---- */
 
 typedef struct {
-    const char *name;            /* what is compared, when it is not alone */
-    uint32_t reference;          /* of the file, that is compared with */
+    const char *name;            /* of the comparison, if there are several */
+    uint32_t reference;          /* number of the file's reference */
     float error_bound, kl_bound; /* of this file */
     float error, kl;             /* worst so far */
     uint32_t rows, wrong_best;   /* rows with a clear winner that did not win */
 } score;
 
-/* A NaN is worst of all, and stays so. */
+/* A NaN is the worst error, and stays. */
 static float worse_of(float worst, float error)
 {
     if (isnan(error)) return INFINITY;
@@ -196,7 +196,7 @@ static int open_model(cerium_engine **engine, const char *path, const char *kv_t
     return cerium_engine_open(engine, &config, err);
 }
 
-/* The last logits of tokens taken at once are the bits that lie in `stepped`. */
+/* The last logits of tokens computed at once have the bits in `stepped`. */
 static int same_at_once(cerium_engine *engine, const int32_t *tokens, uint32_t n,
                         const float *stepped, size_t n_vocab, bool *same, cerium_error *err)
 {
@@ -243,8 +243,8 @@ static int score_sequence(score *s, uint32_t n_scores, cerium_engine *engine, ex
     return status;
 }
 
-/* All sequences, by an engine with a cache of kv_type; *cut_free becomes false where bits depend
- * on how a prompt is cut. */
+/* All sequences, by an engine with a cache of kv_type; *cut_free becomes false if bits depend
+ * on the cuts of a prompt. */
 static int score_model(score *s, uint32_t n_scores, expectation *x, const char *path,
                        const char *kv_type, bool *cut_free, cerium_error *err)
 {
@@ -260,7 +260,7 @@ static int score_model(score *s, uint32_t n_scores, expectation *x, const char *
     return status;
 }
 
-/* An engine with an F16 cache against each reference; where the other one has no F16 cache, an
+/* An engine with an F16 cache against each reference; if the other one has no F16 cache, an
  * engine with an F32 cache against that, to the bounds of the first: both compute the same.  Last,
  * an engine with keys and values in 8 bits against the reference without a cache of its own. */
 static uint32_t plan_scores(score s[SCORES], const expectation *x)
@@ -349,7 +349,7 @@ typedef struct {
     size_t text_len;
 } story;
 
-/* What follows "key": in a flat JSON object. */
+/* The text after "key": in a flat JSON object. */
 static const char *json_value(const char *json, const char *key)
 {
     char quoted[64];
@@ -372,7 +372,7 @@ static size_t json_floats(const char *json, const char *key, double *out, size_t
     return n;
 }
 
-/* The text has no escapes but \n and quoted quotes. */
+/* The text has no escapes except \n and quoted quotes. */
 static size_t json_text(const char *json, const char *key, char *out, size_t cap)
 {
     const char *at = json_value(json, key);
@@ -464,7 +464,7 @@ static bool story_text_equal(const story *s, const char *text, size_t len)
     return n + 4 >= s->text_len && !memcmp(text, s->text, n);
 }
 
-/* Tells the story with a cache of kv_type: which ids and which text, then the errors. */
+/* Generates the story with a cache of kv_type: compares ids and text, then the errors. */
 static int story_compare(const story *s, const char *path, const char *kv_type, cerium_error *err)
 {
     static char text[STORY_TEXT];

@@ -6,7 +6,7 @@
  *
  *   test_identity [--short] MODEL.gguf ...   (random weights will do: tools/make_model)
  *
- * Both hold for each type that keys and values can be kept in; floats get the first model alone,
+ * Both hold for each type of keys and values; floats are tested with the first model alone,
  * with fewer settings and a shorter prompt.
  *
  * --short is for sanitizers: the prompt still spans two chunks of attention, but the reference
@@ -82,7 +82,7 @@ static void keep(float **to, const cerium_session *session, size_t *n_vocab)
     if (*to && logits) memcpy(*to, logits, *n_vocab * sizeof **to);
 }
 
-/* pieces: lengths at which the prompt is synced before it is whole, ended by 0. */
+/* pieces: lengths of partial prompts that are synced first, ended by 0. */
 static int compute(result *r, cerium_engine *engine, const char *model, const int32_t *prompt,
                    size_t n, const size_t *pieces)
 {

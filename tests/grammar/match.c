@@ -1,8 +1,8 @@
-/* match.c - which texts are in a grammar: for checks against other implementations.
+/* match.c - tests which texts a grammar accepts: for checks against other implementations.
  *
  * Reads lines {"syntax": 0, "grammar": "...", "texts": ["..."]} and answers each with a line
  * {"matches": [true], "states": 12, "ns": 3400} or {"error": "..."}; with "left_out": ["..."] where
- * the grammar is wider than was asked for. */
+ * the grammar is wider than the request. */
 #include <jansson.h>
 
 #include "base/memory.h"

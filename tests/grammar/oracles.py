@@ -6,8 +6,9 @@
     python3 tests/grammar/oracles.py random [N]        # needs jsonschema from PyPI
     python3 tests/grammar/oracles.py llguidance [N]    # needs llguidance and jsonschema from PyPI
 
-A document is written compactly, as we would sample it. `unsound` is a bug: we accept what others
-refuse. `narrower` is what we refuse and others accept; the order of members is one reason.
+A document is written compactly, as we would sample it. `unsound` is a bug: we accept a document
+that others refuse. `narrower`: we refuse one that others accept; the order of members is one
+reason.
 """
 import glob
 import itertools
@@ -28,7 +29,7 @@ def match(cases):
     lines = "\n".join(json.dumps(c) for c in cases)
     out = subprocess.run([MATCH], input=lines, capture_output=True, text=True, check=True).stdout
     answers = [json.loads(line) for line in out.splitlines()]
-    # What is wider than was asked for, and says so, is no answer here.
+    # Grammars that report themselves as wider than the request do not count here.
     return [{"error": "left out: " + a["left_out"][0]} if "left_out" in a else a for a in answers]
 
 
@@ -115,7 +116,7 @@ def random_document(rng, is_array, depth=0):
 
 
 def against_jsonschema(n):
-    """Whether we take all that fits a random schema, in some order of its members."""
+    """Whether we accept all that fits a random schema, in some order of its members."""
     import jsonschema
     from documents import random_schema
     rng = random.Random(11)
@@ -139,7 +140,7 @@ def against_jsonschema(n):
             if not any([next(matches) for _ in orders]):
                 lost += 1
                 print("lost", dump(schema), orders[0])
-    print(f"{fit} documents that fit, {lost} are not taken")
+    print(f"{fit} documents that fit, {lost} are not accepted")
     return lost
 
 
@@ -148,7 +149,7 @@ def against_llguidance(n):
         import jsonschema
         import llguidance
     except ImportError as lack:
-        print(f"skipped: grammars beside llguidance: {lack}")
+        print(f"skipped: grammars compared with llguidance: {lack}")
         return 0
     tokens = [bytes([i]) for i in range(256)] + [b"\xff<end>"]
 

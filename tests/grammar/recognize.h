@@ -1,5 +1,5 @@
 /* recognize.h - the slow definition of a compiled grammar's language: Earley's algorithm over its
- * automata, position by position, with nothing merged, kept or bounded except by the length. */
+ * automata, position by position, with nothing merged, cached or bounded except by the length. */
 #ifndef TESTS_GRAMMAR_RECOGNIZE_H
 #define TESTS_GRAMMAR_RECOGNIZE_H
 
@@ -54,7 +54,7 @@ static bool earley_close(earley *e, const grammar *g, uint32_t at, uint32_t firs
     return ok;
 }
 
-/* The number of bytes of text that can begin a text of g; *complete: all of it is one. */
+/* The number of bytes of text that can begin a text of g; *complete: all of it is a text of g. */
 static inline size_t recognize(const grammar *g, view text, bool *complete)
 {
     earley e = {.items.max = 1 << 26, .firsts.max = 1 << 20};

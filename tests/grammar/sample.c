@@ -3,10 +3,10 @@
  *   build/release/grammar_sample MODEL
  *
  * Reads lines {"syntax": 0, "grammar": "...", "n": 10, "seed": 1} and answers each with a line
- * {"documents": ["..."], "cut": 2}, or {"error": "..."}, also where the grammar would be wider than
- * was asked for.  `documents` are those that
- * ended, `cut` counts those that had not after TOKENS_MAX.  Seeds draw the way to choose as well:
- * greedy, as the model would, or with a temperature at which its weights say next to nothing. */
+ * {"documents": ["..."], "cut": 2}, or {"error": "..."}, also if the grammar would be wider than
+ * the request.  `documents` are those that
+ * ended, `cut` counts those that had not after TOKENS_MAX.  Seeds also choose the sampling:
+ * greedy, as the model would, or with a temperature at which its weights hardly matter. */
 #include <jansson.h>
 
 #include "base/memory.h"
@@ -55,7 +55,7 @@ static json_t *answer(cerium_engine *engine, const json_t *line)
     uint64_t seed = (uint64_t)json_integer_value(json_object_get(line, "seed"));
     int status = cerium_grammar_compile(&g, (cerium_grammar_syntax)syntax, json_string_value(text),
                                         json_string_length(text), &err);
-    if (!status && cerium_grammar_left_out(g, 0)) /* wider than was asked for */
+    if (!status && cerium_grammar_left_out(g, 0)) /* wider than requested */
         status = -1, snprintf(err.message, sizeof err.message, "left out: %s",
                               cerium_grammar_left_out(g, 0));
     cerium_guide guide = {.grammar = g};
@@ -66,7 +66,7 @@ static json_t *answer(cerium_engine *engine, const json_t *line)
         status = sample(engine, &guide, seed + (uint64_t)i, &out, &ended, &err);
         json_t *one = ended && !status ? json_stringn(out.len ? out.ptr : "", out.len) : NULL;
         cut += !ended;
-        if (ended && !one) /* a document is UTF-8, whatever the weights */
+        if (ended && !one) /* a document is UTF-8 for any weights */
             status = -1, snprintf(err.message, sizeof err.message, "a document is not UTF-8");
         if (one) json_array_append_new(documents, one);
     }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # test_documents.sh - documents sampled under many grammars are valid, by validators from PyPI, and
-# the JSON-Schema-Test-Suite finds nothing that is taken and should not be.
+# by the JSON-Schema-Test-Suite nothing invalid is accepted.
 #
-#   tests/grammar/test_documents.sh [N]     # 800 unless told
+#   tests/grammar/test_documents.sh [N]     # default 800
 #
 # The validators, and the JSON-Schema-Test-Suite that comes with the source of one of them, are
 # installed into build/documents once.
@@ -34,9 +34,10 @@ if [ $# -gt 0 ]; then
 fi
 model=tests/golden/fixtures/qwen2.gguf
 check "800 documents are valid" documents 800 $suite $model
-check "nothing is taken that the suite calls invalid" $python tests/grammar/oracles.py suite $suite
-check "all is taken that fits random schemas" $python tests/grammar/oracles.py random 100
-# Each of the three validators is given one that is not.
+check "nothing that the suite calls invalid is accepted" \
+    $python tests/grammar/oracles.py suite $suite
+check "all that fits random schemas is accepted" $python tests/grammar/oracles.py random 100
+# Each of the three validators gets one invalid document.
 for kind in schema lark regex; do
     check_fails "one that is spoiled: $kind" "INVALID $kind" documents 20 - $model --spoil $kind
 done

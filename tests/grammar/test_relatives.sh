@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_relatives.sh - which texts are in grammars and schemas that are kin of those that once failed
-# (relatives.jsonl, each text with what is right), and that nothing of them is left out.
+# test_relatives.sh - accepted texts of grammars and schemas related to those that once failed
+# (relatives.jsonl, each text with the right result), and that no keyword is left out.
 . tests/shell.sh
 command -v python3 >/dev/null || {
     skip "relatives of grammars" "there is no python3"

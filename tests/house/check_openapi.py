@@ -1,9 +1,9 @@
-"""check_openapi.py - docs/openapi.yaml is valid, its examples are what it says, and so are the
+"""check_openapi.py - docs/openapi.yaml is valid, and its examples fit it, and so do the
 messages that docs/server.md shows.
 
     python3 check_openapi.py docs/openapi.yaml docs/server.md
 
-Prints one line for each fault.  Needs openapi-spec-validator, with which come jsonschema and
+Prints one line for each fault.  Needs openapi-spec-validator, which brings jsonschema and
 PyYAML."""
 
 import json

@@ -15,7 +15,7 @@ import tempfile
 import threading
 
 PROGRAM = os.path.abspath(sys.argv[1])
-# Why a command does not run here.  All others do.
+# Reasons why a command does not run here.  All others run.
 SKIPPED = [
     (r" pull ", "it needs a network"),
     (r" (-m|small=|large=) ?(qwen|instruct|model)|=qwen", "it needs a model that is not here"),
@@ -38,7 +38,7 @@ passed = failed = 0
 
 
 def check(name, why):
-    """why: what is wrong, or nothing."""
+    """why: the fault, or nothing."""
     global passed, failed
     passed, failed = passed + (not why), failed + bool(why)
     if why:
@@ -191,7 +191,8 @@ def until_listening(text, folder, env):
 
 
 def run(text, folder):
-    """(status, standard output, standard error); a server is one that says where it listens."""
+    """(status, standard output, standard error); a server is recognized by the address that it
+    prints."""
     env = {**os.environ, "PATH": os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"],
            "HOME": folder, "CERIUM_CACHE": "off"}
     if " serve" in text:
@@ -231,12 +232,12 @@ def other_port(text):
 
 
 def same(line):
-    """A line without what another machine measures otherwise."""
+    """A line without measured values."""
     return re.sub(r"[0-9.,]+ tokens/s", "N tokens/s", line.rstrip())
 
 
 def try_one(text, output, folder):
-    """What is wrong with what it does."""
+    """The fault in what it does, or nothing."""
     status, out, err = run(text, folder)
     if " serve" in text:
         return "" if "event=listening" in err else (status, err)
@@ -271,7 +272,7 @@ def main():
         subprocess.run(["git", "init", "-q", folder], check=False)
         nests = shutil.which("bwrap") and not subprocess.run(
             ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], check=False).returncode
-        # A few files are enough for what takes every file of a repository.
+        # A few files are enough for commands that read a whole repository.
         subprocess.run(["git", "-C", folder, "add", "examples", "shop.py"], check=False)
         n = 0
         server = Server(folder, nests)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_arm64.sh - the kernels of 64-bit Arm, cross-compiled, give the bits of the reference there:
-# qemu runs the check.  Once is enough: the builds with sanitizers leave it to the other one.
+# qemu runs the check.  Once is enough: builds with sanitizers skip it.
 . tests/shell.sh
 
 name="kernels of 64-bit Arm"

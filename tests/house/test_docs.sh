@@ -1,12 +1,12 @@
 #!/bin/sh
-# test_docs.sh - what is written agrees with what is there: links, the man page, make help.
+# test_docs.sh - documents agree with the tree: links, the man page, make help.
 . tests/shell.sh
 
 # Relative links of a page lead to files.
 links() {
     folder=$(dirname "$1") broken=0
     for link in $(grep -Eo '\]\([^)#: ]+[)#]' "$1" | sed 's/^..//; s/.$//'); do
-        [ -e "$folder/$link" ] || { echo "$1: $link is not there"; broken=1; }
+        [ -e "$folder/$link" ] || { echo "$1: $link does not exist"; broken=1; }
     done
     return $broken
 }
@@ -14,11 +14,11 @@ for page in *.md docs/*.md docs/*/*.md training/*.md tests/*/*.md; do
     [ -e "$page" ] && check "links of $page" links "$page"
 done
 
-# The map names files that are there.
+# The map names only files that exist.
 named() {
     broken=0 folders='src|tests|docs|web|tools|include|rules'
     for file in $(grep -Eo "\`($folders)/[A-Za-z0-9_/.-]+\`" "$1" | tr -d '`'); do
-        [ -e "$file" ] || { echo "$1: $file is not there"; broken=1; }
+        [ -e "$file" ] || { echo "$1: $file does not exist"; broken=1; }
     done
     return $broken
 }
@@ -49,7 +49,7 @@ echo '| word | meaning | `src/engine`, `src/nowhere.c` |' >"$work/glossary.md"
 check_fails "a wrong path is found" "src/nowhere.c is not there" places "$work/glossary.md"
 
 if command -v mandoc >/dev/null; then
-    check "the man page has no fault" mandoc -T lint man/cerium.1
+    check "the man page has no errors" mandoc -T lint man/cerium.1
     check_fails "a faulty man page is refused" "man.1" sh -c \
         "echo .Xx >$work/man.1; mandoc -T lint $work/man.1"
 else

@@ -9,7 +9,7 @@ names() {
         tr -d '"' | sort -u
 }
 
-# described FILE: it has all of them; what it lacks is told.
+# described FILE: it has all of them; prints the missing ones.
 described() {
     lacking=$(names | while read -r name; do
         grep -qE "(type: \{const: |type: |- )$name([^a-z_.]|\$)" "$1" || echo "$1 lacks $name"

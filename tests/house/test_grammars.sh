@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_grammars.sh - how the watchdog's grammars are fetched: by pip alone, checked by digest, named
-# when missing, tried again.  The packages are made here, and no network is asked.
+# test_grammars.sh - fetching of the watchdog's grammars: by pip alone, checked by digest, named
+# when missing, tried again.  The packages are made here, without a network.
 . tests/shell.sh
 
 export PIP_NO_INDEX=1 PIP_FIND_LINKS="$work/shelf" PIP_CONFIG_FILE=/dev/null PIP_RETRIES=0
@@ -28,7 +28,7 @@ silent() { test ! -s "$work/said" || { cat "$work/said"; return 1; }; }
 lacks_none() { ! grep '^# missing' "$1"; }
 n_there() { test "$(grep -c '^GRAMMARS' "$folder/grammars.mk")" = "$1"; }
 
-# What installs pip must not ask for it before: a new user's first line would be an error.
+# The target that installs pip must not need it: a new user's first line would be an error.
 fetches_later() {
     env -u MAKEFLAGS make -n "$1" MAKE=true GRAMMAR_DIR="$work/early" >/dev/null &&
         test ! -e "$work/early"
@@ -47,31 +47,31 @@ zeros=$(printf '%064d' 0)
 { entry good; entry changed "$zeros"; entry late; } >"$list"
 mv "$work/shelf/tree_sitter_late-1.0.tar.gz" "$work/late"
 
-check "what can be had is fetched" fetch
+check "available packages are fetched" fetch
 check "one can" n_there 1
 check "its parser is there" grep -q parser_of_good "$folder/tree-sitter-good-1.0/src/parser.c"
-check "those that cannot are named" said "none for changed late:"
+check "unavailable ones are named" said "none for changed late:"
 check "with the reason" said "tree-sitter-changed 1.0 is not what"
-check "pip's own words are kept" test -s "$folder/log"
+check "pip's own output is kept" test -s "$folder/log"
 check "nothing of a wrong digest is kept" test ! -e "$folder/tree-sitter-changed-1.0"
 check "make sees which are missing" grep -q '^# missing: tree-sitter-late' "$folder/grammars.mk"
 
 touch -d '2001-01-01' "$folder/grammars.mk"
 before=$(stat -c %Y "$folder/grammars.mk")
 check "another try changes nothing" fetch
-check "so make does not begin anew" test "$(stat -c %Y "$folder/grammars.mk")" = "$before"
+check "so make does not rebuild" test "$(stat -c %Y "$folder/grammars.mk")" = "$before"
 mv "$work/late" "$work/shelf/tree_sitter_late-1.0.tar.gz"
 { entry good; entry changed; entry late; } >"$list"
 check "the next try has all" fetch
 check "three" n_there 3
-check "and says nothing" silent
-check "no more is missing" lacks_none "$folder/grammars.mk"
+check "and prints nothing" silent
+check "none is missing any more" lacks_none "$folder/grammars.mk"
 check "no package's own code ran" test ! -e "$work/it-ran"
 rm "$work"/shelf/*
-check "what is there is not fetched again" fetch
-check "without a word" silent
+check "existing ones are not fetched again" fetch
+check "silently" silent
 
-# The list, the program and the rules agree.
+# The list, the program and the rules must agree.
 for name in $(awk '!/^#/ { print $1 }' tools/grammars.list); do
     check "$name is a package of a fixed digest" \
         grep -Eq "^$name [0-9.]+ [0-9a-f]{64} [a-z]+:[a-z/]+( |$)" tools/grammars.list

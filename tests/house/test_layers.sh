@@ -1,8 +1,8 @@
 #!/bin/sh
-# test_layers.sh - the source keeps layers.txt, and a source that does not is refused.
+# test_layers.sh - the source obeys layers.txt, and a source that does not is refused.
 . tests/shell.sh
 
-check "the source keeps layers.txt" tools/check_layers
+check "the source obeys layers.txt" tools/check_layers
 
 # refused NAME TEXT FILE CONTENT: a tree with one more file.
 refused() {

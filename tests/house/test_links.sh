@@ -1,16 +1,16 @@
 #!/bin/sh
-# test_links.sh - the linker sees what layers.txt and links.txt say, and a build that differs is
+# test_links.sh - the objects obey layers.txt and links.txt, and a build that differs is
 # refused.
 . tests/shell.sh
 
 # Objects of the x86 kernels are in the listed circles.
 if [ "$(uname -m)" = x86_64 ]; then
-    check "the objects keep layers.txt and links.txt" tools/check_links "$O"
+    check "the objects obey layers.txt and links.txt" tools/check_links "$O"
 else
     skip "the objects and links.txt" "this is not x86-64"
 fi
 
-# tree: a good tree of two folders, built.  What is appended to its files is what a case breaks.
+# tree: a good tree of two folders, built.  Each case appends a fault to one of its files.
 tree() {
     rm -rf "$work/tree"
     mkdir -p "$work/tree/src/base" "$work/tree/src/engine" "$work/tree/src/watch" \

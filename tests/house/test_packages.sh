@@ -6,7 +6,7 @@ build=$(tools/install_packages.sh --list build | tr '\n' ' ' | sed 's/ $//')
 shows() { grep -qxF "sudo apt-get install $build" README.md; }
 check "the README shows the build packages" shows
 
-# On a machine without any of it, as a user who is not root.
+# On a machine without any of the packages, as an ordinary user.
 mkdir "$work/bin"
 for tool in sh awk cut dirname grep ln ls mktemp rm tail touch; do
     ln -s "$(command -v "$tool")" "$work/bin/$tool"
@@ -18,7 +18,7 @@ check_fails "without root it prints the command" \
     env PATH="$work/bin" tools/install_packages.sh build
 check "missing test packages are not an error" env PATH="$work/bin" tools/install_packages.sh test
 
-# As root, with everything there: apt-get must not be asked.
+# As root, with everything there: apt-get must not be called.
 cat >"$work/bin/apt-get" <<'END'
 #!/bin/sh
 touch "$work/called"
@@ -30,11 +30,11 @@ for tool in gcc make pkg-config pip3 bwrap; do ln -s "$work/bin/true" "$work/bin
 chmod +x "$work/bin/apt-get" "$work/bin/true"
 export work
 check "with everything there" env PATH="$work/bin" tools/install_packages.sh build
-check "apt-get is not asked" test ! -e "$work/called"
+check "apt-get is not called" test ! -e "$work/called"
 rm "$work/bin/make"
 check_fails "what apt-get cannot install is an error" "sudo apt-get install make" \
     env PATH="$work/bin" tools/install_packages.sh build
-check "apt-get was asked" test -e "$work/called"
-check "what apt-get installs is there" env PATH="$work/bin" apt_works=yes \
+check "apt-get was called" test -e "$work/called"
+check "packages that apt-get installs are found" env PATH="$work/bin" apt_works=yes \
     tools/install_packages.sh build
 report packages

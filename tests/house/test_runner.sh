@@ -25,7 +25,7 @@ runs "what is not there" "cerium: 0 passed, 1 failed, 0 skipped" 1 /nowhere/suit
 runs "skipped tests" "cerium: 3 passed, 0 failed, 2 skipped" 0 \
     "echo 'skipped: a: no b'; echo '  skipped: c: no d'; $good"
 
-# Each waits for the other to have begun and written: what they write stays in one piece.
+# Each waits until the other has begun and written: the output of each stays in one piece.
 beside() {
     for one in a b; do
         other=$(echo $one | tr ab ba)
@@ -39,12 +39,12 @@ beside() {
         grep -A 1 '^b begins$' "$work/out" | tail -n 1 | grep -qx 'b: 1 passed, 0 failed' &&
         tail -n 1 "$work/out" | grep -qx 'cerium: 2 passed, 0 failed, 0 skipped'
 }
-check "suites run side by side, and what each writes stays whole" beside
+check "suites run side by side, and the output of each stays whole" beside
 # A shell that is killed ends xargs, too.
 export TEST_JOBS=1
 runs "a suite that kills its runner" "cerium: 0 passed, 1 failed, 0 skipped" 1 \
     'kill -KILL $PPID' "$good"
-check "the count of those that did not run is shown" \
+check "the number of suites that did not run is shown" \
     grep -q "FAIL 2 suites did not run" "$work/out"
 check_fails "the harness for shell fails when a check does" "0 passed, 4 failed" sh -c '
     . tests/shell.sh

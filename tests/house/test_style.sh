@@ -1,8 +1,8 @@
 #!/bin/sh
-# test_style.sh - the source keeps the style, and a source that does not is refused.
+# test_style.sh - the source obeys the style, and a source that does not is refused.
 . tests/shell.sh
 
-check "the source keeps the style" tools/check_style
+check "the source obeys the style" tools/check_style
 check "every suite can be run" sh -c '! find tests -name "test_*.sh" ! -perm -u+x | grep .'
 
 mkdir "$work/tree"
@@ -38,5 +38,5 @@ refused "a long file" " 1201 lines: at most 1200" file.h "/* file.h - x */\n$(li
 
 printf '/* file.c - x */\nvoid f(void)\n{\n%s\n}\n' "$(lines 70)" >"$work/tree/file.c"
 printf '/* file.h - x */\n/* TO''DO(#12): x; see https://example.org */\n' >"$work/tree/file.h"
-check "what is just allowed" tools/check_style "$work/tree"
+check "what is barely allowed" tools/check_style "$work/tree"
 report style

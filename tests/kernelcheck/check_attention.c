@@ -68,7 +68,7 @@ static void make_ranges(range_mode mode, uint32_t *first, uint32_t *end, uint32_
     }
 }
 
-/* What pages and rows of a type are aligned to, and no more. */
+/* The alignment of pages and rows of a type, and no more. */
 static size_t aligned_to(kernel_kv_type type)
 {
     switch (type) {
@@ -79,7 +79,7 @@ static size_t aligned_to(kernel_kv_type type)
     return 4;
 }
 
-/* to[i] = x, kept as the type says. */
+/* to[i] = x, stored in the type. */
 static void keep(kernel_kv_type type, void *to, size_t i, float x)
 {
     if (type == KERNEL_KV_F16)
@@ -88,12 +88,12 @@ static void keep(kernel_kv_type type, void *to, size_t i, float x)
         ((float *)to)[i] = x;
 }
 
-/* Some pages for the reference and the same numbers for what is checked.  Of floats, the reference
- * is that of F16 for every type: what is a half to begin with gives the same bits in each. */
+/* Some pages for the reference and the same numbers for the checked kernel.  For floats, the
+ * reference is that of F16 for every type: a value that is a half gives the same bits in each. */
 typedef struct {
     kernel_kv_type type, ref_type;
     uint32_t n_q, head_dim;
-    kernel_kv_page ref[PAGES], own[PAGES]; /* of I8 the same pages */
+    kernel_kv_page ref[PAGES], own[PAGES]; /* the same pages for I8 */
     uint8_t *queries, *ref_queries;
     uint32_t *first, *end; /* [n_q] */
 } setting;
@@ -143,7 +143,7 @@ static void fill_halves(setting *s, page_mode mode, uint32_t p)
     }
 }
 
-/* Any bytes; of PAGE_ANY the largest of either sign, in runs, so that sums reach their bounds. */
+/* Any bytes; for PAGE_ANY the largest of either sign, in runs, so that sums reach their bounds. */
 static void fill_bytes(setting *s, page_mode mode, uint32_t p)
 {
     kv_i8_page *keys = (void *)(uintptr_t)s->own[p].keys;
@@ -189,7 +189,7 @@ typedef struct {
     float *out;
 } rows;
 
-/* Some rows have seen something already. */
+/* Some rows have already seen tokens. */
 static void make_rows(page_mode mode, rows *want, rows *got, uint32_t n_q, uint32_t head_dim)
 {
     const size_t state_bytes = n_q * sizeof *want->state;
@@ -233,7 +233,7 @@ static void check_pages(const kernel_table *ref, const kernel_table *level, kern
     compare_rows(&want, &got, n_q, head_dim, mode, range);
 }
 
-/* The bits of a row depend neither on the rows beside it nor on how a run of pages is cut. */
+/* The bits of a row depend neither on the other rows nor on the cuts of a run of pages. */
 static void check_alone(const kernel_table *ref, const kernel_table *level, kernel_kv_type type)
 {
     enum { DIM = 64, ROWS = 13 };
@@ -255,7 +255,7 @@ static void check_alone(const kernel_table *ref, const kernel_table *level, kern
     compare_rows(&together, &alone, ROWS, DIM, PAGE_END, RANGE_RANDOM);
 }
 
-/* Where page i of a walk lies among n: those of one head are HEADS apart, as in a pool. */
+/* The index of page i of a walk among n: those of one head are HEADS apart, as in a pool. */
 static uint32_t bench_place(uint32_t i, uint32_t n)
 {
     enum { HEADS = 16 };
@@ -358,7 +358,7 @@ static float random_finite(void)
     return f;
 }
 
-/* A head whose channels are alike, or stand out, or are next to nothing, or zero. */
+/* A head whose channels are alike, or with outliers, or tiny, or zero. */
 static void random_head(float *x, uint32_t n)
 {
     static const float sizes[] = {1.0f, 0x1p-20f, 0x1p60f, 0x1p-106f, 0.0f};
@@ -367,7 +367,7 @@ static void random_head(float *x, uint32_t n)
         x[d] = size * kc_rand_float() * (kc_rand_below(16) ? 1.0f : 50.0f);
 }
 
-/* What the reference writes: each number in its place, and no other one touched. */
+/* The reference's output: each number in its place, and no other one touched. */
 static void want_write(const kernel_table *ref, kernel_kv_type type, void *keys, void *values,
                        uint32_t slot, const float *k, const float *v, uint32_t n)
 {
@@ -426,7 +426,7 @@ static float value_at(kernel_kv_type type, const void *values, uint32_t slot, ui
            (float)(int8_t)page->bytes[kv_i8_value_at(d, slot, kv_i8_channels(n))];
 }
 
-/* Values that are made of keys are those that are written, whatever is in slots that are not. */
+/* Values made of keys equal those that are written, for any content of unused slots. */
 static void check_kv_values(const kernel_table *ref, const kernel_table *level, kernel_kv_type type)
 {
     if (!begin((kc_fn)level->kv_values[type], "kv_values", type)) return;

@@ -1,9 +1,10 @@
-/* check_kv_i8.c - keys, values and queries in 8 bits against what they stand for, in doubles.
+/* check_kv_i8.c - keys, values and queries in 8 bits against the values that they represent, in
+ * doubles.
  *
- * Instruction sets are compared with the reference bit for bit elsewhere, and share with it how a
- * head is kept (kv_i8.h); so this asks each of them, and the reference, whether what is kept is
- * right: each channel within half a step, scores to the last bits, and attention within the noise
- * that rounding its weights makes. */
+ * Instruction sets are compared with the reference bit for bit elsewhere, and share with it the
+ * storage of a head (kv_i8.h); so this checks for each of them, and for the reference, that the
+ * stored data is right: each channel within half a step, scores to the last bits, and attention
+ * within the noise of rounding its weights. */
 #include <math.h>
 
 #include "kernelcheck.h"
@@ -27,7 +28,7 @@ static double turn(double *out, const float *x, uint32_t n)
     return size;
 }
 
-/* What a slot stands for, by the layout that kv_i8.h states. */
+/* The values that a slot represents, by the layout in kv_i8.h. */
 static double key_of(const kv_i8_page *keys, uint32_t slot, uint32_t d)
 {
     const int byte = keys->bytes[(d / 4 * KERNEL_PAGE + slot) * 4 + d % 4];
@@ -55,8 +56,8 @@ static void random_head(float *x, uint32_t n, float size)
         x[d] = size * kc_rand_float() * (kc_rand_below(16) ? 1.0f : 20.0f);
 }
 
-/* Steps are what the largest channel, or pair of them, asks for: a scale that is too large would
- * make them wide enough for anything. */
+/* Steps have the size that the largest channel, or pair of them, needs: a scale that is too large
+ * would pass every other check. */
 static void check_steps(const kernel_table *level, uint32_t n, uint32_t slot)
 {
     float k[DIM_MAX], v[DIM_MAX], q[DIM_MAX];
@@ -101,7 +102,7 @@ typedef struct {
     float *out;                            /* [ROWS][n] */
 } setting;
 
-/* Values that are alike show a wrong scale of values or weights, and strong scores one of scores:
+/* Equal values show a wrong scale of values or weights, and strong scores a wrong scale of scores:
  * the first adds up over tokens as rounding does not, the second moves the weights of tokens. */
 static void fill(setting *s, bool alike)
 {
@@ -133,8 +134,8 @@ static void fill(setting *s, bool alike)
     memset(s->out, 0, ROWS * s->n * sizeof *s->out);
 }
 
-/* weight[TOKENS] of a row, 0 where it sees nothing, and their sum.  Weights are rounded for values
- * alone, so what the row keeps of its scores is right to the last bits. */
+/* weight[TOKENS] of a row, 0 where it sees nothing, and their sum.  Weights are rounded only for
+ * values, so the row's sums of scores are right to the last bits. */
 static double weigh(const setting *s, uint32_t r, double *weight)
 {
     const size_t query_bytes = kernel_query_bytes(KERNEL_KV_I8, s->n);
@@ -159,7 +160,7 @@ static double weigh(const setting *s, uint32_t r, double *weight)
     return sum;
 }
 
-/* A weight times its value's scale is kept in steps of the largest two neighbours' over 254. */
+/* A weight times its value's scale is stored in steps of the larger of two neighbours' / 254. */
 static double step_of_page(const setting *s, const double *weight, uint32_t p)
 {
     const kv_i8_page *values = s->pages[p].values;
@@ -172,8 +173,8 @@ static double step_of_page(const setting *s, const double *weight, uint32_t p)
     return top / 254;
 }
 
-/* exact[n], the row's output before it is turned back; returns the square of what rounding makes of
- * it in the mean, which is a step squared / 12 for each weight. */
+/* exact[n], the row's output before the inverse transform; returns the mean squared effect of
+ * rounding on it, which is a step squared / 12 for each weight. */
 static double attend_exactly(const setting *s, uint32_t r, double *exact)
 {
     double weight[TOKENS], noise = 0;
@@ -192,7 +193,7 @@ static double attend_exactly(const setting *s, uint32_t r, double *exact)
     return noise;
 }
 
-/* Turning what was turned back gives the run's length times what it was, divided by it. */
+/* Transforming the inverse transform gives n times the input, so it is divided by n. */
 static void check_result(const setting *s, const float *got)
 {
     float result[DIM_MAX];
@@ -206,7 +207,7 @@ static void check_result(const setting *s, const float *got)
                     (double)got[d]);
 }
 
-/* The square of how far a row's output [n] is off; got is divided by its sum of weights. */
+/* The squared error of a row's output [n]; got is divided by its sum of weights. */
 static double off_by(float *got, const double *exact, float sum, uint32_t n)
 {
     double off = 0;
@@ -236,7 +237,7 @@ static void check_noise(const kernel_table *level, uint32_t n, bool alike)
     kc_release();
 }
 
-/* What an instruction set does not have of its own, it takes from below, as its table would. */
+/* Kernels that an instruction set lacks come from the next lower one, as in its table. */
 static kernel_table complete(const kernel_table *ref, const kernel_table *level)
 {
     const int i8 = KERNEL_KV_I8;

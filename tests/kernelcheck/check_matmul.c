@@ -16,7 +16,7 @@ static const uint32_t widths[] = {1,   3,   32,  64,  96,   128, 160,
                                   256, 512, 896, 1024, 2880, 6400};
 static const uint32_t token_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17,
                                         33, 36, TOKENS_WIDE, TOKENS_MAX};
-/* Of these, what emulated kernels are tried with: 15 is three tiles of 5, or one of 15; 17 tiles of
+/* The ones for emulated kernels: 15 is three tiles of 5, or one of 15; 17 tiles of
  * 6, 6 and 5, or two of 9 that overlap; 73 two chunks of 37 and 36, of seven tiles and six, or of
  * three each, or eleven tiles of 7 and 6. */
 static bool is_slow_count(uint32_t n_tokens)
@@ -58,7 +58,7 @@ static void case_open(matmul_case *c)
         test_floats_fill((float *)(void *)c->x, (size_t)c->n_tokens * c->n_cols, c->mode);
 }
 
-/* Value k of token t as what it stands for. */
+/* Value k of token t, decoded. */
 static double act_value(const matmul_case *c, uint32_t t, uint32_t k)
 {
     const uint8_t *x = c->x + t * c->x_bytes;
@@ -99,7 +99,7 @@ static void check_case(matmul_case *c, const kernel_table *ref, const kernel_tab
     if (ref == level) check_truth(c);
     for (size_t i = 0; i < ARRAY_LEN(token_counts); i++) {
         const uint32_t n_tokens = token_counts[i];
-        if (ref == level && n_tokens > 2) break; /* the definition goes token by token */
+        if (ref == level && n_tokens > 2) break; /* the definition works token by token */
         if (n_tokens > c->n_tokens || (kc_slow() && is_slow_count(n_tokens))) continue;
         const size_t n = (size_t)(n_tokens - 1) * c->stride + c->n_rows;
         char what[64];
@@ -193,7 +193,7 @@ static void read_all(const wide *p, size_t n, wide *sum)
     }
 }
 
-/* What one core reads from memory in one stream, to compare with. */
+/* The rate of one core that reads memory in one stream, for comparison. */
 static void bench_memory(void)
 {
     wide sum[4] = {{0}};
@@ -216,7 +216,7 @@ void kc_check_matmul(const kernel_table *ref, const kernel_table *level)
         const block_type type = test_types[i];
         char name[32];
         snprintf(name, sizeof name, "matmul_%s", block_name(type));
-        /* Types in panels of another have its kernel, but what they put into it is their own. */
+        /* Types in panels of another type use its kernel, but have their own contents. */
         const bool is_guest = kernel_panel_type(type) != type;
         if (is_guest ? !level->matmul[kernel_panel_type(type)] || !kc_begin_named(name)
                      : !kc_begin((kc_fn)level->matmul[type], name))

@@ -6,7 +6,8 @@
 
 enum { VALUES_MAX = 2880 };
 
-/* Magnitudes around every limit: nothing, below what counts, just above, ordinary, the largest. */
+/* Magnitudes around every limit: zero, below the smallest that counts, just above, ordinary, the
+ * largest. */
 static const float magnitudes[] = {0.0f,     FLT_TRUE_MIN, FLT_MIN, 0x1p-101f, 0x1p-100f, 0x1p-99f,
                                    0x1p-20f, 1.0f,         127.0f,  3e20f,     FLT_MAX};
 
@@ -47,7 +48,7 @@ static void check_truth(const kernel_act *acts, const float *x, uint32_t n, kern
         int sum16 = 0, sum32 = 0;
         for (uint32_t j = 0; j < 16; j++) sum16 += act->q[at / 16 * 16 + j];
         for (uint32_t j = 0; j < 32; j++) sum32 += act->q[at / 32 * 32 + j];
-        /* A scale is as small as its own values allow, and one for all that share it. */
+        /* A scale is as small as its values allow, and the same for all that share it. */
         if (step != 0.0 && largest_q(act, at / share * share, share) != 127)
             kc_fail("the scale of x[%u] is %a", i, step);
         if (scale != act->scale[at / share * share / KERNEL_BLOCK]) kc_fail("scales of x[%u]", i);

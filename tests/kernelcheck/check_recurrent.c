@@ -72,7 +72,7 @@ typedef kernel_delta_fn *(*step_of)(const kernel_table *table);
 static kernel_delta_fn *delta_of(const kernel_table *table) { return table->delta; }
 static kernel_delta_fn *scan_of(const kernel_table *table) { return table->scan; }
 
-/* Beside, in place, and again from what it changed. */
+/* Out of place, in place, and again from the changed data. */
 static void compare_step(const kernel_table *ref, const kernel_table *level, step_of step,
                          uint32_t n_keys, uint32_t n_lanes, float scale)
 {
@@ -120,7 +120,7 @@ static void check_step(const kernel_table *ref, const kernel_table *level, step_
     kc_end();
 }
 
-/* One step in double, by its meaning. */
+/* One step in double, by its definition. */
 static void check_scan_meaning(const kernel_table *ref)
 {
     enum { N = 31, P = 16 };

@@ -1,10 +1,10 @@
-/* check_repack.c - panels hold exactly what the file says. */
+/* check_repack.c - panels have exactly the values of the file. */
 #include "test_blocks.h"
 
 static const uint32_t widths[] = {1,   7,   32,  64,  96,   128,  160,  224, 256,
                                   512, 768, 896, 992, 1024, 2048, 2880, 4864};
 
-/* Every row of a panel has the values of its blocks; rows that are missing are zero; no byte of
+/* Every row of a panel has the values of its blocks; missing rows are zero; no byte of
  * a panel depends on what was there before. */
 static void check_panel(block_type type, uint32_t n_rows, uint32_t n_cols, test_mode mode)
 {

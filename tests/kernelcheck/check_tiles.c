@@ -1,4 +1,4 @@
-/* check_tiles.c - the machine that AMX is tried on, and the choice between kernels. */
+/* check_tiles.c - the simulated machine for AMX, and the choice between kernels. */
 #include <math.h>
 
 #include "kernels/panels.h"
@@ -48,7 +48,7 @@ static void check_product(uint8_t m, uint8_t k, uint8_t n, tile_signs signs)
     if (memcmp(want, got, sizeof want) != 0) kc_fail("%u x %u x %u, signs %d", m, k, n, signs);
 }
 
-/* What a processor refuses. */
+/* Configurations that a processor refuses. */
 static void without_configuration(void) { _tile_zero(0); }
 static void of_no_tile(void) { _tile_zero(8); }
 static void of_no_shape(void) { _tile_zero(3); }
@@ -117,7 +117,7 @@ static void check_machine(void)
     kc_end();
 }
 
-/* From n_tokens on tiles are used, below they are not, and none are left in use. */
+/* From n_tokens on, tiles are used, below they are not, and none are left configured. */
 static void check_choice(uint32_t n_tokens)
 {
     enum { COLS = 256, TOKENS = 20 };
@@ -142,7 +142,7 @@ static void check_choice(uint32_t n_tokens)
     }
 }
 
-/* The same of attention, and of rows of queries. */
+/* The same for attention, and for rows of queries. */
 static void check_attend_choice(uint32_t n_rows)
 {
     enum { HEAD = 80, ROWS = 24 };
@@ -173,7 +173,7 @@ static void check_attend_choice(uint32_t n_rows)
 }
 
 #if defined(__x86_64__)
-/* Kernels that take a time for each token, or for any number of them. */
+/* Kernels with a cost per token, and with a cost for any number of tokens. */
 static void wait_us(uint64_t us)
 {
     const uint64_t end = clock_ns() + 1000 * us;

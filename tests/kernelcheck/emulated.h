@@ -11,7 +11,7 @@
 #define KERNELS_EMULATED
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #define SIMDE_NO_INLINE /* small code, quickly compiled */
-/* Counts of shifts become constants by inlining, which clang does too late to see. */
+/* Counts of shifts become constants by inlining, which clang does too late for SIMDe. */
 #define SIMDE_NO_CHECK_IMMEDIATE_CONSTANT
 #include <simde/x86/avx512.h>
 #endif

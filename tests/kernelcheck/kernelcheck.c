@@ -1,7 +1,7 @@
 /* kernelcheck.c - the harness: levels, buffers, faults, results.
  *
- * In the manner of checkasm (x264, FFmpeg, dav1d): the table is filled for one level after the
- * other, and a function that is new at a level is checked there. */
+ * In the manner of checkasm (x264, FFmpeg, dav1d): the table is filled for one level after
+ * another, and a function that is new at a level is checked there. */
 #include "kernelcheck.h"
 
 #include <setjmp.h>
@@ -252,7 +252,7 @@ int main(int argc, char **argv)
         run_level(kernel_cpu_name((kernel_cpu)cpu), &ref, &level);
     }
 #if defined(__x86_64__)
-    /* Whichever of the two this processor does not use. */
+    /* The one of the two that this processor does not use. */
     if (kernel_cpu_has(KERNEL_CPU_AVX512VNNI)) {
         const bool in_line = !kernel_reads_in_line();
         kernel_table_init(&level, KERNEL_CPU_AVX512VNNI);

@@ -1,4 +1,4 @@
-/* test_blocks.c - blocks of every type with bits that mean something. */
+/* test_blocks.c - blocks of every type with valid bits. */
 #include "test_blocks.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* tile_machine.c - tiles, their configuration, and what a processor refuses. */
+/* tile_machine.c - tiles, their configuration, and the faults of a processor. */
 #include "tile_machine.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static struct {
 static jmp_buf fault_jump;
 static bool fault_expected;
 
-/* What the processor answers with #UD (SIGILL) or #GP (SIGSEGV). */
+/* Faults of the processor: #UD (SIGILL) or #GP (SIGSEGV). */
 static void fault_unless(bool good, int number, const char *why)
 {
     if (good) return;
@@ -104,7 +104,7 @@ void tile_machine_store(uint32_t tile, void *to, size_t stride)
         memcpy((uint8_t *)to + r * stride, machine.tile[tile][r], machine.row_bytes[tile]);
 }
 
-/* The sum of four products, added as the processor adds it: modulo 2^32. */
+/* The sum of four products, added as on the processor: modulo 2^32. */
 static uint32_t add_products(uint32_t sum, const uint8_t *a, const uint8_t *b, tile_signs signs)
 {
     const bool a_signed = signs == TILE_SIGNED_SIGNED || signs == TILE_SIGNED_UNSIGNED;

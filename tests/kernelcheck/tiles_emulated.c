@@ -9,7 +9,7 @@
 #define matmul_init_amx             emulated_init_amx
 #include "kernels/x86/matmul_amx.c"
 
-/* With tiles for any number of tokens: which kernel is faster is not asked here. */
+/* With tiles for any number of tokens: which kernel is faster does not matter here. */
 bool kc_emulated_tiles_init(kernel_table *table)
 {
     *table = (kernel_table){.name = "emulated amx"};
@@ -20,7 +20,7 @@ bool kc_emulated_tiles_init(kernel_table *table)
     return true;
 }
 
-/* As the table has it on a processor, had it measured n_tokens. */
+/* The table of a processor that measured n_tokens. */
 bool kc_emulated_choice_init(kernel_table *table, uint32_t n_tokens)
 {
     static kernel_table below;

@@ -3,7 +3,7 @@
 
 #ifdef HAVE_SIMDE
 
-/* What is masked is neither read nor written: it may lie on a page that faults. */
+/* Masked lanes are neither read nor written: they may be on a page that faults. */
 static simde__m512 lanes_maskz_loadu_ps(uint16_t k, const float *from)
 {
     float x[16];

@@ -1,4 +1,4 @@
-"""compose.py - what every service of the compose file has; and the options of its commands are
+"""compose.py - properties of every service of the compose file; and the options of its commands are
 those of `cerium`.
 
     CERIUM=program compose.py FILE"""

@@ -1,7 +1,7 @@
-# stage.sh - sourced by the tests of this folder, after tests/shell.sh: what is staged, in $stage,
-# which no other suite has, and $version.  Only a release build is packed.
+# stage.sh - sourced by the tests of this folder, after tests/shell.sh: the staged files, in $stage,
+# for this suite alone, and $version.  Only a release build is packed.
 #
-# `make package` tests what it made, in the folder PACKAGES: it is made again only to compare.
+# `make package` tests its own output, in the folder PACKAGES: it is built again only to compare.
 O=${O:-build/release}
 export O
 if [ "${BUILD:-release}" != release ] || [ ! -x "$O/cerium" ]; then
@@ -11,4 +11,4 @@ if [ "${BUILD:-release}" != release ] || [ ! -x "$O/cerium" ]; then
 fi
 version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 stage=$work/stage
-check "what every package has is staged" packages/stage.sh "$stage"
+check "the files of every package are staged" packages/stage.sh "$stage"

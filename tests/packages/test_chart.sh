@@ -1,12 +1,12 @@
 #!/bin/sh
-# test_chart.sh - the chart: what helm makes of it is valid for each Kubernetes it names, is what
+# test_chart.sh - the chart: helm's output is valid for each Kubernetes it names, equals
 # tests/packages/chart has, and keeps its promises (checks.py).  helm is built once by
 # tools/fetch_cluster_tools.sh; the test is skipped without it.
 . tests/shell.sh
 chart=packages/chart
 PATH=$PWD/build/cluster:$PATH
 
-# The version stands in one place.
+# The version is in one place.
 version=$(sed -n 's/^.define CERIUM_VERSION_[MP][A-Z]* //p' include/cerium.h | paste -sd.)
 check "the chart has the program's version" grep -qx "appVersion: \"$version\"" $chart/Chart.yaml
 if ! command -v helm >/dev/null; then
@@ -47,7 +47,7 @@ for case in $cases; do
     # Several words, on purpose.
     check "$case is rendered" render $case $KEYS $(options $case)
     if [ "$GOLDEN" = write ]; then cp "$work/$case.yaml" tests/packages/chart/; fi
-    check "$case is what it was (GOLDEN=write to change)" \
+    check "$case is unchanged (GOLDEN=write to change)" \
         diff -u "tests/packages/chart/$case.yaml" "$work/$case.yaml"
 done
 

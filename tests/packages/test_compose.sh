@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_compose.sh - examples/deploy/compose.yaml is valid by the schema of the specification, which
-# the Go module compose-go has, and keeps the rules of compose.py.
+# the Go module compose-go has, and obeys the rules of compose.py.
 . tests/shell.sh
 file=examples/deploy/compose.yaml
 if ! command -v python3 >/dev/null || ! python3 -c 'import yaml' 2>/dev/null; then
@@ -10,7 +10,7 @@ if ! command -v python3 >/dev/null || ! python3 -c 'import yaml' 2>/dev/null; th
 fi
 CERIUM=$PWD/${O:-build/release}/cerium
 rules=tests/packages/compose.py
-check "every server is bounded, read-only, and without rights" python3 $rules $file
+check "every server is bounded, read-only, and unprivileged" python3 $rules $file
 for line in read_only cap_drop stop_grace_period healthcheck mem_limit; do
     sed "0,/^  $line:/s/^  $line:/  x-$line:/" $file >"$work/lax.yaml"
     check_fails "without $line it is found out" "$line" \

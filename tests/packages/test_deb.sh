@@ -56,7 +56,7 @@ else
     mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed '/^ *#/d' |
         grep -Eo '(https?|file|copy):[^ ]*debian/?( |$)' | head -n 1 | tr -d ' ')
     depends=$(dpkg-deb -f "$package" Depends | sed 's/ ([^)]*)//g; s/, /,/g')
-    check "a Debian with what it depends on" mmdebstrap --quiet --variant=minbase \
+    check "a Debian with its dependencies" mmdebstrap --quiet --variant=minbase \
         --include="$depends" bookworm "$work/debian" "$mirror"
     cp "$package" "$work/debian/old.deb"
     cp "$work/new.deb" "$work/debian/new.deb"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_image.sh - the OCI image: one layer, small, the same twice, and it runs: unpacked, as its
+# test_image.sh - the OCI image: one layer, small, reproducible, and it runs: unpacked, as its
 # user, read-only, as process 1.
 . tests/shell.sh
 . tests/packages/stage.sh
@@ -25,7 +25,7 @@ check "two builds have the same digest" \
     cmp "$image/index.json" "$work/other/image/index.json"
 check "and the same archive" cmp "$image.tar" "$work/other/image.tar"
 
-# Every blob is what its name says, and whatever is referred to is there.
+# Every blob has the digest in its name, and everything referred to exists.
 cat >"$work/layout.py" <<'END'
 import gzip, hashlib, json, os, sys, tarfile
 folder = sys.argv[1]
@@ -67,7 +67,7 @@ else
     skip "the layout" "there is no python3"
 fi
 
-# Run as a container runtime does: a root of its own that cannot be written, process 1, user 65532.
+# Run as a container runtime does: a read-only root of its own, process 1, user 65532.
 cat >"$work/run.sh" <<'END'
 set -e
 root=$1

@@ -18,9 +18,9 @@ archive=$(ls "$made"/cerium-*.tar.gz)
 fill() { packages/fill.sh "$made" "$version" "$made" <"packages/$1.in" >"$made/$1"; }
 check "install.sh has the digests" fill install.sh
 check "nothing is left to fill in" sh -c "! grep -n '@[A-Z_0-9a-z]*@' '$made/install.sh'"
-check "its size is that of a page" test "$(wc -l <"$made/install.sh")" -le 140
+check "it is short" test "$(wc -l <"$made/install.sh")" -le 140
 if command -v shellcheck >/dev/null; then
-    check "shellcheck has nothing to say" shellcheck "$made/install.sh" packages/*.sh
+    check "shellcheck has no complaint" shellcheck "$made/install.sh" packages/*.sh
 else
     skip "shellcheck" "it is not installed"
 fi
@@ -29,26 +29,26 @@ home=$work/home
 mkdir "$home"
 install() { env -i HOME="$home" PATH="$PATH" sh "$made/install.sh" "$@"; }
 check "it installs" status 0 install
-check "and says where" says "$home/.local/bin"
+check "and prints where" says "$home/.local/bin"
 bare() { env -i "$@"; }
-check "what it installed runs" bare "$home/.local/bin/cerium" run --raw --quiet -n 4 -p 'def add('
+check "the program runs" bare "$home/.local/bin/cerium" run --raw --quiet -n 4 -p 'def add('
 private() {
     program=$(readlink -f "$home/.local/bin/cerium")
     ldd "$program" | grep libhs | grep -q "$home/.local/lib/cerium"
 }
-check "with libraries of its own" private
+check "with its own libraries" private
 check "the man page is there" test -s "$home/.local/share/man/man1/cerium.1"
 check "and once more, over itself" install
 mkdir -p "$home/.local/lib/cerium/0.0.1"
 check "an older version is replaced" install
-check "and gone" test ! -e "$home/.local/lib/cerium/0.0.1"
+check "and removed" test ! -e "$home/.local/lib/cerium/0.0.1"
 rm "$home/.local/bin/cerium"
 echo mine >"$home/.local/bin/cerium"
 check "it is uninstalled" install --uninstall
-check "what is not its own stays" grep -qx mine "$home/.local/bin/cerium"
+check "foreign files stay" grep -qx mine "$home/.local/bin/cerium"
 check "and nothing else" test "$(find "$home" -type f -o -type l | wc -l)" = 1
 
-# Whatever is wrong, nothing is installed.
+# After any fault, nothing is installed.
 nothing() { test ! -e "$work/none/lib" && test ! -e "$work/none/bin"; }
 mkdir "$work/wrong"
 cp "$archive" "$work/wrong/"
@@ -66,7 +66,7 @@ for part in 1 2 3 4 5 6 7 8 9; do
     head -c $((size * part / 10)) "$made/install.sh" >"$work/half.sh"
     env -i HOME="$work/none" PATH="$PATH" sh "$work/half.sh" --from "$made" --prefix "$work/none" \
         >/dev/null 2>&1
-    check "a script that was cut at $part tenths does nothing" nothing
+    check "a script truncated at $part tenths does nothing" nothing
 done
 
 : >"$made/cerium-$version.tar.gz"
@@ -77,7 +77,7 @@ if command -v ruby >/dev/null; then
 else
     skip "the formula's syntax" "there is no ruby"
 fi
-# What the formula depends on is what compiling needs here.
+# The formula depends on the packages that compiling needs here.
 for package in $(tools/install_packages.sh --list build); do
     case $package in
     gcc | make | libc6-dev | python3-pip) continue ;;

@@ -1,6 +1,6 @@
-/* answers.c - answers of every kind, as a server would send them, for other people's programs to
- * judge: one JSON object a line with "name", "api", the "request", the "sse" of its stream and the
- * whole "object". */
+/* answers.c - answers of every kind, as a server would send them, for other programs to judge: one
+ * JSON object per line with "name", "api", the "request", the "sse" of its stream and the whole
+ * "object". */
 #include "protocol/protocol.h"
 
 #include <jansson.h>
@@ -94,7 +94,7 @@ static view token_text(void *user, int32_t token)
 
 static const protocol_progress halfway = {9, 4, 6, 1000000, NULL, 0, 0};
 
-/* Three bytes a token, and a token a time. */
+/* Three bytes per token, one token at a time. */
 static void say(protocol_writer *w, uint32_t choice, const char *words)
 {
     static const cerium_logprob top[] = {{1, -0.25f}, {0, -1.5f}};

@@ -1,5 +1,5 @@
 """Feed answers to the real openai package: its client over a made-up transport, its stream
-helpers, and its types, which here are checked and not only filled in.  Reads the lines of
+helpers, and its types, which are validated here and not only filled in.  Reads the lines of
 answers.c; ends with `openai types: N passed, M failed`."""
 import json
 import sys
@@ -18,7 +18,7 @@ except ImportError:
 
 RESPONSES, CHAT, COMPLETIONS, _, COMPACT = range(5)
 
-# Fields that a Response has even where they are null: the Open Responses specification.
+# Fields that a Response has even if they are null: the Open Responses specification.
 FIELDS = """id object created_at completed_at status incomplete_details model previous_response_id
 instructions output error tools tool_choice truncation parallel_tool_calls text top_p
 presence_penalty frequency_penalty top_logprobs temperature reasoning usage max_output_tokens
@@ -54,18 +54,18 @@ def check_types(answer):
                  ChatCompletionChunk), COMPLETIONS: (Completion, Completion),
                  COMPACT: (CompactedResponse, object)}[answer["api"]]
     whole = dict(answer["object"])
-    if answer["api"] == COMPACT:  # the types do not know the user's messages that the API keeps
+    if answer["api"] == COMPACT:  # the types lack the user's messages, which the API keeps
         whole["output"] = [i for i in whole["output"] if i.get("role") != "user"]
     pydantic.TypeAdapter(kind).validate_python(whole)
     adapter = pydantic.TypeAdapter(one)
     for event in events(answer):
         if event.get("type") == "keepalive":
-            continue  # OpenAI sends it, and its types do not name it
+            continue  # OpenAI sends it, and its types lack it
         for choice in event.get("choices", []):
-            if answer["api"] == COMPLETIONS:  # nor a choice that has not ended,
+            if answer["api"] == COMPLETIONS:  # nor a choice without an end,
                 choice["finish_reason"] = choice["finish_reason"] or "stop"
             for call in choice.get("delta", {}).get("tool_calls", []):
-                if call.get("type") == "custom":  # nor calls of custom tools in a stream
+                if call.get("type") == "custom":  # nor custom tool calls in a stream
                     del call["type"]
         adapter.validate_python(event)
 
@@ -81,7 +81,7 @@ def check_response(answer):
     assert seen[-1].response.to_dict() == client(answer, False).responses.create(**body).to_dict()
     if whole["status"] != "completed":
         return
-    # The helper keeps a copy of the response by the events, and refuses what does not fit.
+    # The helper builds a copy of the response from the events, and refuses inconsistent ones.
     with client(answer, True).responses.stream(**body) as stream:
         texts = [e.delta for e in stream if e.type == "response.output_text.delta"]
         final = stream.get_final_response()
@@ -102,7 +102,7 @@ def check_chat(answer):
     got = client(answer, False).chat.completions.create(**body)
     assert got.to_dict() == whole
     if tools and tools[0]["type"] == "custom":
-        return  # the helper knows functions only
+        return  # the helper only knows functions
     with client(answer, True).chat.completions.stream(**body) as stream:
         for _event in stream:
             pass
@@ -145,7 +145,7 @@ def main():
             try:
                 check(answer)
                 passed += 1
-            except Exception as why:  # whatever the package throws is its verdict
+            except Exception as why:  # every exception of the package is its verdict
                 failed += 1
                 what = f"{answer['name']}: {check.__name__}: {type(why).__name__}: {why}"
                 print(f"  FAIL {what}"[:600])

@@ -1,4 +1,4 @@
-"""walls.py - runs in the sandbox as a program: each test fails where a wall is missing."""
+"""walls.py - runs in the sandbox as a program: each test fails if a wall is missing."""
 import ctypes
 import os
 import resource
@@ -9,7 +9,7 @@ EPERM, EACCES, ENOSYS, EROFS, EAFNOSUPPORT = 1, 13, 38, 30, 97
 
 
 def call(name, *args):
-    """The errno of a function of the C library that fails; 0 when it does not."""
+    """The errno of a C library function; 0 if it succeeds."""
     return ctypes.get_errno() if getattr(libc, name)(*args) == -1 else 0
 
 

@@ -28,7 +28,7 @@ for pid in [p for p in os.listdir("/proc") if p.isdigit() and p != own]:
         look = os.readlink if "fd" in name or name == "cwd" else open
         assert error_of(look, path) in (EACCES, EPERM, 2), path
 
-# the kernel's wide surfaces, keys, memory that outlives its maps
+# the kernel's large attack surfaces, keys, memory that outlives its mappings
 for number in (425, 321, 298, 323, 319, 320, 250, 248) if os.uname().machine == "x86_64" else ():
     assert syscall(number, 0, 0, 0, 0, 0) == EPERM, number
 for name in ("shmget", "msgget", "semget"):
@@ -37,14 +37,14 @@ assert call("personality", 0) == EPERM
 r, w = os.pipe()
 assert call("ioctl", 0, 0x5412, b"x") == EPERM and call("ioctl", 0, 0x541C, b"x") == EPERM
 
-# rights
+# privileges
 now = status()
 assert all(int(now[name], 16) == 0 for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"))
 assert now["NoNewPrivs"] == "1" and now["Seccomp"] == "2"
 assert os.getuid() != 0 and os.geteuid() != 0
 assert error_of(os.setuid, 0) in (EPERM, 22)
 
-# files: what is there, and what may be written
+# files: visible ones, and writable ones
 assert not set(os.listdir("/")) & {"root", "home", "work", "var", "mnt", "opt", "srv", "sys"}
 assert set(os.listdir("/etc") if os.path.exists("/etc") else []) <= {"alternatives", "ld.so.cache"}
 for folder in ("/", "/dev", "/usr", "/usr/lib", "/sandbox", "/etc", "/proc", "/proc/sys/kernel"):
@@ -66,7 +66,7 @@ for name, most in (("CPU", 2), ("AS", 512 << 20), ("FSIZE", 1 << 20), ("NOFILE",
     assert resource.getrlimit(getattr(resource, "RLIMIT_" + name)) == (most, most), name
 assert os.getpriority(os.PRIO_PROCESS, 0) >= 5
 
-# what it leaves
+# leftovers
 with open("/tmp/left", "w") as f:
     f.write("x")
 with open("/dev/shm/left", "w") as f:

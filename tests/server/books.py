@@ -1,8 +1,8 @@
-"""books.py - what an answer cost, by each who counts: its client, the log, the metrics, the journal
-of usage and the minute of its key; and another server that answers as a test wants it.
+"""books.py - what an answer cost by each count: its client, the log, the metrics, the journal
+of usage and the minute of its key.  Also another server, which answers as a test wants.
 
-Minutes are read from the file that servers share.  A test sets the key's buckets first, and so the
-words move by what was taken, whatever the time is (bucket.h)."""
+Minutes are read from the file that servers share.  A test sets the key's buckets first, so the
+words move by what was taken, independent of the time (bucket.h)."""
 
 import contextlib
 import json
@@ -91,7 +91,7 @@ class Upstream(ReadingUpstream):
 
 
 class Used:
-    """Tokens of prompts, those of them that were found, tokens said, and requests."""
+    """Tokens of prompts, how many of them were cached, tokens generated, and requests."""
 
     def __init__(self, prompt=0, cached=0, said=0, requests=0):
         self.all = (int(prompt), int(cached), int(said), int(requests))
@@ -119,7 +119,7 @@ def told_by(usage):
 
 
 def add_keys(store, config):
-    """Before the server runs: it lets in nobody without one."""
+    """Before the server runs: the server lets no one in without a key."""
     return {name: cli("keys", "add", name, "--tier", tier, "--store", store, "--config", config)
             for name, tier in (("ann", "metered"), ("other", "free"), ("last", "free"))}
 
@@ -131,7 +131,7 @@ class Books:
         with sqlite3.connect(store) as db:
             rows = db.execute("SELECT name, id FROM keys").fetchall()
             self.tenants = {name: 2 * id_ for name, id_ in rows}
-        self.say()  # it has a place in the file from now on
+        self.say()  # the key now has a place in the file
 
     def ask(self, path, body, method="POST", want=None, key="ann"):
         status, _, data = self.server.request(
@@ -145,11 +145,11 @@ class Books:
     def socket(self, name="ann"):
         return RawSocket(self.server.port, key=self.keys[name], timeout=120 * PATIENCE)
 
-    # ---- what the books say ----
+    # ---- reading the books ----
 
     def words(self, *values):
-        """The key's four words in the shared file, requests and tokens here and of upstreams; set,
-        where there are values."""
+        """The key's four words in the shared file, requests and tokens, here and upstream; set
+        if values are given."""
         with open(self.store + "-live", "r+b") as f, mmap.mmap(f.fileno(), 0) as m:
             at = PLACES
             while struct.unpack_from("<Q", m, at)[0] != self.tenants["ann"] + 1:
@@ -184,15 +184,15 @@ class Books:
         return Used(*(n or 0 for n in row))
 
     def settle(self):
-        """Everything that was answered is in the journal: something that comes behind is."""
+        """All answers so far are in the journal, because a later one is."""
         before = self.journal("last").all
         self.say("last")
         wait_for(lambda: self.journal("last").all != before, 60)
 
-    # ---- an end ----
+    # ---- one way to end ----
 
     def once(self, act, left):
-        """What it used by each book, or None where it took so long that a bucket was full."""
+        """Usage by each book, or None if it took so long that a bucket was full."""
         self.settle()
         journal, metrics, begin = self.journal(), self.metrics(), self.server.log_end()
         now = time.monotonic_ns()
@@ -217,14 +217,14 @@ class Books:
         return books
 
     def check(self, report, name, act, costs, left=HALF // 1_000_000):
-        """act(): (what the client was told, or None; what others used meanwhile).  costs: what must
+        """act(): (the client's usage, or None; what others used meanwhile).  costs: what must
         hold of what it used.  left: tokens in the key's bucket before."""
         with report.check(name, self.server):
             for _ in range(5):
                 books = self.once(act, left)
                 if books:
                     break
-            assert books, "this machine stands still"
+            assert books, "this machine is too slow"
             first = books["journal"]
             assert all(book == first for book in books.values()), books
             assert costs(*first.all), first
@@ -249,7 +249,7 @@ def write_config(folder, fake):
 
 @contextlib.contextmanager
 def metered(books, script, *args):
-    """Books (or a class of them) of a server with keys, and the other server that it knows."""
+    """Books (or a subclass) of a server with keys and an upstream."""
     fake = Upstream()
     with tempfile.TemporaryDirectory(prefix="cerium-books-") as folder:
         store, config = os.path.join(folder, "team.db"), write_config(folder, fake)

@@ -1,5 +1,5 @@
 """check_answers.py - every route of the server is in docs/openapi.yaml, and what it answers there,
-good or bad, whole or as a stream, fits the schema for its status and type of content."""
+success or error, whole or streamed, fits the schema for its status and content type."""
 
 import json
 import os
@@ -126,7 +126,7 @@ ASKED = [
     ("GET", "/health/live", None, None, 200),
     ("GET", "/metrics", None, None, 200),
 ]
-# Told in one sentence, for who looks for another server: no schema is worth it.
+# One sentence for clients of other servers; not worth a schema.
 BARE = {"/api/create", "/api/copy", "/api/push"}
 
 
@@ -250,7 +250,7 @@ def main():
         if path not in BARE:
             with report.check("%s %s is in the document" % (method, path)):
                 assert spec.has(method, path)
-    with report.check("every operation of the document is asked for"):
+    with report.check("every operation of the document is tested"):
         asked = {(method, path) for method, path, _, _, _ in ASKED}
         for path, operations in spec.all["paths"].items():
             for method in operations:

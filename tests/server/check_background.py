@@ -1,4 +1,4 @@
-"""check_background.py - responses in the background, and streams that are taken up again."""
+"""check_background.py - responses in the background, and resumed streams."""
 
 import contextlib
 import http.client
@@ -13,7 +13,7 @@ from harness import HANG_S, Report, Server, line, wait_for  # noqa: E402
 from rawsocket import RawSocket  # noqa: E402
 
 LINES = "".join("line %d of many\n" % i for i in range(120))
-# Longer than any of the checks takes to end it.
+# Longer than any check runs before it ends the answer.
 ENDLESS = "".join("this is line number %d of very many\n" % i for i in range(5000))
 SCRIPT = [
     line(ENDLESS, repeat=True, last="never end"),
@@ -73,7 +73,7 @@ def in_order(events, first=0):
 
 @contextlib.contextmanager
 def stream(server, path, body=None):
-    """A stream whose client reads as it likes, and leaves at the end."""
+    """A stream that the caller reads as it likes; closed at the end."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_S)
     try:
         connection.request("POST" if body else "GET", path, body and json.dumps(body),
@@ -93,7 +93,7 @@ def read_events(answer, n):
 
 
 def check_whole(report, server):
-    with report.check("a background response is begun, looked at, and there", server):
+    with report.check("a background response is created, polled and completed", server):
         said = begin(server, "for long")
         assert said["background"] is True and said["store"] is True, said
         assert said["status"] in ("queued", "in_progress") and said["output"] == [], said
@@ -101,7 +101,7 @@ def check_whole(report, server):
         assert last["status"] == "completed" and last["background"] is True, last["status"]
         assert last["output"][0]["content"][0]["text"] == LINES.rstrip("\n") or \
             last["output"][0]["content"][0]["text"] == LINES, last["output"]
-    with report.check("its events come from any number on", server):
+    with report.check("its events can be read from any number", server):
         all_of_it = follow(server, said["id"])
         in_order(all_of_it)
         names = [name for name, _ in all_of_it]
@@ -124,7 +124,7 @@ def check_whole(report, server):
 
 
 def check_live(report, server):
-    with report.check("several follow while it runs, and one leaves", server):
+    with report.check("several clients follow it while it runs, and one leaves", server):
         said = begin(server, "for long", stream=False)
         path = "/v1/responses/%s?stream=true" % said["id"]
         with stream(server, path) as first, stream(server, path + "&starting_after=4") as second:
@@ -134,7 +134,7 @@ def check_live(report, server):
         in_order(one)
         assert two == one[5:], (len(one), len(two))
         assert text_of(one).startswith("line 0") and one[-1][0] == "response.completed"
-    with report.check("a stream in the background goes on when its client leaves", server):
+    with report.check("a stream in the background continues when its client leaves", server):
         body = {"input": "for long", "background": True, "stream": True}
         with stream(server, "/v1/responses", body) as answer:
             begun = read_events(answer, 5)
@@ -162,7 +162,7 @@ def check_live(report, server):
 
 
 def check_cancel(report, server):
-    with report.check("what runs in the background is canceled", server):
+    with report.check("a running background response is canceled", server):
         said = begin(server, "never end")
         with stream(server, "/v1/responses/%s?stream=true" % said["id"]) as answer:
             begun = read_events(answer, 6)
@@ -173,7 +173,7 @@ def check_cancel(report, server):
         assert whole[-1][0] == "response.incomplete"
         assert whole[-1][1]["response"]["status"] == "cancelled"
         assert ended(server, said["id"])["status"] == "cancelled"
-    with report.check("what waits in the background is canceled, too", server):
+    with report.check("a queued background response is canceled, too", server):
         first, second = begin(server, "never end"), begin(server, "say hello")
         assert second["status"] == "queued", second["status"]
         assert get(server, second["id"])["status"] == "queued"
@@ -187,7 +187,7 @@ def check_cancel(report, server):
 
 def check_bound(report, server):
     with report.check("at most 4 MiB of a response's events are kept", server):
-        # What is echoed makes each event of the whole response large: the third is too much.
+        # The echo makes each event of the whole response large: the third exceeds the bound.
         said = begin(server, "never end", metadata={"large": "x" * 1600000})
         wait_for(lambda: get(server, said["id"])["status"] == "in_progress")
         error = follow(server, said["id"], 0, want=400)
@@ -198,10 +198,10 @@ def check_bound(report, server):
         in_order(told, 2)
         assert told[0][0] == "response.in_progress" and told[-1][0] == "response.incomplete"
         assert server.metric("cerium_recorded_bytes") <= 64 << 20
-        # How it ended is left, and all that is behind what is gone.
+        # The end is still there, and every event after those that were dropped.
         assert [name for name, _ in follow(server, said["id"], 0)] == ["response.incomplete"]
         assert follow(server, said["id"], 5) == told[4:]
-    with report.check("at most 64 MiB of all events are kept, and the newest", server):
+    with report.check("at most 64 MiB of all events are kept, the newest ones", server):
         large = {"metadata": {"large": "x" * 1300000}}
         each = [begin(server, "say hello", **large)["id"] for _ in range(4)]
         each += [ended(server, begin(server, "say hello", **large)["id"])["id"] for _ in range(20)]
@@ -213,7 +213,7 @@ def check_bound(report, server):
 
 
 def check_refused(report, server):
-    with report.check("what cannot be in the background is refused by name", server):
+    with report.check("requests that cannot run in the background are refused by name", server):
         for fields in ({"store": False}, {"background": "yes"}, {"background": 1},
                        {"input": [{"type": "message", "role": "user", "content": "a"},
                                   {"type": "compaction_trigger"}]}):
@@ -242,7 +242,7 @@ def check_refused(report, server):
 
 def check_keys(report):
     with Server(replay=SCRIPT, key="first", args=["--api-key", "second"]) as server:
-        with report.check("nobody else's response is followed", server):
+        with report.check("no one follows another key's response", server):
             said = begin(server, "say hello")
             ended(server, said["id"])
             other = {"Authorization": "Bearer second"}
@@ -252,7 +252,7 @@ def check_keys(report):
 
 def check_ends(report):
     with Server(replay=SCRIPT, context=65536, args=["--drain", "1"]) as server:
-        with report.check("a server that ends cancels what runs, and keeps it", server):
+        with report.check("a server that ends cancels and stores running responses", server):
             done, cut = begin(server, "say hello"), begin(server, "never end")
             ended(server, done["id"])
             with stream(server, "/v1/responses/%s?stream=true" % cut["id"]) as answer:
@@ -261,7 +261,7 @@ def check_ends(report):
             server.start()
             assert get(server, done["id"])["status"] == "completed"
             assert get(server, cut["id"])["status"] == "cancelled"
-        with report.check("events that are gone: how it began, and how it ended", server):
+        with report.check("of dropped events, the first and the last remain", server):
             whole, rest = follow(server, done["id"]), follow(server, done["id"], 7)
             assert [name for name, _ in whole] == ["response.created", "response.completed"]
             assert whole[0][1]["response"]["status"] == "in_progress"
@@ -281,7 +281,7 @@ def main():
         check_cancel(report, server)
         check_refused(report, server)
         check_bound(report, server)
-        with report.check("nothing is left of it but what is kept", server):
+        with report.check("only stored responses remain", server):
             wait_for(lambda: not server.running())
             assert server.metric("cerium_queue_stuck_total") == 0
             assert server.metric("cerium_resumed_streams_total") > 10

@@ -18,7 +18,7 @@ def check_completions(report, server):
                 events.append(event)
         return events
 
-    with report.check("completion.create: text as it comes, then the end", server):
+    with report.check("completion.create: streamed text, then the end", server):
         with RawSocket(server.port) as s:
             s.send_json({"type": "completion.create", "id": "c1", "prefix": "int add(",
                          "suffix": "\n}\n", "path": "a.c"})
@@ -26,7 +26,7 @@ def check_completions(report, server):
             said = "".join(e.get("delta", "") for e in events[:-1])
             assert said == "return a + b;" and events[-1]["reason"] == "stop", events[-1]
             assert events[-1]["usage"]["input_tokens"] > 0
-    with report.check("completion.create: text of other files, as that of /infill", server):
+    with report.check("completion.create: text of other files, as in /infill", server):
         files = [{"path": "b.c", "text": "int sub(int a, int b);\n"}]
         with RawSocket(server.port) as s:
             used = []
@@ -49,7 +49,7 @@ def check_completions(report, server):
                              "prefix": "talk for long" if name == "old" else "int add("})
             assert completion(s, "old")[-1]["reason"] == "superseded"
             assert completion(s, "new")[-1]["reason"] == "stop"
-    with report.check("completion.cancel, and what is no completion", server):
+    with report.check("completion.cancel, and invalid completions", server):
         with RawSocket(server.port) as s:
             s.send_json({"type": "completion.create", "id": "x", "prefix": "talk for long",
                          "max_tokens": 4096})
@@ -62,7 +62,7 @@ def check_completions(report, server):
 
 
 def check_confidence(report):
-    """What the model finds improbable is held back, by the product of its tokens' shares."""
+    """Improbable completions are held back, by the product of their tokens' probabilities."""
     hole = {"input_prefix": "def add(a, b):\n    ", "input_suffix": "\n\nprint(add(1, 2))\n",
             "n_predict": 3, "token_healing": False, "one_block": False}
 
@@ -70,11 +70,11 @@ def check_confidence(report):
         status, _, text = server.request("POST", path, json.dumps(fields).encode())
         return status, json.loads(text)
 
-    with Server() as server, report.check("/v1/models has what the file says, as it was written"):
+    with Server() as server, report.check("/v1/models has the file's value, as it was written"):
         listed = json.loads(server.request("GET", "/v1/models")[2])["data"][0]
         assert listed["min_confidence"] == 0.35 and listed["pointer"] == 1, listed
     with Server(args=["--min-confidence", "0"]) as server:
-        with report.check("min_confidence: the tokens' shares, multiplied; then all or nothing",
+        with report.check("min_confidence: the product of the tokens' shares; then all or none",
                           server):
             _, plain = ask(server, "/infill", **hole)
             _, tokens = ask(server, "/v1/completions", prompt=hole["input_prefix"],
@@ -90,7 +90,7 @@ def check_confidence(report):
             _, kept = ask(server, "/v1/completions", prompt=hole["input_prefix"],
                           suffix=hole["input_suffix"], max_tokens=3, min_confidence=1)
             assert kept["choices"][0]["text"] == "" and kept["usage"]["completion_tokens"] == 3
-        with report.check("min_confidence: inline, and what is no confidence", server):
+        with report.check("min_confidence: inline, and invalid values", server):
             with RawSocket(server.port) as s:
                 for least, want in ((1, ["completion.done"]),
                                     (1e-30, ["completion.delta", "completion.done"])):
@@ -111,7 +111,7 @@ def check_confidence(report):
                                                    "logprobs": 1})):
                 status, body = ask(server, path, **bad)
                 assert status == 400 and body["error"]["param"] == "min_confidence", body
-        with report.check("pointer: as the file says, as asked, and what is no share", server):
+        with report.check("pointer: from the file, from the request, and invalid values", server):
             names = {"prompt": "total = count(words)\nprint(total)\nother = count(", "suffix": "\n",
                      "max_tokens": 3, "logprobs": 0, "token_healing": False}
 
@@ -129,7 +129,7 @@ def check_confidence(report):
                               ("/v1/completions", {**names, "pointer": "all"})):
                 status, body = ask(server, path, **bad)
                 assert status == 400 and body["error"]["param"] == "pointer", body
-        with report.check("one_block: a text that goes round ends, unless it is to go on", server):
+        with report.check("one_block: a text in a loop ends, unless it is false", server):
             round_ = {"input_prefix": "int i" + ", j" * 30 + ",", "input_suffix": "",
                       "n_predict": 100}
             _, whole = ask(server, "/infill", **round_, one_block=False)
@@ -140,7 +140,7 @@ def check_confidence(report):
             assert block["stop_type"] == "eos", block
             status, body = ask(server, "/infill", **round_, one_block=1)
             assert status == 400 and body["error"]["param"] == "one_block", body
-    with report.check("serve --min-confidence: of holes, where a request does not say"):
+    with report.check("serve --min-confidence: for infill, where a request has no value"):
         with Server(args=["--min-confidence", "1"]) as server:
             assert ask(server, "/infill", **hole)[1]["content"] == ""
             assert ask(server, "/infill", **hole, min_confidence=0)[1]["content"]
@@ -149,7 +149,7 @@ def check_confidence(report):
 
 
 def check_variants(report):
-    """Without a script: these are the model's own words."""
+    """Without a script: the model generates."""
     def ask(server, **fields):
         body = {"prompt": "def add(a, b):", "max_tokens": 12, "temperature": 1, "seed": 3,
                 "token_healing": False, **fields}
@@ -160,7 +160,7 @@ def check_variants(report):
         return sum(choice["logprobs"]["token_logprobs"]) / len(choice["logprobs"]["tokens"])
 
     with Server(args=["--min-confidence", "0"]) as server:
-        with report.check("best_of: the likeliest of what n gives, the best first", server):
+        with report.check("best_of: the likeliest of n answers, best first", server):
             status, all_of = ask(server, n=12, logprobs=0)
             assert status == 200 and len(all_of["choices"]) == 12, all_of
             best = sorted(all_of["choices"], key=score, reverse=True)
@@ -173,7 +173,7 @@ def check_variants(report):
             for fields in ({"n": 2, "best_of": 1}, {"best_of": 2, "stream": True}):
                 status, error = ask(server, **fields)
                 assert status == 400 and error["error"]["param"] == "best_of", error
-        with report.check("token_healing: as `cerium run` has it, not where tokens are asked for",
+        with report.check("token_healing: as in `cerium run`, not where tokens are requested",
                           server):
             prompt = "def add(a, b):"
             command = [os.environ["CERIUM"], "run", "-m", MODEL, "--quiet", "-n", "12"]
@@ -191,7 +191,7 @@ def check_variants(report):
                 assert answer["choices"][0]["text"] == text, (fields, answer, text)
             status, error = ask(server, token_healing=3)
             assert status == 400 and error["error"]["param"] == "token_healing", error
-        with report.check("token_healing: of holes, as `cerium complete` has it", server):
+        with report.check("token_healing: for infill, as in `cerium complete`", server):
             before, after = "import os\n\n\ndef main():\n    path = os.pa", "\n    return first\n"
             hole = {"input_prefix": before, "input_suffix": after, "filename": "place.py",
                     "n_predict": 12, "temperature": 0}
@@ -228,7 +228,7 @@ def main():
     report = Report("completions")
     with Server(replay=SCRIPT, context=16384) as server:
         check_completions(report, server)
-        with report.check("nothing is left, and it ends in order", server):
+        with report.check("nothing is left over, and it shuts down cleanly", server):
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0

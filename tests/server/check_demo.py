@@ -1,5 +1,5 @@
-"""check_demo.py - what `make run` shows a new user: a completion as it streams, its speed, and what
-to open; that something is shown whatever the model writes; and what is shown to who did not ask."""
+"""check_demo.py - what `make run` shows a new user: a completion as it streams, its speed, and the
+address to open, whatever the model writes; and what is shown unasked."""
 
 import contextlib
 import http.client
@@ -24,7 +24,7 @@ PLACES = 3  # of src/server/demo.c
 
 @contextlib.contextmanager
 def started(command, port):
-    """(output, error) of a server once it has said what to open."""
+    """(output, error) of a server once it has printed the address to open."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("out", "err")]
         with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
@@ -38,7 +38,7 @@ def started(command, port):
             yield wait_for(read, 60)
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
             connection.request("GET", "/health")
-            assert connection.getresponse().status == 200, "it does not go on serving"
+            assert connection.getresponse().status == 200, "it does not continue to serve"
             connection.close()
         finally:
             process.send_signal(signal.SIGTERM)
@@ -57,7 +57,7 @@ def check_sentence(out, port):
 
 
 def make_run_text():
-    """The text that `make run` gives: the recipe is expanded by make itself and by a shell."""
+    """The text of `make run`: the recipe is expanded by make itself and by a shell."""
     recipe = subprocess.run(["make", "-n", "--no-print-directory", "run"], cwd=ROOT, check=True,
                             capture_output=True, text=True).stdout
     serving = [text for text in recipe.splitlines() if "./cerium serve --demo" in text]
@@ -90,14 +90,14 @@ def script(folder, outputs):
 
 def check_others(report):
     with tempfile.TemporaryDirectory() as folder:
-        with report.check("a model with nothing to add: said, and another place is shown"):
+        with report.check("a model with nothing to add: it says so, and another place is shown"):
             port, command = serve("int x", script(folder, ["\n", "(self, other):\n        pass"]))
             with started(command, port) as (out, err):
                 assert "nothing to add" in out and "int x" in out, out
                 assert "    def __sub__(self, other):\n        pass" in out, out
                 assert SPEED.search(err), err
                 check_sentence(out, port)
-        with report.check("blanks alone are nothing"):
+        with report.check("blanks alone count as nothing"):
             port, command = serve("int x", script(folder, ["  \n \n", " ", "n = 0;;)"]))
             with started(command, port) as (out, err):
                 assert out.count("nothing to add") == 2 and "for (n = 0;;)" in out, out
@@ -106,7 +106,7 @@ def check_others(report):
             port, command = serve("int x", script(folder, ["\n\n   = 4;"]))
             with started(command, port) as (out, err):
                 assert out.startswith("int x\n\n   = 4;\n"), out
-        with report.check("nothing at any place: it says so, and what to try"):
+        with report.check("nothing at any place: it says so and what to try"):
             port, command = serve("int x", script(folder, ["\n"] * (PLACES + 1)))
             with started(command, port) as (out, err):
                 assert "adds nothing at any of %d places" % (PLACES + 1) in out, out
@@ -142,7 +142,7 @@ def check_terminal(report):
     os.close(theirs)
     seen = b""
     try:
-        with report.check("on a terminal no event of the log stands within the text"):
+        with report.check("on a terminal no event of the log is printed within the text"):
             while b"here stops cerium." not in seen:
                 seen += os.read(ours, 4096)
             text = seen[seen.index(make_run_text()[:10].encode()):]
@@ -160,7 +160,7 @@ def check_terminal(report):
 
 
 def check_unasked(report):
-    """What nobody asked for is shown when it is probably right."""
+    """Unasked completions are shown only when they are probably right."""
     with Server() as server, RawSocket(server.port, timeout=60) as socket:
         def infill(place, **fields):
             return server.json("POST", "/infill", {"input_prefix": place[0], "n_predict": 64,
@@ -171,7 +171,7 @@ def check_unasked(report):
             said, end = complete(socket, SURE)
             assert said.strip() and end["confidence"] >= 0.35, (said, end)
             assert infill(SURE).strip()
-        with report.check("the page begins at that place", server):
+        with report.check("the page opens at that place", server):
             _, _, data = server.request("GET", "/app.js")
             page = data.decode().split("const SAMPLE = `")[1].split("`;")[0].replace("\\t", "\t")
             assert page == SURE[0] + "^" + SURE[1], page
@@ -179,12 +179,12 @@ def check_unasked(report):
             said, end = complete(socket, UNSURE)
             assert said == "" and end["reason"] == "unsure", (said, end)
             assert infill(UNSURE) == ""
-        with report.check("a request may ask for all", server):
+        with report.check("a request may turn the bound off", server):
             said, end = complete(socket, UNSURE, min_confidence=0)
             assert said.strip() and end["reason"] != "unsure", (said, end)
             assert infill(UNSURE, min_confidence=0).strip()
     with Server(args=["--min-confidence", "0"]) as server:
-        with report.check("so may the server", server):
+        with report.check("so may the server's option", server):
             with RawSocket(server.port, timeout=60) as socket:
                 assert complete(socket, UNSURE)[0].strip()
 

@@ -1,6 +1,6 @@
 """check_dialect_relatives.py - odd requests in every API: each is answered, or refused in one line
 that names the field.  A row is an API's path, what differs from a plain request, the status, and
-what the answer has to hold: {path: value}, where a value is equal, or a regular expression."""
+what the answer must contain: {path: value}, where a value is equal, or a regular expression."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def result(**fields):
 
 
 class Re(str):
-    """A regular expression that the value holds."""
+    """A regular expression that is found in the value."""
 
 
 TEXT = {"content.0.text": "Hello there.", "stop_reason": "end_turn"}
@@ -261,7 +261,7 @@ def check_rows(report, server, rows):
 
 
 def check_bytes(report, server):
-    """Bodies that a client's library makes of odd text, or that are no JSON."""
+    """Bodies that a client library makes of odd text, or that are not JSON."""
     ask = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"%s"}]}'
     cases = [(ask % b"\\ud83d\\ude00", "application/json", 200),
              (ask % b"\\ud83d x", "application/json", 200),
@@ -281,7 +281,7 @@ def check_bytes(report, server):
 
 
 def check_counts(report, server):
-    """What count_tokens says is what a message then reads, whatever is in it."""
+    """count_tokens equals the tokens that the message then reads, whatever its content."""
     for more in ({}, {"system": [{"type": "text", "text": "Be."}]}, {"tools": NAMED},
                  result(content="r"), {"messages": user([IMAGE])},
                  {"messages": [*user("say"), {"role": "assistant", "content": "Hel"}]},
@@ -302,7 +302,7 @@ def main():
         check_counts(report, server)
     with Server(args=["--guard", "off"]) as server:
         check_rows(report, server, COMPUTED)
-        with report.check("what /props tells as defaults may be sent back", server):
+        with report.check("the defaults of /props may be sent back", server):
             params = server.json("GET", "/props")["default_generation_settings"]["params"]
             plain = server.json("POST", COMPLETION, {"prompt": "int main", "n_predict": 8})
             again = server.json("POST", COMPLETION, {**params, "prompt": "int main",

@@ -45,7 +45,7 @@ def events_of(data):
     return found
 
 
-# ---- calls that are cut ----
+# ---- truncated calls ----
 
 def messages_text(server, n, stream):
     body = {"max_tokens": n, "messages": user("two files"), "tools": MESSAGE_TOOLS}
@@ -76,7 +76,7 @@ def chat_text(server, n, stream):
 def check_cut_calls(report, server):
     whole = len(TWO)
     for stream in (False, True):
-        with report.check("a call that is cut is never text: chat%s" % (", streamed" * stream),
+        with report.check("a truncated call is never text: chat%s" % (", streamed" * stream),
                           server):
             for n in range(2, 46, 1 + 2 * stream):
                 said, choice = chat_text(server, n, stream)
@@ -113,7 +113,7 @@ def check_cut_calls(report, server):
         assert given == [{"path": "A"}, {"path": "B"}], given
 
 
-# ---- requests as people send them ----
+# ---- requests as clients send them ----
 
 def check_requests(report, server):
     def chat(**more):
@@ -125,11 +125,11 @@ def check_requests(report, server):
         assert warm["usage"]["completion_tokens"] == 0 and warm["usage"]["prompt_tokens"] > 0
         assert chat(max_tokens=-1)["choices"][0]["message"]["content"] == \
             "one two three four five six"
-    with report.check("a recorded answer that is empty", server):
+    with report.check("an empty recorded answer", server):
         said = chat(messages=user("say nothing"))
         assert said["choices"][0]["message"]["content"] == "" and \
             said["choices"][0]["finish_reason"] == "stop", said
-    with report.check("tokens are counted, and are those that an answer reads", server):
+    with report.check("the token count equals what an answer reads", server):
         body = {"messages": user("count"), "tools": CHAT_TOOLS}
         n = server.json("POST", "/v1/chat/completions/input_tokens", body)["input_tokens"]
         assert n == chat(tools=CHAT_TOOLS)["usage"]["prompt_tokens"], n
@@ -149,7 +149,7 @@ def check_requests(report, server):
         said = server.json("POST", "/v1/responses", {"input": "count"})
         page = server.json("GET", "/v1/responses/%s/input_items" % said["id"])
         assert page["data"][0]["id"].startswith("msg_") and page["first_id"] == page["last_id"]
-    with report.check("a result whose call is nowhere is refused", server):
+    with report.check("a result without its call is refused", server):
         item = {"type": "function_call_output", "call_id": "c", "output": "x"}
         said = server.json("POST", "/v1/responses", {"input": [item]}, want=400)
         assert said["error"]["param"] == "input[0].call_id", said
@@ -168,7 +168,7 @@ def check_requests(report, server):
 
 
 def check_shapes(report):
-    with Server() as server, report.check("what an answer has to match, in everybody's words",
+    with Server() as server, report.check("constraints of answers, in every dialect's fields",
                                           server):
         pick = 'root ::= "yes" | "no"'
         for more in ({"grammar": pick}, {"guided_choice": ["yes", "no"]},
@@ -217,9 +217,9 @@ def check_messages(report, server):
                                    {"role": "user", "content": [result]}]
         said = ask(messages=talk, tools=MESSAGE_TOOLS)
         assert said["content"][0]["text"] == "The file says so.", said
-        # What we said is found as we sampled it: only what is new is computed.
+        # Our answer is found cached as it was sampled: only new tokens are computed.
         assert said["usage"]["cache_read_input_tokens"] > said["usage"]["input_tokens"], said
-    with report.check("Messages: what one API began, another goes on with", server):
+    with report.check("Messages: what one API began, another continues", server):
         before = "Remember these: " + " ".join("word%d" % i for i in range(120))
         first = server.json("POST", "/v1/chat/completions", {"messages": user(before),
                                                              "max_tokens": 4})
@@ -261,7 +261,7 @@ def check_messages(report, server):
 # ---- Ollama and llama.cpp ----
 
 def check_ollama(report, server):
-    with report.check("Ollama: the list, the facts, what runs", server):
+    with report.check("Ollama: the list, the details, running models", server):
         assert server.json("GET", "/api/version")["version"] >= "0.13.4"
         model = server.json("GET", "/api/tags")["models"][0]
         assert model["name"] == MODEL_ID and len(model["digest"]) == 64 and model["size"] > 0
@@ -273,7 +273,7 @@ def check_ollama(report, server):
         assert server.json("GET", "/api/ps")["models"][0]["context_length"] > 0
         assert "not found" in server.json("POST", "/api/show", {"name": "x"}, want=404)["error"]
         assert isinstance(server.json("POST", "/api/create", {}, want=501)["error"], str)
-    with report.check("Ollama: a stream of lines, a call whole in one", server):
+    with report.check("Ollama: a stream of lines, each call whole in one line", server):
         body = {"model": "cerium", "messages": user("one file"), "tools": CHAT_TOOLS}
         status, headers, data = server.request("POST", "/api/chat", body)
         lines = [json.loads(one) for one in data.decode().splitlines()]
@@ -283,7 +283,7 @@ def check_ollama(report, server):
         assert lines[-1]["done"] and lines[-1]["eval_count"] > 0 and not lines[0]["done"]
         said = server.json("POST", "/api/chat", {"messages": [], "stream": False})
         assert said["done_reason"] == "load", said
-    with report.check("llama.cpp: props, slots, tokens and back, a template", server):
+    with report.check("llama.cpp: props, slots, tokenize and detokenize, a template", server):
         assert server.json("GET", "/props")["default_generation_settings"]["n_ctx"] > 0
         assert not any(slot["is_processing"] for slot in server.json("GET", "/slots"))
         tokens = server.json("POST", "/tokenize", {"content": "int main(void)"})["tokens"]
@@ -300,7 +300,7 @@ def check_ollama(report, server):
         pieces = [event for _, event in events_of(data)]
         assert status == 200 and b"[DONE]" not in data and pieces[-1]["stop"], data
         assert pieces[-1]["stop_type"] == "limit" and pieces[-1]["tokens_predicted"] == 3
-    with report.check("what is read on the loop is small, or 413", server):
+    with report.check("bodies that the loop reads are small, or 413", server):
         for path, most in (("/api/show", 16), ("/detokenize", 256), ("/models/unload", 16)):
             body = b'{"model": "x", "tokens": [%s1]}' % (b"1, " * (most << 10))
             assert server.request("POST", path, body)[0] == 413, path
@@ -337,7 +337,7 @@ def begin(s, text, **fields):
 
 
 def check_steering(report, server):
-    with report.check("steer: the answer ends at a line, and all of it is found computed", server):
+    with report.check("steer: the answer ends at a line, and all of it is cached", server):
         with RawSocket(server.port) as s:
             r1 = begin(s, "go on for long", stream_id="a", instructions="be brief")
             s.send_json(steer(r1, "only three"))
@@ -360,7 +360,7 @@ def check_steering(report, server):
             had = said["usage"]["input_tokens"] + said["usage"]["output_tokens"]
             cached = next_["usage"]["input_tokens_details"]["cached_tokens"]
             assert had - 64 <= cached <= had, (had, cached)
-    with report.check("steer: the successor computes what a server computes that reads it all",
+    with report.check("steer: the successor equals the answer of a server that reads all of it",
                       server):
         told = {"include": ["message.output_text.logprobs"], "top_logprobs": 20}
         with RawSocket(server.port) as s:
@@ -377,11 +377,11 @@ def check_steering(report, server):
         assert whole["usage"]["input_tokens_details"]["cached_tokens"] == 0, whole["usage"]
         assert next_["usage"]["input_tokens_details"]["cached_tokens"] > 0, next_["usage"]
         assert next_["usage"]["input_tokens"] == whole["usage"]["input_tokens"], next_["usage"]
-        # A number is told with as many digits as tell its bits.
+        # Numbers are printed with as many digits as restore their bits.
         ours, theirs = (r["output"][0]["content"][0]["logprobs"] for r in (next_, whole))
         assert len(ours) >= 2 and len(ours[0]["top_logprobs"]) == 20, ours
         assert ours == theirs, (ours[0], theirs[0])
-    with report.check("steer: calls are answered first, by the create that goes on", server):
+    with report.check("steer: calls are answered first, by the create that continues", server):
         with RawSocket(server.port) as s:
             r1 = begin(s, "one file slowly", tools=RESPONSE_TOOLS)
             s.send_json(steer(r1, "only three"))
@@ -394,7 +394,7 @@ def check_steering(report, server):
             s.send_json(create([result], previous_response_id=r1, tools=RESPONSE_TOOLS))
             events = read_until(s, "response.completed")
             assert text_of(events) == "The file says so.", events[-1]
-    with report.check("steer: refused with the input given back", server):
+    with report.check("steer: refused, and the input is returned", server):
         with RawSocket(server.port) as s, RawSocket(server.port) as other:
             r1 = begin(s, "go on for long")
             other.send_json(steer(r1, "x"))
@@ -423,14 +423,14 @@ def check_steering(report, server):
             read_until(s, "response.incomplete")
             s.send_json(steer(r1, "x"))
             failed = read_until(s, "response.steer.failed")[-1]
-            # The engine may need another moment to let go of it.
+            # The engine may need a moment to release it.
             assert failed["error"]["code"] in ("response_already_completed",
                                                "response_not_active"), failed
 
 
 def storm(server, seed):
-    """Steers, cancels and creates in any order on four lanes; what was accepted is committed or
-    comes back."""
+    """Steers, cancels and creates in any order on four lanes; an accepted steer is committed or
+    returned."""
     rng = random.Random(seed)
     lanes = {name: None for name in "abcd"}
     open_steers, begun = {}, {}
@@ -440,7 +440,7 @@ def storm(server, seed):
             kind, name = event["type"], event.get("stream_id")
             if kind == "response.created":
                 lanes[name] = event["response"]["id"]
-                # All that waited for the one before it, or was leaving with it, is in this one.
+                # All steers that waited for the one before it, or left with it, are in this one.
                 for key in [k for k, v in open_steers.items()
                             if v == event["response"]["previous_response_id"]]:
                     del open_steers[key]
@@ -465,10 +465,10 @@ def storm(server, seed):
             else:
                 s.send_json({"type": "response.cancel", "response_id": lanes[name]})
             for _ in range(rng.randrange(6)):
-                # Where all that was asked is answered, nothing comes.
+                # If every request is answered, no more events come.
                 if rng.random() < 0.5 and (s.data or select.select([s.socket], [], [], 0.05)[0]):
                     read()
-        # A last word that all lanes answer: by then everything before it is told.
+        # A last request that all lanes answer: by then all earlier events have been sent.
         for name in "abcd":
             if lanes[name]:
                 s.send_json({"type": "response.cancel", "response_id": lanes[name]})
@@ -492,10 +492,10 @@ def storm(server, seed):
 
 
 def check_storm(report, server):
-    with report.check("steer: whatever the order, each is committed or given back", server):
+    with report.check("steer: in any order, each is committed or returned", server):
         for seed in range(6):
             storm(server, seed)
-    with report.check("steer: a socket that dies in any state leaves nothing", server):
+    with report.check("steer: a socket that dies in any state leaves nothing over", server):
         for n in range(4):
             with RawSocket(server.port) as s:
                 r1 = begin(s, "one file slowly" if n % 2 else "go on for long",
@@ -525,7 +525,7 @@ def computed_by(server, path, body):
 
 
 def check_one_log(report, server):
-    """Begun as Codex asks, continued as Claude Code does, then in chat, then in Ollama's words."""
+    """Begun as Codex does, continued as Claude Code does, then in Chat, then in Ollama's API."""
     names = ["ls"] + ["tool_%d" % i for i in range(12)]
 
     def tools(make):
@@ -536,7 +536,7 @@ def check_one_log(report, server):
     nested = tools(lambda f: {"type": "function", "function": f})
     inputs = tools(lambda f: {"name": f["name"], "description": f["description"],
                               "input_schema": f["parameters"]})
-    with report.check("one log of tokens under all dialects: what is new is computed", server):
+    with report.check("one log of tokens under all dialects: only new tokens are computed", server):
         said, n = computed_by(server, "/v1/responses", {
             "instructions": SYSTEM, "tools": flat, "store": False,
             "input": [{"type": "message", "role": "user",
@@ -557,7 +557,7 @@ def check_one_log(report, server):
                                               "content": RESULT}]}]})
         usage = said["usage"]
         whole = usage["input_tokens"] + usage["cache_read_input_tokens"]
-        # The newest token of an answer was chosen and not computed.
+        # The last token of an answer was sampled but not computed.
         new = whole - used + 1
         assert 100 < n <= new, (n, new, usage)
         used = whole + usage["output_tokens"]
@@ -601,7 +601,7 @@ def main():
         check_one_log(report, server)
         check_steering(report, server)
         check_storm(report, server)
-        with report.check("it ends by itself", server):
+        with report.check("it shuts down by itself", server):
             assert server.stop(seconds=30 * PATIENCE) == 0
     check_shapes(report)
     report.end()

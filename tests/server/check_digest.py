@@ -1,5 +1,5 @@
-"""check_digest.py - answers that prove themselves: a digest is the same however busy the server is,
-`cerium verify` repeats the record that an answer carries, and where there is none the answer says
+"""check_digest.py - answers that prove themselves: a digest is the same under any load,
+`cerium verify` repeats the record that an answer carries, and an answer without a digest says
 why."""
 
 import json
@@ -36,7 +36,7 @@ def only(answer):
 
 
 def verify(answer, *args):
-    """The exit status of `cerium verify -`, and what it said."""
+    """The exit status of `cerium verify -`, and its output."""
     done = subprocess.run([CERIUM, "verify", "-m", MODEL, *args, "-"], input=json.dumps(answer),
                           capture_output=True, text=True, timeout=HANG_S)
     return done.returncode, done.stdout + done.stderr
@@ -57,7 +57,7 @@ def check_same(report, want):
         with Server(args=args) as server, report.check("the same with " + " ".join(args), server):
             assert digests(complete(server)) == want
     with Server() as server:
-        with report.check("the same beside a crowd", server):
+        with report.check("the same under load", server):
             got, others = [], []
 
             def crowd(i):
@@ -104,7 +104,7 @@ def check_records(report, server):
         one["record"]["tokens"][20] += 1
         status, out = verify(answer)
         assert status == 1 and "another token, 21" in out, out
-    with report.check("three records of a stream are", server):
+    with report.check("three records of a stream are verified", server):
         last = stream(server, "/v1/completions",
                       {"prompt": PROMPT, "cerium_digest": "record", **DRAWN, "n": 3,
                        "stream_options": {"include_usage": True}})
@@ -112,7 +112,7 @@ def check_records(report, server):
         assert status == 0 and out.count("the same bits each time") == 3, out
         assert len(set(digests(last))) == 3
         assert digests(last) == digests(complete(server, n=3))
-    with report.check("one of a stored response is, by GET", server):
+    with report.check("the record of a stored response is verified, by GET", server):
         body = {"input": "def f(x):", "temperature": 0.5, "seed": 3, "max_output_tokens": 12,
                 "cerium_digest": "record"}
         made = server.json("POST", "/v1/responses", body)
@@ -121,14 +121,14 @@ def check_records(report, server):
         assert only(stream(server, "/v1/responses", body)) == only(made)
         status, out = verify(kept)
         assert status == 0, out
-    with report.check("one of a healed prompt, and of Chat with a stop string, are", server):
+    with report.check("a healed prompt, and Chat with a stop string, are verified", server):
         status, out = verify(complete(server, cerium_digest="record", prompt=PROMPT + "    retu"))
         assert status == 0, out
         answer = chat(server, "def f(x):", cerium_digest="record", max_tokens=24, stop=["e"])
         assert only(answer)["digest"], answer["usage"]
         status, out = verify(answer)
         assert status == 0, out
-    with report.check("another model is told", server):
+    with report.check("another model is reported", server):
         answer = complete(server, cerium_digest="record")
         only(answer)["record"]["model"]["fingerprint"] = "0" * 16
         status, out = verify(answer)
@@ -139,7 +139,7 @@ def check_fields(report, server):
     with report.check("no field, no digests", server):
         for off in (None, False):
             assert "cerium_digests" not in complete(server, cerium_digest=off)["usage"]
-    with report.check("without records: a grammar, and biases", server):
+    with report.check("no records: with a grammar, and with biases", server):
         for fields in ({"grammar": 'root ::= "a" [b-z]+'}, {"logit_bias": {"5": -100}}):
             one = only(complete(server, cerium_digest="record", **fields))
             assert len(one["digest"]) == 32 and one["record"] is None, one
@@ -147,14 +147,14 @@ def check_fields(report, server):
             assert one["digest"] == only(complete(server, **fields))["digest"]
             status, out = verify({"usage": {"cerium_digests": [one]}})
             assert status == 1 and "cerium_digest" in out, out
-    with report.check("no digest where no token is drawn", server):
+    with report.check("no digest if no token is sampled", server):
         one = only(complete(server, max_tokens=0))
         assert one["digest"] is None and "no token" in one["reason"], one
     with report.check("refused: other values, and best_of above n", server):
         for fields in ({"cerium_digest": "yes"}, {"cerium_digest": 1}, {"best_of": 3}):
             error = complete(server, want=400, **fields)["error"]
             assert error["param"] == "cerium_digest", error
-    with report.check("named where a dialect has none", server):
+    with report.check("named in a warning where a dialect has none", server):
         answer = server.json("POST", "/v1/messages", {
             "max_tokens": 4, "messages": [{"role": "user", "content": "x"}],
             "cerium_digest": True})
@@ -165,7 +165,7 @@ def check_none(report):
     told = line(WEAK, repeat=True, last="show")
     told["corrected"] = ["    print(os.listdir(path))\n```\n"]
     with Server(replay=[told, line("words", repeat=True)]) as server, \
-            report.check("none of recorded text, nor of lines written again", server):
+            report.check("no digest of recorded text, nor of corrected lines", server):
         one = only(chat(server, "say"))
         assert one["digest"] is None and "recorded" in one["reason"], one
         one = only(chat(server, "show", cerium_guard="block"))
@@ -174,7 +174,7 @@ def check_none(report):
     upstream.act = lambda s: s.sendall(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
         + chunk("big", finish_reason="stop") + USED)
-    with Server() as server, report.check("none of another server's answer", server):
+    with Server() as server, report.check("no digest of another server's answer", server):
         server.stop()
         path = os.path.join(server.folder, "config.ini")
         with open(path, "w") as f:
@@ -192,7 +192,7 @@ def main():
         with report.check("an answer has a digest", server):
             want = digests(complete(server))
             assert len(want) == 1 and len(want[0]) == 32, want
-        with report.check("of another seed, another one", server):
+        with report.check("another seed gives another digest", server):
             assert digests(complete(server, seed=8)) != want
         check_records(report, server)
         check_fields(report, server)

@@ -1,4 +1,4 @@
-"""check_documents.py - texts that are open at the server: document.open, document.change and
+"""check_documents.py - documents open on the server: document.open, document.change and
 document.close over a WebSocket, and completions and edits at places in them."""
 
 import random
@@ -10,7 +10,7 @@ TYPED = "    return width * hei"
 
 
 class Client:
-    """A document, here and there."""
+    """A document, on both sides."""
 
     def __init__(self, socket, path="a.py", text=""):
         self.socket, self.path, self.text, self.n = socket, path, text, 0
@@ -54,7 +54,7 @@ def refused(socket, message, code, param):
 
 
 def check_texts(report, server):
-    with report.check("a completion at a place is that of the text around it", server):
+    with report.check("a completion at a place equals that of the text around it", server):
         with RawSocket(server.port) as s:
             c = Client(s, text=TEXT)
             at = len(TEXT)
@@ -104,7 +104,7 @@ def check_texts(report, server):
 
 
 def check_refusals(report, server):
-    with report.check("what cannot be: one clear line, and the socket goes on", server):
+    with report.check("invalid requests: one clear line, and the socket stays open", server):
         with RawSocket(server.port) as s:
             c = Client(s, text=TEXT)
             asked = {"type": "completion.create", "id": "x", "path": "a.py",
@@ -126,7 +126,7 @@ def check_refusals(report, server):
             refused(s, {"type": "document.open", "path": "b", "text": "", "version": 1.5},
                     "invalid_value", "version")
             assert c.complete(position=c.place(3), version=1)[1]
-    with report.check("a change that cannot be made closes the document", server):
+    with report.check("an invalid change closes the document", server):
         backwards = {"range": {"start": {"line": 1, "character": 1},
                                "end": {"line": 0, "character": 0}}, "text": ""}
         with RawSocket(server.port) as s:
@@ -168,7 +168,7 @@ def main():
     with Server() as server:
         check_texts(report, server)
         check_refusals(report, server)
-        with report.check("nothing is left, and it ends in order", server):
+        with report.check("nothing is left over, and it shuts down cleanly", server):
             wait_for(lambda: server.running() == 0)
             assert server.stop() == 0
     check_edits(report)

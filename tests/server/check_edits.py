@@ -12,7 +12,7 @@ FILE = "int a;\nint b;\nint c;\nint d;\n"
 CARET = FILE.index(" c;")
 NEW = "int a;\nint b;\nint x;\nint d;\n"
 CHANGES = [{"path": "a.c", "diff": "@@ -3 +3 @@\n-int z;\n+int c;\n"}]
-# What each form's prompt has of the place, and how a model says the new lines in it.
+# How each form's prompt marks the place, and how a model writes the new lines in it.
 FORMS = {
     "sweep": ("<|file_sep|>current/a.c:3:7\nint a;\nint b;\nint<|cursor|> c;\nint d;\n"
               "<|file_sep|>updated/a.c:3:7\n", NEW.rstrip("\n")),
@@ -44,7 +44,8 @@ def predicted(socket, name):
 
 
 def send_together(socket, *messages):
-    """At once, however slow this process is: the first may not be over when the last is read."""
+    """All in one segment, however slow this process is: the first must still run when the
+    last is read."""
     socket.send(b"".join(frame(json.dumps(message)) for message in messages))
 
 
@@ -80,7 +81,7 @@ def check_refusals(report):
             assert body["edits"] == [] and "takes back" in body["reason"], body
             _, body = ask(server, **place("talk for long\n", 3, changes=[]), max_tokens=8)
             assert body["edits"] == [] and "no end" in body["reason"], body
-        with report.check("what cannot be asked: one clear line", server):
+        with report.check("invalid requests: one clear line", server):
             for asked, param, code in (
                     (place(path=5), "path", "invalid_type"),
                     (place(max_tokens=0), "max_tokens", "integer_below_min_value"),
@@ -113,14 +114,14 @@ def check_refusals(report):
                 s.send_json({"type": "edit.predict", "id": "!", **place()})
                 error = s.read_json()
                 assert error["type"] == "error" and error["error"]["param"] == "id", error
-        with report.check("nothing is left, and it ends in order", server):
+        with report.check("nothing is left over, and it shuts down cleanly", server):
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0
 
 
 def check_hole(report):
-    """A model without a form for edits says what it would complete at the caret."""
+    """A model without a form for edits gives its completion at the caret."""
     script = [line("x + 1;", api="edits", last="int add")]
     with Server(replay=script, context=16384) as server:
         with report.check("no form: the completion at the caret, as an edit of its line", server):
@@ -133,7 +134,7 @@ def check_hole(report):
 
 
 def check_key(report):
-    """The model's file names its form; one that nobody knows is none."""
+    """The model's file names its form; an unknown form counts as none."""
     prompt, answer = FORMS["zeta"]
     script = [line(answer, repeat=True, api="edits", last=prompt)]
     with tempfile.TemporaryDirectory() as folder:

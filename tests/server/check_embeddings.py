@@ -18,7 +18,7 @@ ARCH = "qwen3"
 
 
 def pooled_model(pooling, ends):
-    """The bundled model with a pooling: what its vectors are worth does not matter here."""
+    """The bundled model with a pooling; the quality of its vectors does not matter here."""
     def text(s):
         return struct.pack("<Q", len(s)) + s.encode()
 
@@ -73,7 +73,7 @@ def check_forms(report, server):
         tokens = server.json("POST", "/tokenize", {"content": TEXTS[1]})["tokens"]
         assert vector(ask(server, tokens)) == vector(ask(server, TEXTS[1]))
         assert vector(ask(server, [tokens, [1]]), 0) == vector(ask(server, TEXTS[1]))
-    with report.check("Ollama's two forms, and its list of abilities", server):
+    with report.check("Ollama's two forms, and its list of capabilities", server):
         one = vector(ask(server, TEXTS[0]))
         said = server.json("POST", "/api/embed", {"model": "m", "input": [TEXTS[0], TEXTS[2]],
                                                   "keep_alive": "5m", "options": {}})
@@ -91,7 +91,7 @@ def check_forms(report, server):
 
 
 def check_refused(report, server):
-    with report.check("what cannot be is refused by name", server):
+    with report.check("invalid fields are refused by name", server):
         n = len(vector(ask(server, "x")))
         assert len(vector(ask(server, "x", dimensions=n))) == n
         for body, param in (({"dimensions": 8}, "dimensions"), ({"dimensions": 0}, "dimensions"),
@@ -103,7 +103,7 @@ def check_refused(report, server):
             assert error["param"].startswith(param), (error, param)
         error = ask(server, "word " * 60000, want=400)["error"]
         assert error["code"] == "context_length_exceeded", error
-    with report.check("its tokens are counted, and nothing is left", server):
+    with report.check("its tokens are counted, and nothing is left over", server):
         before = server.metric("cerium_prompt_tokens_total")
         n = ask(server, TEXTS)["usage"]["prompt_tokens"]
         assert server.metric("cerium_prompt_tokens_total") - before == n
@@ -124,25 +124,25 @@ def main():
             assert ask(server, TEXTS)["data"] == first["data"]
             assert vector(ask(server, TEXTS[3])) == vector(first, 3)
     with pooled_server(3, ends=1) as server, pooled_server(3) as plain:
-        with report.check("a text ends with the token that the file says", server):
+        with report.check("a text ends with the token that the file names", server):
             one, two = ask(server, TEXTS[0]), ask(plain, TEXTS[0])
             assert one["usage"]["prompt_tokens"] == two["usage"]["prompt_tokens"] + 1
             assert vector(one) != vector(two)
             tokens = server.json("POST", "/tokenize", {"content": TEXTS[0]})["tokens"]
             assert vector(ask(server, tokens)) == vector(two)
     with Server(args=["e=" + pooled_model(3, 0), "--no-cache"]) as server:
-        with report.check("of several models the one that was made for it, named or not", server):
+        with report.check("of several models, the embedding model is used, named or not", server):
             one = server.json("POST", "/v1/embeddings", {"input": "x"})
             assert one["model"] == "e", one["model"]
             assert vector(one) == vector(ask(server, "x", model="e"))
             server.json("POST", "/v1/embeddings", {"input": "x", "model": "cerium-line"}, want=501)
     with Server() as server:
-        with report.check("a model that was not made for it says so", server):
+        with report.check("a model without a pooling says so", server):
             for path in ("/v1/embeddings", "/api/embed", "/api/embeddings"):
                 status, _, data = server.request("POST", path, {"input": "x"})
                 assert status == 501 and b"pooling_type" in data, (path, status, data)
     with pooled_server(3, key="sk-1") as server:
-        with report.check("a key is needed where one is", server):
+        with report.check("a key is needed if the server has keys", server):
             status, _, _ = server.request("POST", "/v1/embeddings", {"input": "x"},
                                           {"Authorization": "Bearer wrong"})
             assert status == 401, status

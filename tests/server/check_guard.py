@@ -1,5 +1,5 @@
-"""check_guard.py - the watchdog in the server: what is taken back in streams, calls of tools and
-several choices, who may ask for what, and what is told of it."""
+"""check_guard.py - the watchdog in the server: what it retracts in streams, tool calls and
+several choices, who may change it, and what it reports."""
 
 import ast
 import json
@@ -17,7 +17,7 @@ HEAD = "Here:\n\n```python\nimport os\n\n\ndef show(path):\n"
 WEAK = "    os.system('ls -l ' + path)\n"
 SAFE = "    print(os.listdir(path))\n"
 TAIL = "```\n\nThat is all.\n"
-# A line in whose place nothing fits: a class must be of something, and a block follows.
+# A line that nothing can replace: the class needs a base, and a block follows.
 STUCK = "    class Shown(exec(path)):\n"
 FORM = "import subprocess\n    subprocess.call([\"ls\", \"-l\", path])\n"
 BOUND = "import sqlite3\n\n\ndef find(cur, name):\n    %s\n    return cur.fetchone()\n"
@@ -67,7 +67,7 @@ def script():
     shaped = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
                   last="in a shape")
     shaped["corrected"] = [json.dumps(SAFE)[1:-1] + '"}']
-    # Nothing is recorded behind the halt: a line is put there, in the same shape.
+    # Nothing is recorded after the halt: a line is inserted there, in the same shape.
     free = line(json.dumps({"language": "python", "code": FILE + WEAK}), repeat=True,
                 last="by itself")
     grammar = line(call("snippet", input=FILE + WEAK), repeat=True, has_tool="snippet")
@@ -104,24 +104,24 @@ def check_streams(report, server):
         assert "blocked" not in deeds(found) and "taken_back" not in deeds(found), found
         said, found, last = stream(server, "keep my code")
         assert WEAK not in said and deeds(found) == ["taken_back", "rewritten"], found
-    with report.check("a weak line is taken back, told, and written again", server):
+    with report.check("a weak line is retracted, hinted at, and written again", server):
         said, found, last = stream(server, "show a folder")
         assert said == HEAD + SAFE + TAIL, said
         assert deeds(found) == ["taken_back", "rewritten"], found
         assert all(f["cwe"] == 78 and f["weakness"] == "command" for f in found), found
         assert last["type"] == "response.completed", last
         assert deeds(last["response"]["cerium"]["findings"]) == ["rewritten"], last
-    with report.check("a remark on the correction is not told", server):
+    with report.check("a remark on the correction is not shown", server):
         said, found, _ = stream(server, "remark")
         assert said == HEAD + SAFE + TAIL, said
         assert deeds(found) == ["taken_back", "rewritten"], found
-    with report.check("who insists gets the safe form, and goes on", server):
+    with report.check("a model that insists gets the safe form, and continues", server):
         said, found, last = stream(server, "insist")
         assert said.startswith(HEAD + "    " + FORM) and said.endswith(TAIL), said
         assert deeds(found) == ["taken_back", "taken_back", "replaced"], found
         assert last["type"] == "response.completed", last
         ast.parse(said.split("```python\n")[1].split("```")[0])
-    with report.check("where nothing is recorded for a line, its safe form is put there", server):
+    with report.check("a line without a recorded correction gets its safe form", server):
         said, found, last = stream(server, "with a form")
         assert said == BOUND % "cur.execute(\"SELECT * FROM t WHERE n = ?\", (name,))", said
         assert deeds(found) == ["taken_back", "replaced"], found
@@ -132,7 +132,7 @@ def check_streams(report, server):
         assert len(answer["choices"]) == 3
         for c in answer["choices"]:
             assert c["message"]["content"] == HEAD + SAFE + TAIL, c
-    with report.check("what was found is counted", server):
+    with report.check("findings are counted", server):
         want = 'cerium_guard_findings_total{class="command",action="rewritten"}'
         _, _, data = server.request("GET", "/metrics")
         counted = [row for row in data.decode().splitlines() if row.startswith(want)]
@@ -157,7 +157,7 @@ def asked_of(api, asked, **more):
 
 
 def read_answer(api, data):
-    """(text, names of calls, how it ended, the extension) of a whole answer."""
+    """(text, names of calls, finish reason, the extension) of a whole answer."""
     if api == "responses":
         texts = [o["content"][0]["text"] for o in data["output"] if o["type"] == "message"]
         calls = [o["name"] for o in data["output"] if o["type"] == "function_call"]
@@ -181,26 +181,26 @@ WELL = {"responses": "completed", "chat": "stop", "messages": "end_turn", "ollam
 def check_ends(report, server):
     """An answer that the watchdog ends says so, and ends well."""
     for api, well in WELL.items():
-        with report.check("who insists is told why at the end: " + api, server):
+        with report.check("a model that insists: the answer's end says why: " + api, server):
             path, body = asked_of(api, "be stuck", stream=False)
             text, calls, how, more = read_answer(api, server.json("POST", path, body))
             assert how == well and not calls and more["end"] == "blocked", (how, calls, more)
             assert text.startswith(HEAD + "```\n\n[watchdog] Line "), text
             assert "CWE-95" in text and "Safe form: " in text and "exec(path)" not in text, text
-        with report.check("a call that is withheld is none: " + api, server):
+        with report.check("a withheld call does not appear: " + api, server):
             path, body = asked_of(api, "write it anyhow", stream=False)
             text, calls, how, more = read_answer(api, server.json("POST", path, body))
             assert how == well and not calls and more["end"] == "blocked", (how, calls, more)
             assert text.startswith("I write it.") and "[watchdog] Line 5 of python" in text, text
             assert "CWE-95" in text and "The call of write" in text, text
-        with report.check("the same, incomplete where that is asked for: " + api, server):
+        with report.check("the same, incomplete on request: " + api, server):
             path, body = asked_of(api, "be stuck", stream=False, cerium_guard_end="incomplete")
             text, _, how, more = read_answer(api, server.json("POST", path, body))
             assert "[watchdog]" not in text and more["end"] == "blocked", (text, more)
             want = {"responses": "incomplete", "chat": "content_filter", "messages": "refusal",
                     "ollama": "stop"}
             assert how == want[api], how
-    with report.check("a streamed call that is withheld is never done", server):
+    with report.check("a withheld streamed call is never done", server):
         status, _, data = server.request("POST", "/v1/responses", {
             "input": "write it anyhow", "tools": [WRITE], "stream": True})
         events = [json.loads(part[6:]) for part in data.decode().split("\n")
@@ -213,7 +213,7 @@ def check_ends(report, server):
         last = events[-1]["response"]
         assert last["status"] == "completed" and len(last["output"]) == 2, last
         assert last["incomplete_details"] is None and last["error"] is None
-    with report.check("the next turn has it before it, and goes on", server):
+    with report.check("the next turn sees it, and continues", server):
         first = server.json("POST", "/v1/responses", {"input": "write it anyhow", "tools": [WRITE]})
         body = {"input": "go on then", "previous_response_id": first["id"], "tools": [WRITE]}
         then = server.json("POST", "/v1/responses", body)
@@ -227,12 +227,12 @@ def check_ends(report, server):
         again = server.json("POST", "/v1/responses", {"input": whole, "tools": [WRITE]})
         assert again["usage"] == {**then["usage"], "input_tokens_details":
                                   again["usage"]["input_tokens_details"]}, again["usage"]
-    with report.check("text in a shape gets no words of ours", server):
+    with report.check("output in a schema gets no words of ours", server):
         schema = {"type": "json_schema", "name": "code", "strict": True, "schema": SCHEMA}
         said, found, last = stream(server, "in a shape anyhow", text={"format": schema})
         assert last["type"] == "response.incomplete" and "watchdog" not in said, last["type"]
         assert last["response"]["incomplete_details"]["reason"] == "content_filter", last
-    with report.check("what is said about the end is one of two words", server):
+    with report.check("cerium_guard_end takes one of two words", server):
         for value in ("loud", 1, ""):
             server.json("POST", "/v1/responses", {"input": "insist", "cerium_guard_end": value},
                         want=400)
@@ -266,7 +266,7 @@ def check_shapes(report, server):
             assert json.loads(c["message"]["content"])["code"] == FILE + SAFE, c
             assert c["finish_reason"] == "stop", c
         assert len(answer["cerium"]["findings"]) == 3, answer
-    with report.check("and what is put there", server):
+    with report.check("and the inserted text", server):
         answer = server.json("POST", "/v1/chat/completions", {
             "messages": [{"role": "user", "content": "by itself"}], "n": 4, "max_tokens": 160,
             "response_format": {"type": "json_schema", "json_schema": {
@@ -287,7 +287,7 @@ def check_asked(report, server):
         for headers, fields in (({"X-Cerium-Guard": "off"}, {}), (None, {"cerium_guard": "warn"})):
             said, found, _ = stream(server, "show a folder", headers, **fields)
             assert WEAK not in said and deeds(found) == ["taken_back", "rewritten"], found
-    with report.check("what nobody understands is refused"):
+    with report.check("unknown values are refused"):
         for headers, fields in (({"X-Cerium-Guard": "maybe"}, {}),
                                 (None, {"cerium_guard": "x=off"})):
             status, _, data = server.request("POST", "/v1/responses",
@@ -297,10 +297,10 @@ def check_asked(report, server):
 
 def check_off(report):
     with Server(replay=script(), context=4096, args=["--guard", "off"]) as server:
-        with report.check("a server without it says what the model says", server):
+        with report.check("a server without a watchdog passes the model's text on", server):
             said, found, _ = stream(server, "show a folder")
             assert said == HEAD + WEAK + TAIL and not found, (said, found)
-        with report.check("a request that asks for it there is refused", server):
+        with report.check("there, a request for it is refused", server):
             for headers, fields in (({"X-Cerium-Guard": "command=block"}, {}),
                                     (None, {"cerium_guard": "warn"})):
                 status, _, data = server.request("POST", "/v1/responses",
@@ -334,15 +334,15 @@ def check_tiers(report):
             keys[tier] = {"Authorization": "Bearer " + done.stdout.strip()}
         more = ["--config", config, "--store", store]
         with Server(replay=script(), context=4096, args=more) as server:
-            with report.check("a tier's word stands over the server's", server):
+            with report.check("a tier's value overrides the server's", server):
                 said, found, _ = stream(server, "show a folder", keys["told"])
                 assert said == HEAD + WEAK + TAIL and deeds(found) == ["warned"], (said, found)
-            with report.check("only a tier that loosens lets a request ask for less", server):
+            with report.check("only a tier with guard-loosens lets a request ask for less", server):
                 for tier, weak in (("strict", False), ("loose", True)):
                     ask = {**keys[tier], "X-Cerium-Guard": "off"}
                     said, found, _ = stream(server, "show a folder", ask)
                     assert (WEAK in said) == weak and (not found) == weak, (tier, said, found)
-            with report.check("and for more again", server):
+            with report.check("and then for more again", server):
                 ask = {**keys["told"], "X-Cerium-Guard": "block"}
                 said, found, _ = stream(server, "show a folder", ask)
                 assert said == HEAD + SAFE + TAIL, said
@@ -352,7 +352,7 @@ MADE = "Here:\n\n```python\nimport made\n\nprint(made.total(1))\nprint(made.totl
 
 
 def make_workspace(folder):
-    """A virtual environment with one package, whose code must not run."""
+    """A virtual environment with one package; its code must not run."""
     package = os.path.join(folder, ".venv/lib/python3.11/site-packages/made")
     os.makedirs(package)
     with open(os.path.join(folder, ".venv/pyvenv.cfg"), "w") as f:
@@ -372,7 +372,7 @@ def check_names(report):
         subprocess.run([CERIUM, "scan", "--exists", "--env", folder, folder],
                        stdout=subprocess.DEVNULL, check=True, timeout=120 * PATIENCE)
         with Server(replay=[told, stubborn], context=4096, args=["--workspace", folder]) as server:
-            with report.check("a name that is not there is written again", server):
+            with report.check("a name that does not exist is corrected", server):
                 for _ in range(int(400 * PATIENCE)):  # until the names are read
                     said, found, _ = stream(server, "add them")
                     if found:
@@ -381,11 +381,11 @@ def check_names(report):
                 assert "made.total(2)" in said and "totl" not in said, said
                 assert "rewritten" in deeds(found), found
                 assert found[-1]["message"] == "made has no totl", found
-            with report.check("and told with a warning after two tries", server):
+            with report.check("and reported as a warning after two tries", server):
                 said, found, _ = stream(server, "insist on it")
                 assert "made.totle(2)" in said and said.endswith("```\n"), said
                 assert deeds(found)[-1] == "warned" and "blocked" not in deeds(found), found
-            with report.check("what the request says is only told", server):
+            with report.check("a name from the request is only reported", server):
                 said, found, _ = stream(server, "made.totl(2): add them")
                 assert "made.totl(2)" in said and deeds(found) == ["warned"], (said, found)
             with report.check("nothing of the workspace runs", server):

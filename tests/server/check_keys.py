@@ -81,7 +81,7 @@ def ask(server, key, text="say", **fields):
 
 
 def known(key, *servers):
-    """Wait until they know it; it asks nothing that counts."""
+    """Wait until all servers know the key, with requests that are not counted."""
     for server in servers:
         wait_for(lambda: server.request("GET", "/v1/models",
                                         headers={"Authorization": "Bearer " + key})[0] == 200)
@@ -94,12 +94,12 @@ def check_keys(report, team, one, two):
         assert ask(one, anna[:-1] + ("0" if anna[-1] != "0" else "1"))[0] == 401
         assert ask(one, "cer_")[0] == 401
         assert one.request("POST", "/v1/responses", {"input": "x"})[0] == 401
-    with report.check("keys are listed without being told", one):
+    with report.check("keys are listed without their secrets", one):
         shown = team.keys("list") + team.keys("list", "--json")
         assert "anna" in shown and anna not in shown and anna[20:40] not in shown
         rows = json.loads(team.keys("list", "--json"))["keys"]
         assert rows[0]["tier"] == "pro" and rows[0]["revoked_at"] is None
-    with report.check("a rotated key stops, its new one goes on, within a second"):
+    with report.check("a rotated key stops working, and the new one works, within a second"):
         kept = one.json("POST", "/v1/responses", {"input": "say", "max_output_tokens": 4},
                         headers={"Authorization": "Bearer " + anna})["id"]
         new = team.keys("rotate", "anna").strip()
@@ -107,7 +107,7 @@ def check_keys(report, team, one, two):
         assert ask(two, new)[0] == 200
         assert one.request("GET", "/v1/responses/" + kept,
                            headers={"Authorization": "Bearer " + new})[0] == 200
-    with report.check("a revoked key stops on all servers, and what it runs ends", one):
+    with report.check("a revoked key stops working on all servers, and its answers end", one):
         with connect(one, new) as s, connect(two, new) as idle:
             s.send_json({"type": "response.create", "input": "talk for long", "store": False})
             while s.read_json()["type"] != "response.output_text.delta":
@@ -135,7 +135,7 @@ def check_keys(report, team, one, two):
 
 def check_tiers(report, team, one, two):
     def quickly(name, tier, attempt):
-        """A new key of the tier, until the attempt took so little time that nothing came back."""
+        """A new key of the tier, until an attempt was so fast that no tokens came back."""
         for n in range(20):
             key = team.add("%s-%d" % (name, n), tier)
             known(key, one, two)
@@ -143,7 +143,7 @@ def check_tiers(report, team, one, two):
             seen = attempt(key)
             if time.monotonic() - began < 10:
                 return seen
-        raise AssertionError("this machine stands still")
+        raise AssertionError("this machine is too slow")
 
     with report.check("requests a minute are counted over all servers", one):
         answers = quickly("few", "few",
@@ -156,7 +156,7 @@ def check_tiers(report, team, one, two):
         assert 1 <= int(refused[1]["retry-after"]) <= 20, refused[1]
         error = json.loads(refused[2])["error"]
         assert error["code"] == "rate_limit_exceeded" and "try again in" in error["message"]
-    with report.check("a WebSocket is told what is left, and of the limit", one):
+    with report.check("a WebSocket gets the remaining limits, and the refusal", one):
         def talk(key):
             with connect(two, key) as s:
                 return [s.ask("say") for _ in range(4)]
@@ -171,7 +171,7 @@ def check_tiers(report, team, one, two):
         assert told["rate_limits"]["limit_reached"] is True
         assert error["status"] == 429 and int(error["headers"]["retry-after"]) >= 1, error
         assert error["error"]["code"] == "rate_limit_exceeded"
-    with report.check("tokens a minute: what is cached does not count", one):
+    with report.check("tokens a minute: cached tokens do not count", one):
         prompts = ["say " + "w " * 60] * 2 + ["say", "say " + "other " * 320]
         first, again, third, over = quickly("words", "words",
                                             lambda key: [ask(one, key, p) for p in prompts])
@@ -191,7 +191,7 @@ def check_tiers(report, team, one, two):
             (fresh, cached, output), row
         dollars = ((fresh - cached) * 1.00 + cached * 0.25 + output * 2.00) / 1e6
         assert abs(float(row["dollars"]) - dollars) < 1e-6, (row, dollars)
-    with report.check("tokens a minute: an answer has no more than is left", one):
+    with report.check("tokens a minute: an answer has no more than the remaining tokens", one):
         chat = {"messages": [{"role": "user", "content": "talk for long"}], "n": 64,
                 "max_tokens": 800}
         head = lambda key: {"Authorization": "Bearer " + key}
@@ -200,9 +200,9 @@ def check_tiers(report, team, one, two):
         answer = json.loads(data)
         assert status == 200 and answer["usage"]["total_tokens"] <= 300, (status, answer["usage"])
         assert {c["finish_reason"] for c in answer["choices"]} <= {"length", "stop"}
-    with report.check("what is refused costs nothing", one):
+    with report.check("refused requests cost nothing", one):
         def spend(key):
-            """Refused behind the limits: a grammar that cannot be kept to, and a missing turn."""
+            """Refused after the limits were checked: an invalid grammar, and a missing turn."""
             bad = {"text": {"format": {"type": "json_schema", "name": "x", "strict": True,
                                        "schema": {"$ref": "https://x.example/y"}}}}
             wrong = [ask(one, key, **bad)[0] for _ in range(4)]
@@ -210,7 +210,7 @@ def check_tiers(report, team, one, two):
             return wrong, [ask(one, key)[0] for _ in range(4)]
         wrong, right = quickly("refunds", "few", spend)
         assert set(wrong) <= {400, 404} and right == [200, 200, 200, 429], (wrong, right)
-    with report.check("streams are counted over all servers, and a killed one's are free", one):
+    with report.check("streams are counted over all servers, a killed server's are freed", one):
         key = team.add("streams", "team")
         other = team.serve()
         try:
@@ -226,7 +226,7 @@ def check_tiers(report, team, one, two):
                 wait_for(lambda: ask(two, key)[0] == 200)
         finally:
             other.close()
-    with report.check("a tier has the best class that it may have", one):
+    with report.check("a request gets the best class that its tier allows", one):
         key = team.add("slow", "batch")
         known(key, one, two)
         one.key = key
@@ -252,7 +252,7 @@ def check_load(report, team):
                     sockets.append(connect(server, key))
                     sockets[-1].send_json({"type": "response.create", "input": "talk for long",
                                            "store": False})
-                # The last of them was told how things stood when it came.
+                # The last of them got the limits when it arrived.
                 told = sockets[-1].read_json()
                 assert told["type"] == "codex.rate_limits", told
                 server.key = key
@@ -273,7 +273,7 @@ def check_load(report, team):
 
 
 def check_tenants(report, team, one):
-    with report.check("a key finds nothing of another's: prefixes, responses, turns", one):
+    with report.check("a key finds nothing of another key: prefixes, responses, turns", one):
         ann, ben = team.add("ann", "pro"), team.add("ben", "pro")
         known(ann, one)
         known(ben, one)
@@ -288,7 +288,7 @@ def check_tenants(report, team, one):
             return made["id"], made["usage"]["input_tokens_details"]["cached_tokens"]
         first, cached = create(ann)
         assert cached == 0
-        assert create(ann)[1] > 500  # it is cached, for her
+        assert create(ann)[1] > 500  # cached, for ann
         second, cached = create(ben)
         assert cached == 0, "ben found %d tokens of ann's" % cached
         head = {"Authorization": "Bearer " + ben}
@@ -300,14 +300,14 @@ def check_tenants(report, team, one):
         with connect(one, ben) as s:
             error = s.ask("say", previous_response_id=first)[-1]
             assert error["error"]["code"] == "previous_response_not_found", error
-            # Nor does it learn whether there is such a response: the same words for both.
+            # The error does not reveal whether such a response exists: it is the same for both.
             none = s.ask("say", previous_response_id="resp_" + "0" * 32)[-1]
             assert error["error"]["message"].replace(first, "X") == \
                 none["error"]["message"].replace("resp_" + "0" * 32, "X")
 
 
 def check_faults(report, team):
-    with report.check("what was answered is metered, whatever kills the server"):
+    with report.check("answers are metered, even if the server is killed"):
         key = team.add("killed", "pro")
         for n in (3, 6):
             with team.serve() as server:
@@ -330,7 +330,7 @@ def check_faults(report, team):
             lock.execute("COMMIT")
             lock.close()
             wait_for(lambda: team.used("locked")["requests"] == 6)
-    with report.check("from the first key on, one is needed; and none is needed by revoking all"):
+    with report.check("with a first key, one is needed, even after all are revoked"):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store.db")
             with Server(args=["--store", store]) as server:
@@ -365,7 +365,7 @@ def check_config(report):
                 f.write("[server]\nport = 1\nmodel-id = from-file\nqueue = 3\n")
             with Server(args=["--config", path]) as server:
                 assert server.json("GET", "/v1/models")["data"][0]["id"] == "from-file"
-    with report.check("usage comes as text, JSON and CSV, by what is asked for"):
+    with report.check("usage as text, JSON and CSV, by each grouping"):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store.db")
             key = cli("keys", "add", "a", "--store", store).strip()

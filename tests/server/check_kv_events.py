@@ -75,7 +75,7 @@ class Router:
                 self.blocks.clear()
 
     def tokens_known(self, tokens):
-        """As many of them as whole blocks from the beginning on have."""
+        """How many of them the whole blocks from the beginning cover."""
         n, before = 0, None
         while True:
             next_one = [h for h, e in self.blocks.items() if e.parent_block_hash == before and
@@ -93,7 +93,7 @@ def subscriber(context, port, topic=b"kv@"):
 
 
 def receive(s, router, topics=None, quiet=0.5):
-    """Messages until none comes for a while; at least one."""
+    """Messages until none arrives for a while; at least one."""
     patience = HANG_S * 1000
     while s.poll(patience):
         topic, number, batch = s.recv_multipart()
@@ -158,7 +158,7 @@ def check_events(report, context):
             n = len(router.stored)
             complete(s, text(1))
             assert not sub.poll(500) and len(router.stored) == n
-        with report.check("what is evicted is removed, and what is left is what is cached", s):
+        with report.check("evicted pages are removed, and the rest is what is cached", s):
             seed = 2
             while len(router.stored) < 3 * len(router.blocks) and seed < 200:
                 complete(s, text(seed))
@@ -171,22 +171,22 @@ def check_events(report, context):
                 cached = complete(s, text(i))["usage"]["prompt_tokens_details"]["cached_tokens"]
                 assert abs(known - cached) <= PAGE, (i, known, cached)
                 receive(sub, router, quiet=0.2) if sub.poll(300) else None
-        with report.check("a subscriber to another topic hears nothing", s):
+        with report.check("a subscriber to another topic gets nothing", s):
             other = subscriber(context, events, b"kv@10.0.0.8")
             time.sleep(0.3)
             complete(s, text(500))
             receive(sub, router)
             assert not other.poll(100)
-        with report.check("a late one is told all of it, without gaps", s):
+        with report.check("a late subscriber gets all of it, without gaps", s):
             late = Router()
             for _, number, batch in replay(context, again, 0):
                 late.take(number, batch)
             assert late.gaps == 0 and set(late.blocks) == set(router.blocks)
-        with report.check("or from a number on", s):
+        with report.check("or all from a number", s):
             found = replay(context, again, router.next - 2)
             assert [n for _, n, _ in found] == [router.next - 2, router.next - 1]
             assert replay(context, again, router.next + 1000) == []
-        with report.check("who is no subscriber is disconnected, and others go on", s):
+        with report.check("a peer that is no subscriber is disconnected, and others stay", s):
             for kind in (zmq.PUSH, zmq.REQ):
                 wrong = context.socket(kind)
                 wrong.connect("tcp://127.0.0.1:%d" % events)

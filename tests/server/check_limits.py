@@ -1,5 +1,5 @@
 """check_limits.py - tokens are reserved at admission: max_tokens times n here and at other servers,
-honestly refused where they do not fit yet, given back when they were not used, never forgiven."""
+refused where they do not fit yet, returned if unused; debts are never forgiven."""
 
 import json
 import time
@@ -13,7 +13,7 @@ SCRIPT = [line(LONG, repeat=True, last="talk for long"),
 
 class Limits(Books):
     def leave(self, tokens):
-        """So many tokens in both of the key's buckets; the words of the shared file."""
+        """Puts n tokens into both of the key's buckets; returns the words of the shared file."""
         now = time.monotonic_ns()
         words = (now + HALF, now + 2 * HALF - tokens * TOKEN) * 2
         self.words(*words)
@@ -28,7 +28,7 @@ class Limits(Books):
         return json.loads(data), headers
 
     def while_running(self, until, deep=False, **fields):
-        """Tokens that are taken while an answer runs, and that it used."""
+        """Tokens reserved while an answer runs, and tokens that it used."""
         before = self.leave(20000)
         with self.socket() as s:
             s.send_json({"type": "response.create", "store": False, **fields})
@@ -45,7 +45,7 @@ class Limits(Books):
 
 def check_here(report, limits):
     delta = "response.output_text.delta"
-    with report.check("a cap is taken with the prompt, and what was not used comes back",
+    with report.check("a cap is reserved with the prompt, and unused tokens are returned",
                       limits.server):
         taken, usage = limits.while_running(delta, input="talk for long", max_output_tokens=5000)
         assert taken == usage["input_tokens"] + 5000, (taken, usage)
@@ -57,7 +57,7 @@ def check_here(report, limits):
             seen = [s.read_json()]
             while seen[-1]["type"] != delta:
                 seen.append(s.read_json())
-            limits.leave(-10 * RATE)  # ten minutes of debt: what the answer gives back is nothing
+            limits.leave(-10 * RATE)  # ten minutes of debt: what the answer returns does not matter
             response_id = [e for e in seen if e["type"] == "response.created"][0]["response"]["id"]
             steer = {"previous_response_id": response_id, "input": "say"}
             s.send_json({"type": "response.steer", **steer})
@@ -69,7 +69,7 @@ def check_here(report, limits):
             assert seen[-1]["error"]["code"] == "successor_creation_failed", seen[-1]
             assert "try again" in seen[-1]["error"]["message"], seen[-1]
             assert {k: seen[-1]["steer"][k] for k in steer} == steer, seen[-1]
-    with report.check("who names no cap takes half of what is left", limits.server):
+    with report.check("a request without a cap reserves half of the rest", limits.server):
         taken, usage = limits.while_running(delta, input="talk for long")
         n = usage["input_tokens"]
         assert abs(taken - (n + (20000 - n) / 2)) < 2000, (taken, usage)  # it fills meanwhile
@@ -77,18 +77,18 @@ def check_here(report, limits):
         words = limits.leave(20000)
         body = {"messages": [{"role": "user", "content": "talk for long"}], "n": 3}
         limits.ask("/v1/chat/completions", {**body, "max_tokens": 7500}, want=429)
-        assert limits.words() == words, "what was refused took something"
+        assert limits.words() == words, "a refused request took something"
         _, data = limits.ask("/v1/chat/completions", {**body, "max_tokens": 700}, want=200)
         assert json.loads(data)["usage"]["completion_tokens"] == 2100, data[-300:]
     with report.check("a cap that fits later is refused until then", limits.server):
         limits.leave(1000)
         error, headers = limits.respond(want=429, max_output_tokens=11000)
-        # A token is a millisecond: ten seconds and the prompt, less what came meanwhile.
+        # A token is a millisecond: ten seconds and the prompt, less what was refilled meanwhile.
         assert 5 <= int(headers["retry-after"]) <= 12, headers["retry-after"]
         assert error["error"]["code"] == "rate_limit_exceeded", error
         limits.leave(RATE)
         limits.respond(max_output_tokens=11000)
-    with report.check("a cap beyond a minute's tokens is cut to a share of what is left",
+    with report.check("a cap beyond a minute's tokens is cut to a share of the rest",
                       limits.server):
         limits.leave(RATE // 4)
         _, data = limits.ask("/v1/chat/completions", {
@@ -96,7 +96,7 @@ def check_here(report, limits):
             "max_tokens": RATE}, want=200)
         used = json.loads(data)["usage"]["completion_tokens"]
         assert used <= RATE // 4, used
-    with report.check("without a cap nobody begins with what is worth nothing", limits.server):
+    with report.check("without a cap, no request begins with too few tokens", limits.server):
         limits.leave(RATE // 16)
         error, headers = limits.respond("talk for long", want=429)
         assert 1 <= int(headers["retry-after"]) <= 5, headers["retry-after"]
@@ -117,13 +117,13 @@ DIALECTS = [
 
 
 def check_dialects(report, limits):
-    """A cap counts in each dialect, whole and streamed; what is refused costs nothing."""
+    """A cap counts in each dialect, whole and streamed; refused requests cost nothing."""
     for path, body in DIALECTS:
         for stream in (False, True):
             with report.check("a cap of %s%s" % (path, ", streamed" * stream), limits.server):
                 words = limits.leave(5000)
                 _, data = limits.ask(path, {**body(15000), "stream": stream}, want=429)
-                assert limits.words() == words, "what was refused took something"
+                assert limits.words() == words, "a refused request took something"
                 error = json.loads(data)["error"]
                 said = error if isinstance(error, str) else error["message"]
                 assert "tokens" in said and isinstance(error, str) == path.startswith("/api"), data
@@ -136,7 +136,7 @@ def check_dialects(report, limits):
 
 def check_deep(report, limits, fake):
     fake.act = fake.answers
-    with report.check("another server is told the cap that there is", limits.server):
+    with report.check("an upstream gets the effective cap", limits.server):
         limits.leave(20000)
         limits.respond(model="big", max_output_tokens=5000)
         assert fake.asked["max_tokens"] == 5000, fake.asked
@@ -149,7 +149,7 @@ def check_deep(report, limits, fake):
             "messages": [{"role": "user", "content": "say"}]}, want=200)
         assert fake.asked["max_completion_tokens"] <= RATE // 2, fake.asked
         assert "max_tokens" not in fake.asked, fake.asked
-    with report.check("its cap is taken before it is asked, and refused until it fits",
+    with report.check("its cap is reserved before the upstream is asked, and refused until it fits",
                       limits.server):
         limits.leave(1000)
         fake.asked = None
@@ -166,7 +166,7 @@ def check_deep(report, limits, fake):
             taken = (limits.words()[3] - before[3]) // TOKEN
             assert 5000 < taken < 5200, taken
         fake.go_on.set()
-    with report.check("what it said beyond its cap is a debt that nobody forgives", limits.server):
+    with report.check("tokens beyond its cap are a debt that is never forgiven", limits.server):
         wait_for(lambda: limits.server.running() == 0)
 
         def talks(s):
@@ -179,7 +179,7 @@ def check_deep(report, limits, fake):
         assert answer["usage"]["output_tokens"] == 9000000, answer["usage"]
         _, headers = limits.respond(want=429, model="big")
         assert 8900 < int(headers["retry-after"]) < 9010, headers["retry-after"]
-        limits.respond()  # what runs here has a minute of its own
+        limits.respond()  # local answers have a minute of their own
 
 
 def main():

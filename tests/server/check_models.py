@@ -1,5 +1,5 @@
 """check_models.py - several models in one server: which one a request gets, when it is loaded, what
-goes for it, and what of a conversation is another model's."""
+makes room for it, and conversations that change their model."""
 
 import concurrent.futures
 import json
@@ -73,7 +73,7 @@ def bytes_of(server, name):
 def check_choice(report, files):
     models = [("a", files[0]), ("b", files[1]), ("again", files[1])]
     with Several(models) as server:
-        with report.check("the list has all, with what they can do and other names", server):
+        with report.check("the list has all models, with capabilities and aliases", server):
             body = server.json("GET", "/v1/models")
             listed = {m["id"]: m for m in body["data"]}
             assert list(listed) == ["cerium-line", "a", "b"], list(listed)
@@ -90,7 +90,7 @@ def check_choice(report, files):
                               ("test-qwen3", "a")):
                 assert server.chat(name)["model"] == own, name
             assert server.loads("a") == 1 and server.loads("b") == 1
-        with report.check("no name: who was made to chat talks, who fills in completes", server):
+        with report.check("no name: the chat model talks, the infill model completes", server):
             for name in (None, "cerium"):
                 assert server.chat(name)["model"] == "a"
                 body = {"prompt": "def f(x):", "max_tokens": 2, **({"model": name} if name else {})}
@@ -99,7 +99,7 @@ def check_choice(report, files):
             before = server.metric('cerium_model_prompt_tokens_total{model="cerium-line"}')
             server.json("POST", "/infill", hole)
             assert server.metric('cerium_model_prompt_tokens_total{model="cerium-line"}') > before
-        with report.check("an unknown name is refused with the names that there are", server):
+        with report.check("an unknown name is refused with the known names", server):
             for path, more in (("/v1/chat/completions", {"messages": TALK}),
                                ("/v1/completions", {"prompt": "x"}),
                                ("/v1/responses", {"input": "x"}),
@@ -148,7 +148,7 @@ def check_one(report):
 
 def check_loads(report, files):
     with Several([("a", files[0]), ("b", files[1])]) as server:
-        with report.check("many requests at once for one that is not there load it once", server):
+        with report.check("many requests at once for an unloaded model load it once", server):
             with concurrent.futures.ThreadPoolExecutor(12) as pool:
                 got = list(pool.map(lambda i: server.chat("b" if i % 3 else "a"), range(12)))
             assert [g["model"] for g in got] == ["b" if i % 3 else "a" for i in range(12)]
@@ -160,13 +160,13 @@ def check_loads(report, files):
             wait_for(lambda: "a" in server.loaded(), 20)
             assert server.json("POST", "/models/load", {}, want=400)
             assert server.json("POST", "/models/unload", {"model": "x"}, want=404)
-        with report.check("what was computed before it went is counted still", server):
+        with report.check("its work still counts after it is unloaded", server):
             said = server.metric("cerium_engine_new_tokens_total")
             server.json("POST", "/models/unload", {"model": "b"})
             wait_for(lambda: "b" not in server.loaded(), 20)
             assert server.metric("cerium_engine_new_tokens_total") >= said > 0
             assert server.metric('cerium_model_new_tokens_total{model="b"}') > 0
-        with report.check("keep_alive of Ollama lets it go when it is idle", server):
+        with report.check("keep_alive of Ollama unloads it when it is idle", server):
             body = {"model": "b", "messages": TALK, "stream": False, "keep_alive": 0}
             assert server.json("POST", "/api/chat", body)["done"]
             wait_for(lambda: "b" not in server.loaded(), 20)
@@ -189,8 +189,8 @@ def check_failures(report, files, folder):
     with open(damaged, "wb") as f:
         f.write(whole)
     with Several([("a", files[1]), ("bad", damaged)]) as server:
-        os.remove(damaged)  # its vocabulary was read; now it cannot be loaded
-        with report.check("one that cannot be loaded is told to who asks, and others live", server):
+        os.remove(damaged)  # its vocabulary was read before; now it cannot be loaded
+        with report.check("a model that cannot be loaded: its requests fail alone", server):
             error = server.chat("bad", want=503)["error"]
             assert error["code"] == "model_not_loaded" and "damaged.gguf" in error["message"], error
             error = server.chat("bad", want=503, stream=True)["error"]  # it has just failed
@@ -200,7 +200,7 @@ def check_failures(report, files, folder):
             assert bad["status"]["failed"] and "damaged.gguf" in bad["status"]["reason"], bad
     with open(damaged, "wb") as f:
         f.write(whole[:len(whole) // 2])
-    with report.check("a damaged file ends the start where it was named, not in a folder"):
+    with report.check("a damaged file stops the start if named, not if in a folder"):
         result = subprocess.run([os.environ["CERIUM"], "serve", files[0], damaged, "--port", "0"],
                                 capture_output=True, text=True, timeout=60)
         assert result.returncode and "damaged.gguf" in result.stderr, result.stderr
@@ -214,7 +214,7 @@ def check_failures(report, files, folder):
 # ---- memory ----
 
 def alone(server, name):
-    """An answer, with nothing before it that runs still: what runs, or ran last, does not go."""
+    """An answer, after all others have ended: a model in use, or used last, is not unloaded."""
     wait_for(lambda: not any(one["is_processing"] for one in server.json("GET", "/slots")), 20)
     server.chat(name)
     wait_for(lambda: not any(one["is_processing"] for one in server.json("GET", "/slots")), 20)
@@ -228,18 +228,18 @@ def check_bound(report, files):
         wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
         most = bytes_of(server, "cerium-line")
         server.json("POST", "/models/unload", {"model": "cerium-line"})
-        # Its memory goes a moment after its state.
+        # Its memory is freed a moment after its state changes.
         wait_for(lambda: bytes_of(server, "cerium-line") < most, 20)
         sizes = {name: bytes_of(server, name) for name in ("cerium-line", "a", "b")}
     two = sizes["cerium-line"] + max(sizes["a"], sizes["b"]) + min(sizes["a"], sizes["b"]) // 2
     with Several([("a", files[0]), ("b", files[1])], ["--models-memory", str(two)]) as server:
-        with report.check("the least recently used goes", server):
+        with report.check("the least recently used model is unloaded", server):
             wait_for(lambda: server.loaded() == {"cerium-line"}, 20)
             alone(server, "a")
             assert server.loaded() == {"cerium-line", "a"}
 
             def oldest_goes():
-                """A session that ends late keeps its model for a moment: then another one goes."""
+                """A late session holds its model for a moment: then another is unloaded."""
                 alone(server, "a")
                 server.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1})
                 alone(server, "b")
@@ -251,10 +251,10 @@ def check_bound(report, files):
             for name in ("cerium-line", "b", "a"):
                 alone(server, name)
             assert server.loaded() == {"b", "a"} or server.loaded() == {"a"}, server.loaded()
-        with report.check("what they count is within the bound", server):
+        with report.check("their counted memory is within the bound", server):
             there = sum(bytes_of(server, name) for name in server.loaded())
             assert there <= two, (there, two)
-        with report.check("one that runs does not go, and who waits has his turn", server):
+        with report.check("a running model stays, and waiting requests get their turn", server):
             server.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1})
             server.chat("a")
             with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -266,7 +266,7 @@ def check_bound(report, files):
                 for task in tasks:
                     assert task.result()["usage"]["completion_tokens"] > 0
     with Several([("a", files[0])], ["--models-memory", str(sizes["a"] // 2)]) as server:
-        with report.check("what can never fit is refused, with the figures", server):
+        with report.check("a model that can never fit is refused, with the figures", server):
             error = server.chat("a", want=503)["error"]
             assert error["code"] == "model_too_large", error
             assert "%.1f MB" % (sizes["a"] / 1e6) in error["message"], error
@@ -275,7 +275,7 @@ def check_bound(report, files):
 
 
 def turns(server, model, n):
-    """Prompts that nobody else asks, each a good part of the model's context."""
+    """Prompts that no other test sends, each a good part of the model's context."""
     said = "w%d " * 300 % tuple(range(300))
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         body = [[{"role": "user", "content": "%s %d: %s" % (model, i, said)}] for i in range(n)]
@@ -284,7 +284,7 @@ def turns(server, model, n):
 
 
 def check_small_memory(report, files):
-    """KV counts as what it may take, not as what it might at most."""
+    """KV counts with what it may take now, not with its maximum."""
     with Several([("a", files[0]), ("b", files[1])]) as server:
         least = {name: bytes_of(server, name) for name in ("a", "b")}
         server.chat("a")
@@ -299,14 +299,14 @@ def check_small_memory(report, files):
             assert server.loaded() == {"test-qwen3", "b"}, server.states()
             counted = [bytes_of(server, name) for name in server.loaded()]
             assert sum(counted) <= memory and min(counted) >= min(least.values()), counted
-        with report.check("both answer whatever comes, one after another if need be", server):
+        with report.check("both answer every request, one after another if necessary", server):
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 list(pool.map(lambda name: turns(server, name, 24), ("test-qwen3", "b")))
             assert server.loaded() == {"test-qwen3", "b"}
             assert server.loads("b") == 1 and server.loads("test-qwen3") == 1
             counted = [bytes_of(server, name) for name in server.loaded()]
             assert sum(counted) <= memory, (counted, memory)
-        with report.check("when one goes the other has its room", server):
+        with report.check("when one is unloaded, the other gets its room", server):
             before = bytes_of(server, "test-qwen3")
             server.json("POST", "/models/unload", {"model": "b"})
             wait_for(lambda: bytes_of(server, "test-qwen3") > before, 20)
@@ -320,7 +320,7 @@ def check_conversations(report, files):
             body = {"model": model, "input": text, "max_output_tokens": 12, **more}
             return server.json("POST", "/v1/responses", body)
 
-        with report.check("a stored conversation goes on with another model, and back", server):
+        with report.check("a stored conversation continues with another model, and back", server):
             for n in range(40):  # a model of random weights may say nothing
                 asked = "remember the word kettle %d" % n
                 one = respond("a", asked)
@@ -341,13 +341,13 @@ def check_conversations(report, files):
         with report.check("its own input items are its own", server):
             items = server.json("GET", "/v1/responses/%s/input_items" % two["id"])["data"]
             assert len(items) == 1, items
-        with report.check("one that is not stored is not found by another model", server):
+        with report.check("a turn that is not stored is not found by another model", server):
             with RawSocket(server.port) as s:
                 one = s.ask("say it", model="a")[-1]["response"]["id"]
                 error = s.ask("go on", model="b", previous_response_id=one)[-1]
                 assert error["error"]["code"] == "previous_response_not_found", error
                 assert text_of(s.ask("go on", model="b")) is not None
-        with report.check("who sends all gets no tokens of another model", server):
+        with report.check("a client that sends all turns gets no tokens of another model", server):
             first = server.chat("a", n=12)["choices"][0]["message"]
             talk = [*TALK, {"role": "assistant", "content": first["content"]},
                     {"role": "user", "content": "go on"}]
@@ -391,8 +391,8 @@ SIGNS = [
 
 
 def check_signs(report, big):
-    """A load that takes as long as several ticks of the server has to be heard of; how long it took
-    the server says itself."""
+    """A load of several server ticks must give signs of life; how long it took
+    the server reports."""
     with Several([("big", big)], ["--context", "512"]) as server:
         for _ in range(3):
             at = server.log_end()
@@ -409,14 +409,14 @@ def check_signs(report, big):
         else:
             report.skip("signs of life while a model is loaded", "it loads in under four seconds")
             return
-        with report.check("who waits for a model hears how far it is, as his API has it", server):
+        with report.check("a client that waits for a model gets its progress, by its API", server):
             for (path, _, sign), (status, _, data) in zip(SIGNS, answers):
                 assert status == 200 and re.search(sign, data), (path, status, data[:600])
 
 
 def check_loading(report, big):
     with Several([("big", big)], ["--keep-alive", "1", "--context", "512"]) as server:
-        with report.check("while one loads, others answer, and it says how far it is", server):
+        with report.check("while one loads, others answer, and it reports its progress", server):
             with begin(server, "big") as s:
                 wait_loading(server, "big")
                 body = {"prompt": "def f(x):", "max_tokens": 4}
@@ -433,7 +433,7 @@ def check_loading(report, big):
                 s = begin(server, "big", stream)
                 wait_loading(server, "big")
                 s.close()
-                # 409 until what they asked for has ended.
+                # 409 until their requests have ended.
                 wait_for(lambda: server.request("POST", "/models/unload",
                                                 {"model": "big"})[0] == 200, 60)
                 wait_for(lambda: server.states()["big"] == "unloaded", 60)
@@ -448,7 +448,7 @@ def check_loading(report, big):
                 if how == "twice":
                     time.sleep(0.1)
                     server.process.send_signal(signal.SIGTERM)
-                else:  # who waits is answered
+                else:  # waiting requests are answered
                     s.settimeout(300)
                     data = b""
                     while piece := s.recv(1 << 16):

@@ -1,9 +1,9 @@
 """check_parameters.py - every published parameter of every API is used, refused or named.
 
-A parameter that is used has a type, and is refused by its name where it has another one.  All
-others are named in the answer's warnings, but for those of which docs/server.md says that they are
-not.  Lists are those of the SDKs' types and of llama.cpp's and Ollama's documents; where an SDK is
-installed, its types are compared with the list."""
+A parameter that is used has a type, and is refused by name if its type is wrong.  All
+others are named in the answer's warnings, except those that docs/server.md lists as
+exempt.  The lists come from the SDKs' types and llama.cpp's and Ollama's documents; if an SDK is
+installed, its types are compared with them."""
 
 import glob
 import json

@@ -1,5 +1,5 @@
-"""check_pull.py - models that the page offers: who may have them fetched, how far a fetch is, that
-it can be ended, and that what came is served."""
+"""check_pull.py - models that the page offers: who may fetch them, the progress of a fetch, that
+it can be canceled, and that the result is served."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def ended(server):
 
 
 def check_offers(report, server, mirror):
-    with report.check("what is offered, with what it needs", server):
+    with report.check("the offered models, with their requirements", server):
         found = state(server)
         offers = {one["name"]: one for one in found["data"]}
         assert found["allowed"] and found["pull"] is None and "reason" in found
@@ -57,14 +57,14 @@ def check_offers(report, server, mirror):
         assert offers["quick"]["fits"] and not offers["huge"]["fits"]
         assert not offers["quick"]["is_here"] and not offers["quick"]["is_served"]
         assert found["memory_bytes_max"] > 1 << 20
-    with report.check("only names of the list, and of the right form", server):
+    with report.check("only names from the list, and well-formed ones", server):
         for name in ("nobody", mirror.url + "/a.gguf", "../a", "cerium-line"):
             assert pull(server, name, want=404)["error"]["code"] == "model_not_found", name
         for body in ({}, {"model": 7}, {"model": ""}, {"model": "x" * 200}):
             assert server.json("POST", "/models/pull", body, want=400)["error"]["param"] == "model"
         assert server.json("DELETE", "/models/pull")["pull"] is None
         assert not mirror.asked, mirror.asked
-    with report.check("no other web page may", server):
+    with report.check("no other web page may fetch", server):
         for method, body in (("POST", {"model": "quick"}), ("DELETE", None), ("GET", None)):
             status, _, _ = server.request(method, "/models/pull", body,
                                           {"Origin": "https://example.org"})
@@ -73,12 +73,12 @@ def check_offers(report, server, mirror):
 
 
 def check_fetch(report, server, mirror, folder):
-    with report.check("other bytes than were to come are told, and not served", server):
+    with report.check("unexpected bytes are reported, and not served", server):
         pull(server, "wrong")
         how = ended(server)
         assert how["state"] == "failed" and "SHA-256" in how["reason"], how
         assert len(server.json("GET", "/v1/models")["data"]) == 1
-    with report.check("it can be canceled, and what came is kept", server):
+    with report.check("it can be canceled, and received bytes are kept", server):
         pull(server, "slow")
         mirror.half.wait(30)
         wait_for(lambda: state(server)["pull"]["done_bytes"] > 0, 30)
@@ -91,7 +91,7 @@ def check_fetch(report, server, mirror, folder):
         server.json("DELETE", "/models/pull")
         assert ended(server)["state"] == "canceled"
         assert os.path.getsize(os.path.join(folder, "pulled", "slow.gguf.part")) > 0
-    with report.check("a second try goes on; then it is served and talks, and the other completes",
+    with report.check("a second try resumes; then it is served and talks, and the other completes",
                       server):
         mirror.go()
         pull(server, "slow")
@@ -109,7 +109,7 @@ def check_fetch(report, server, mirror, folder):
         assert offer["is_here"] and offer["is_served"], offer
         pull(server, "slow")  # it is there: nothing is fetched
         assert ended(server)["state"] == "done" and mirror.asked.count("/slow/b.gguf") == 2
-    with report.check("Ollama's pull tells how far it is", server):
+    with report.check("Ollama's pull reports progress", server):
         status, headers, data = server.request("POST", "/api/pull", {"model": "quick:latest"})
         lines = [json.loads(one) for one in data.decode().splitlines()]
         assert status == 200 and "ndjson" in headers["Content-Type"], (status, data)
@@ -133,12 +133,12 @@ def check_delete(report, server, mirror, folder):
     def here():
         return sorted(os.listdir(os.path.join(folder, "pulled")))
 
-    with report.check("only what was fetched may be deleted, and nothing in use", server):
+    with report.check("only fetched models may be deleted, and none in use", server):
         assert "first model stays" in delete(server, {"model": "cerium-line"}, 403)
         assert "not found" in delete(server, {"model": "nobody"}, 404)
         assert delete(server, {}, 400) and delete(server, {"model": 7}, 400)
-    with report.check("one whose answers run", server):
-        # Its reader takes nothing, so it cannot end before it is asked for.
+    with report.check("a model with running answers", server):
+        # Its reader reads nothing, so the answer cannot end before the request to delete.
         body = {"model": "slow", "messages": TALK, "max_tokens": 1500, "ignore_eos": True,
                 "stream": True, "logprobs": True, "top_logprobs": 20}
         reader = Wire(server.port, receive=4096)
@@ -148,7 +148,7 @@ def check_delete(report, server, mirror, folder):
         reader.until(b"data: [DONE]")
         reader.socket.close()
         assert "slow.gguf" in here()
-    with report.check("a file elsewhere, and a link in the folder"):
+    with report.check("a file elsewhere, and a symbolic link in the folder"):
         elsewhere = os.path.join(folder, "b.gguf")
         shutil.copy(os.path.join(folder, "pulled", "slow.gguf"), elsewhere)
         link = os.path.join(folder, "pulled", "link.gguf")
@@ -159,7 +159,7 @@ def check_delete(report, server, mirror, folder):
                 assert "folder of models" in error, error
         os.remove(link)
         assert os.path.exists(elsewhere)
-    with report.check("a model that is loaded: it is gone for all, and so is its file", server):
+    with report.check("a model that is loaded: it is gone for all, with its file", server):
         server.json("POST", "/v1/chat/completions", {"model": "slow", "messages": TALK,
                                                       "max_tokens": 2})
         assert delete(server, {"model": "slow:latest"}) == ""
@@ -169,7 +169,7 @@ def check_delete(report, server, mirror, folder):
         assert "slow" not in [m["name"] for m in server.json("GET", "/api/tags")["models"]]
         assert delete(server, {"model": "slow"}, 404)
         assert server.json("POST", "/api/show", {"model": "slow"}, want=404)
-    with report.check("its disk is the system's again", server):
+    with report.check("its disk space is free again", server):
         def mapped():
             with open("/proc/%d/maps" % server.process.pid) as f:
                 return "slow.gguf" in f.read()

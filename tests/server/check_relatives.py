@@ -1,6 +1,6 @@
-"""check_relatives.py - kin of inputs that once failed: encoded bodies, odd parameters, stop
+"""check_relatives.py - relatives of inputs that once failed: encoded bodies, odd parameters, stop
 strings, calls with end tags in their parameters, several calls; each in every API that has it.
-Framing of HTTP and WebSocket has test_transport.sh, grammars have tests/grammar/relatives.json."""
+Framing of HTTP and WebSocket is in test_transport.sh, grammars in tests/grammar/relatives.jsonl."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ def events_of(data):
 
 
 class Asked:
-    """text, calls [(name, arguments)], why it ended, and the stop string where that is told."""
+    """text, calls [(name, arguments)], finish reason, and the stop string if reported."""
 
     def __init__(self, text="", calls=(), why=None, stopped=None):
         self.text, self.calls, self.why, self.stopped = text, list(calls), why, stopped
@@ -205,7 +205,7 @@ CALLS = [
     line("Well.\n<tool_call>\nnobody at home\n</tool_call>", repeat=True, last="a call of nobody"),
     line("Say " + call("ls", path="A"), repeat=True, last="no tools"),
     line(SAID, repeat=True, last="say"),
-    line("one", repeat=True),  # to all else
+    line("one", repeat=True),  # to all other messages
 ]
 
 
@@ -234,7 +234,7 @@ def check_xml(report):
                 for kind in ("value", "bare", "half"):
                     with report.check("%s: %s %s" % (form, kind, json.dumps(value)), server):
                         want = value
-                        if kind != "value":  # one line end at each end is the form's
+                        if kind != "value":  # one line end at each end belongs to the form
                             want = want[1:] if kind == "bare" and want[:1] == "\n" else want
                             want = want[:-1] if want[-1:] == "\n" else want
                         for ask in (ask_chat, ask_messages):
@@ -279,7 +279,7 @@ def check_bodies(report, server):
 NUMBERS = [9223372036854775807, 9223372036854775808, -9223372036854775809, 1 << 200, 1e308]
 
 
-# What asks for at most so much: more than there can be is no bound, and is no error.
+# Upper bounds: a value above every possible one is no bound, and no error.
 BOUNDS = {"Responses": "max_output_tokens top_k", "Messages": "max_tokens top_k",
           "Chat": "max_tokens max_completion_tokens n_predict top_k thinking_budget",
           "Completions": "max_tokens top_k", "llama.cpp's completion": "n_predict top_k",
@@ -293,7 +293,7 @@ def check_bounds(report, server):
     for title, names in BOUNDS.items():
         path, base, _ = APIS[title]
         for name in names.split():
-            with report.check("%s: %s is a number however it is written" % (title, name), server):
+            with report.check("%s: %s is a number in every notation" % (title, name), server):
                 for form in FORMS:
                     body = json.dumps(put(base, name, "?")).replace('"?"', form)
                     status, _, data = server.request("POST", path, body)
@@ -306,13 +306,13 @@ def check_bounds(report, server):
                     assert len(data) < 400 and said in data.decode(), (form, data[:300])
     for title in ("Ollama's chat", "Ollama's generate"):
         path, base, _ = APIS[title]
-        with report.check("an error has the client's name of it: " + title, server):
+        with report.check("an error has the client's name of the field: " + title, server):
             for name, value in (("num_predict", 0.5), ("repeat_penalty", 100), ("temperature", -1),
                                 ("top_k", 1.5), ("seed", 0.5), ("stop", [7]), ("min_p", 2)):
                 status, _, data = server.request("POST", path,
                                                  put(base, "options." + name, value))
                 assert status == 400 and "'options.%s" % name in data.decode(), (name, data[:300])
-    with report.check("a number out of range is said as short as it came", server):
+    with report.check("a number out of range is printed as short as it came", server):
         for form, said in (("1e400", "1.79"), ("9223372036854775807", "9223372036854775807"),
                            ("1" + 30 * "0", "1e+30"), ("-5", "-5")):
             status, _, data = server.request("POST", "/v1/chat/completions", json.dumps(
@@ -329,7 +329,7 @@ def check_bounds(report, server):
 
 def check_numbers(report, server):
     for title, (path, base, names) in APIS.items():
-        with report.check("null is as nothing: " + title, server):
+        with report.check("null equals an absent field: " + title, server):
             for name in names.split():
                 if name in ("input", "messages", "prompt", "max_tokens", "model", "n_predict",
                             "stream", "options", "options.num_predict", "max_output_tokens"):
@@ -353,7 +353,7 @@ def check_numbers(report, server):
             ("/api/generate", {"prompt": "say", "stream": False}, ("options.num_predict",))]
     for path, base, names in caps:
         for name in names:
-            with report.check("a cap below zero is none: %s at %s" % (name, path), server):
+            with report.check("a cap below zero means no cap: %s at %s" % (name, path), server):
                 for n in (-1, -2):
                     status, _, data = server.request("POST", path, put(base, name, n))
                     assert status == 200 and b"seven" in data, data[:300]
@@ -372,7 +372,7 @@ def check_numbers(report, server):
             assert (error["param"] or "").startswith(param), error
     for path in ("/v1/chat/completions/", "/chat/completions", "/chat/completions/",
                  "/v1/chat/completions?api-version=1"):
-        with report.check("the same place: " + path, server):
+        with report.check("other spellings of the path: " + path, server):
             body = {"messages": TALK, "model": "org/a/b:c@d"}
             said = server.json("POST", path, body)["choices"][0]["message"]["content"]
             assert said == SAID, said

@@ -1,5 +1,5 @@
-"""check_replica.py - one server of several behind a balancer: which one it is, what probes and
-scrapers may ask without a key, how it leaves without a lost request, and `cerium health`."""
+"""check_replica.py - one server of several behind a balancer: its name, what probes and
+scrapers may ask without a key, how it shuts down without a lost request, and `cerium health`."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ def health(*args, env=None):
 
 
 def refused(*args):
-    """The one line of a server that does not start."""
+    """The one line that a server prints when it does not start."""
     done = subprocess.run([CERIUM, "serve", "-m", MODEL, "--port", "0", *args], timeout=HANG_S,
                           capture_output=True, text=True, check=False)
     assert done.returncode in (1, 2), done
@@ -47,7 +47,7 @@ def refused(*args):
 
 def check_names(report):
     with Server(replay=SCRIPT, args=["--replica", "cerium-2"]) as s:
-        with report.check("answers, errors and streams say which server it is", s):
+        with report.check("answers, errors and streams name the server", s):
             for answer in (get(s.port, "/v1/models"), get(s.port, "/nowhere"),
                            get(s.port, "/health/live"), ask(s.port, "POST", "/v1/responses", HELLO),
                            ask(s.port, "POST", "/v1/responses", {**HELLO, "stream": True})):
@@ -70,13 +70,13 @@ def check_names(report):
             stored = ask(s.port, "POST", "/v1/responses", {**HELLO, "store": True}).json()["id"]
             again = ask(s.port, "POST", "/v1/responses", {**HELLO, "store": True}).json()["id"]
             assert stored != again and get(s.port, "/v1/responses/" + stored).status == 200
-    with Server(replay=SCRIPT) as s, report.check("without a name it has that of the machine", s):
+    with Server(replay=SCRIPT) as s, report.check("its default name is the host name", s):
         name = get(s.port, "/health").headers["x-cerium-replica"]
         assert name == socket.gethostname()[:64], name
     with Server(replay=SCRIPT, args=["--replica", "none"]) as s:
-        with report.check("and none where none is wanted", s):
+        with report.check("and no name if none is wanted", s):
             assert "x-cerium-replica" not in get(s.port, "/health").headers
-    with report.check("a name that no header can have is refused"):
+    with report.check("a name that cannot be in a header is refused"):
         for name in ("", "a b", "a\r\nb: c", "a" * 65, "é"):
             assert "--replica" in refused("--replica", name), refused("--replica", name)
 
@@ -107,12 +107,12 @@ def check_probes(report):
                    b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" + BEARER + b"\r\n")
             assert w.read_answer().status == 404
-        with report.check("by whatever name it is addressed, but from no page", s):
+        with report.check("under any host name, but from no web page", s):
             with Wire(port) as w:
                 w.send(b"GET /metrics HTTP/1.1\r\nHost: 10.1.2.3:9383\r\n\r\n")
                 assert w.read_answer().status == 200
             assert get(port, "/metrics", b"Origin: https://evil.example\r\n").status == 403
-        with report.check("who holds many connections there takes none from clients", s):
+        with report.check("many connections there take none from clients", s):
             held = [Wire(port) for _ in range(64)]
             assert get(s.port, "/v1/models", BEARER).status == 200
             served = 0
@@ -124,28 +124,28 @@ def check_probes(report):
                     pass
                 w.close()
             assert 0 < served <= 32, served
-        with report.check("and then others are served there again", s):
+        with report.check("and later others are served there again", s):
             def answers():
                 try:
                     return get(port, "/metrics").status == 200
                 except (Ended, AssertionError, OSError):
                     return False
             wait_for(answers)
-        with report.check("what is well is not logged", s):
+        with report.check("successful probes are not logged", s):
             begin = s.log_end()
             for _ in range(20):
                 get(port, "/metrics")
             assert "path=/metrics" not in s.log(begin)
-        with report.check("a revoked key's end is none for a scraper", s), Wire(port) as w:
+        with report.check("revoking a key does not end a scraper's connection", s), Wire(port) as w:
             for _ in range(2):
                 w.send(request("GET", "/metrics"))
                 assert w.read_answer().status == 200
-    with report.check("a place that is none is refused in one line"):
+    with report.check("an invalid address is refused in one line"):
         for place in ("9383", ":9383", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "::1:9383",
                       "[::1]", "[]:1", "a:b:1", "127.0.0.1:-1"):
             said = refused("--metrics-listen", place)
             assert "--metrics-listen '%s'" % place in said, said
-    with report.check("so is a port that is taken"), socket.create_server(("127.0.0.1", 0)) as t:
+    with report.check("so is a port in use"), socket.create_server(("127.0.0.1", 0)) as t:
         place = "127.0.0.1:%d" % t.getsockname()[1]
         said = refused("--metrics-listen", place)
         assert "in use: --metrics-listen 127.0.0.1:" in said, said
@@ -167,26 +167,26 @@ def check_leaving(report):
             answer = get(port, "/health/ready")
             assert answer.status == 503 and answer.json()["status"] == "shutting down"
             assert get(port, "/health/live").status == 200
-        with report.check("and all is served as before, over new connections too", s):
+        with report.check("and everything is served as before, over new connections too", s):
             assert ask(s.port, "POST", "/v1/responses", HELLO).status == 200
             late = RawSocket(s.port)
             assert late.status == 101
             late.send_json({"type": "response.create", **HELLO})
             while late.read_json()["type"] != "response.completed":
                 pass
-        with report.check("kept connections end with their answer", s):
+        with report.check("keep-alive connections end with their answer", s):
             kept.send(request("GET", "/v1/models"))
             answer = kept.read_answer()
             assert answer.status == 200 and answer.closes()
             kept.expect_end()
         s.process.send_signal(signal.SIGTERM)
-        with report.check("a second signal cuts that short: idle WebSockets are told", s):
+        with report.check("a second signal cuts that short: idle WebSockets are closed", s):
             try:
                 while True:
                     idle.read_json()
             except Closed as end:
                 assert end.code == 1001, end
-        with report.check("nobody new is let in, and probes still are", s):
+        with report.check("no new clients are let in, but probes are", s):
             def is_shut():
                 try:
                     Wire(s.port).close()
@@ -196,7 +196,7 @@ def check_leaving(report):
             wait_for(is_shut)
             assert get(port, "/health/live").status == 200
             assert get(port, "/metrics").status == 200
-        with report.check("what runs goes on", s):
+        with report.check("running answers continue", s):
             assert running.read_json()["type"]
             assert s.process.poll() is None
         with report.check("a third signal ends it", s):
@@ -209,7 +209,7 @@ def check_leaving(report):
             assert w.read_json()["type"]
         s.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "event=draining" in s.log())
-        with report.check("what is asked on a WebSocket then is sent elsewhere", s):
+        with report.check("new requests on a WebSocket are then redirected", s):
             w = sockets[0]
             w.send(frame(json.dumps({"type": "response.cancel"})) +
                    frame(json.dumps({"type": "response.create", **HELLO})))
@@ -220,11 +220,11 @@ def check_leaving(report):
             except Closed as end:
                 assert end.code == 1001, end
     with Server(replay=SCRIPT, args=["--lame-duck", "1"]) as s:
-        with report.check("without another signal it goes on by itself", s):
+        with report.check("without another signal it proceeds by itself", s):
             assert s.stop() == 0
             log = s.log()
             assert log.index("event=leaving") < log.index("event=draining"), log
-    with report.check("told to end the moment its port answers, it ends in order"):
+    with report.check("SIGTERM at the moment when its port answers: it shuts down cleanly"):
         for _ in range(12):
             with Server(replay=SCRIPT) as s:
                 assert s.stop() == 0, s.process.returncode
@@ -253,7 +253,7 @@ def check_hosts(report):
             return w.read_answer().status
     args = ["--allow-host", "code.example.org", "--allow-host", "10.0.0.7"]
     with Server(replay=SCRIPT, args=args) as s:
-        with report.check("names of a proxy may be addressed, and no others", s):
+        with report.check("the proxy's host names are accepted, and no others", s):
             for host, want in ((b"code.example.org", 200), (b"CODE.example.org:8080", 200),
                                (b"10.0.0.7", 200), (b"localhost", 200), (b"example.org", 403),
                                (b"code.example.org.evil", 403), (b"10.0.0.70", 403)):
@@ -273,19 +273,19 @@ def check_health(report):
         with report.check("health: no proxy is asked", s):
             for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
                 assert health(s.url, env={name: "http://127.0.0.1:1"})[0] == 0, name
-        with report.check("health: what is no health says its status", s):
+        with report.check("health: an endpoint that is not /health: its status is reported", s):
             status, said = health(s.url + "/v1/models")
             assert status == 1 and "status 401" in said, said
         s.process.send_signal(signal.SIGTERM)
-        with report.check("health: one that leaves is not ready, and alive", s):
+        with report.check("health: a server that shuts down is not ready, but alive", s):
             wait_for(lambda: health(s.url)[0] == 1)
             assert "shutting down" in health(s.url)[1]
             assert health("--live", s.url)[0] == 0
             assert health("--quiet", s.url) == (1, "")
-    with report.check("health: nobody there"):
+    with report.check("health: no server there"):
         status, said = health("http://127.0.0.1:%d" % free_port())
         assert status == 1 and said.count("\n") == 0 and "onnect" in said, said
-    with report.check("health: who accepts and says nothing is not waited for for ever"):
+    with report.check("health: a server that accepts and never answers runs into the timeout"):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             status, said = health("--timeout", "1", "http://127.0.0.1:%d" % silent.getsockname()[1])
             assert status == 1 and said, said
@@ -293,7 +293,7 @@ def check_health(report):
         for args in (["nowhere"], ["://x"], ["http://"], ["http://a", "http://b"], ["--fly"],
                      ["--timeout", "0"], ["ftp://127.0.0.1:1"]):
             assert health(*args)[0] == 2, args
-    with report.check("health: --wait sees a server that comes"):
+    with report.check("health: --wait sees a server that starts"):
         port = free_port()
         url = "http://127.0.0.1:%d" % port
         waiting = subprocess.Popen([CERIUM, "health", "--wait", "600", url], text=True,
@@ -310,7 +310,7 @@ def check_health(report):
 
 
 def check_render(report):
-    """The tokens of a prompt as routers ask for them are those of the real call."""
+    """The tokens of a prompt that routers get equal those of the real call."""
     rng = random.Random(33)
     words = "def return if (a, b): x = y + 1\n    é 漢 <|im_end|> \t for in range {}".split(" ")
 
@@ -321,12 +321,12 @@ def check_render(report):
             answer = ask(s.port, "POST", path, body, BEARER)
             assert answer.status == want, (path, answer.status, answer.body[:300])
             return answer.json()
-        with report.check("render: a completion's tokens are those of its text", s):
+        with report.check("render: a completion's tokens equal those of its text", s):
             for _ in range(100):
                 prompt = text()
                 ids = post("/v1/completions/render", {"prompt": prompt})[0]["token_ids"]
                 assert ids == post("/tokenize", {"content": prompt, "add_special": True})["tokens"]
-        with report.check("render: and as many as the call is charged for", s):
+        with report.check("render: and as many as the call is charged", s):
             for _ in range(20):
                 body = {"prompt": text(), "max_tokens": 1}
                 ids = post("/v1/completions/render", body)[0]["token_ids"]
@@ -347,7 +347,7 @@ def check_render(report):
                 if n < 10:
                     used = post("/v1/chat/completions", body)["usage"]["prompt_tokens"]
                     assert used == len(ids), (used, len(ids))
-        with report.check("render: what the call refuses, it refuses", s):
+        with report.check("render: it refuses what the call refuses", s):
             post("/v1/completions/render", {}, 400)
             post("/v1/completions/render", {"prompt": [10 ** 9]}, 400)
             post("/v1/completions/render", {"prompt": "word " * 20000}, 400)

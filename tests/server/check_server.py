@@ -12,7 +12,7 @@ from talk import (
 # ---- sessions ----
 
 def check_sessions(report, server):
-    with report.check("a warm-up is answered at once and computed behind that", server):
+    with report.check("a warm-up is answered at once and computed afterwards", server):
         with RawSocket(server.port, timeout=30 * PATIENCE) as s:
             words = " ".join("warm%d" % i for i in range(1500))
             s.send_json(create(words, generate=False))
@@ -22,7 +22,7 @@ def check_sessions(report, server):
             turn = s.ask("say first", previous_response_id=events[-1]["response"]["id"])
             assert text_of(turn) == "first", turn[-1]
             assert cached(turn) > usage_of(turn)["input_tokens"] / 2, usage_of(turn)
-    with report.check("a turn goes on from the one before, all of it cached", server):
+    with report.check("a turn continues the one before, all of it cached", server):
         with RawSocket(server.port) as s:
             one = s.ask("say first " + "x " * 200)
             two = s.ask("say second", previous_response_id=one[-1]["response"]["id"])
@@ -38,7 +38,7 @@ def check_sessions(report, server):
             two = s.ask([said, item, more])
             assert text_of(two) == "second"
             assert cached(two) >= usage_of(one)["input_tokens"] // 64 * 64, usage_of(two)
-    with report.check("an id that is not stored serves on its own connection only", server):
+    with report.check("an id that is not stored works on its own connection only", server):
         with RawSocket(server.port) as s:
             one = s.ask("say first")[-1]["response"]["id"]
             with RawSocket(server.port) as other:
@@ -47,7 +47,7 @@ def check_sessions(report, server):
                 assert error["status"] == 400
                 assert text_of(other.ask("say second")) == "second"
             assert text_of(s.ask("say second", previous_response_id=one)) == "second"
-    with report.check("a stored id serves on every connection, after a restart too", server):
+    with report.check("a stored id works on every connection, after a restart too", server):
         with RawSocket(server.port) as s:
             one = s.ask("say first", store=True)[-1]["response"]["id"]
         assert server.stop() == 0
@@ -72,9 +72,9 @@ def check_sessions(report, server):
             assert tokens(instructions=long)[0] == same
             assert server.stop() == 0
         server.start()
-        with RawSocket(server.port) as s:  # a store remembers where they stand
+        with RawSocket(server.port) as s:  # a store remembers their state
             assert tokens(instructions=long)[0] == same and tokens()[0] == none
-    with report.check("what a failed continuation went on from is gone", server):
+    with report.check("the parent of a failed continuation is gone", server):
         with RawSocket(server.port) as s:
             one = s.ask("say first")[-1]["response"]["id"]
             error = s.ask("z " * 40000, previous_response_id=one)[-1]
@@ -93,7 +93,7 @@ def check_lanes(report, server):
             s.send_json(create("say second"))
             answers = [text_of(s.read_answer()) for _ in range(3)]
             assert answers == [LONG, "first", "second"], [a[:20] for a in answers]
-    with report.check("what is refused when its turn comes is told, and the next goes on", server):
+    with report.check("a late refusal is reported, and the next request runs", server):
         with RawSocket(server.port) as s:
             s.send_json(create("talk for long", stream_id="lane"))
             s.send_json(create("say first", stream_id="lane", cerium_guard="nonsense"))
@@ -105,7 +105,7 @@ def check_lanes(report, server):
                     seen.append((event["type"], event.get("status"), event["stream_id"]))
             assert seen == [("response.completed", None, "lane"), ("error", 400, "lane"),
                             ("response.completed", None, "lane")], seen
-    with report.check("with stream_id: beside each other, and each event says whose it is", server):
+    with report.check("with stream_id: in parallel, and each event names its stream", server):
         with RawSocket(server.port) as s:
             s.send_json(create("talk for long", stream_id="slow"))
             s.send_json(create("say first", stream_id="fast"))
@@ -131,7 +131,7 @@ def check_lanes(report, server):
 # ---- interrupts ----
 
 def check_interrupts(report, server):
-    with report.check("response.cancel: the rest is not said, and the next goes on from there",
+    with report.check("response.cancel: no more text, and the next turn continues from there",
                       server):
         with RawSocket(server.port) as s:
             s.send_json(create("talk for long"))
@@ -145,7 +145,7 @@ def check_interrupts(report, server):
             assert said and LONG.startswith(said) and len(said) < len(LONG), said[-50:]
             events = s.read_answer()
             assert text_of(events) == "redirected", events[-1]
-    with report.check("a message that goes on from the running response waits for its end", server):
+    with report.check("a message that continues the running response waits for its end", server):
         with RawSocket(server.port) as s:
             s.send_json(create("talk for long"))
             response_id = wait_delta(s)
@@ -161,7 +161,7 @@ def check_interrupts(report, server):
             assert server.json("GET", path)["status"] == "in_progress"
             assert server.json("POST", path + "/cancel", {})["status"] != "completed"
             assert s.read_answer()[-1]["response"]["status"] != "completed"
-    with report.check("a stream over HTTP whose reader goes is computed no further", server):
+    with report.check("a stream over HTTP stops when its reader leaves", server):
         body = json.dumps({"input": "talk for long", "stream": True}).encode()
         with socket.create_connection(("127.0.0.1", server.port)) as s:
             s.sendall(POST % len(body) + body)
@@ -201,7 +201,7 @@ def serves(server):
 
 
 def is_closed(port):
-    """Does nobody listen there any more?"""
+    """Whether no one listens there any more."""
     try:
         socket.create_connection(("127.0.0.1", port), HANG_S).close()
         return False
@@ -231,7 +231,7 @@ def check_limits(report):
             for s in held:
                 s.close()
             wait_for(lambda: serves(server))
-    with report.check("a full queue says 429 and when to come again"):
+    with report.check("a full queue says 429 and when to try again"):
         with Server(replay=SCRIPT, args=["--running", "1", "--queue", "1"]) as server:
             held = []
             for i in range(2):
@@ -247,7 +247,7 @@ def check_limits(report):
                 assert error["status"] == 429 and "try again in" in error["error"]["message"]
             for s in held:
                 s.close()
-    with report.check("one key does not fill the queue, nor all places"):
+    with report.check("one key cannot fill the queue, nor all places"):
         limits = ["--api-key", "two", "--running", "1", "--queue", "4"]
         with Server(replay=SCRIPT, key="one", args=limits) as server:
             held = []
@@ -296,7 +296,7 @@ def check_access(report):
             code, headers, _ = server.request("OPTIONS", "/v1/responses",
                                               headers={"Origin": "https://editor.example"})
             assert code == 204 and "POST" in headers["access-control-allow-methods"]
-    with report.check("keys: responses of one are not there for another"):
+    with report.check("keys: responses of one are not found by another"):
         with Server(key="one", args=["--api-key", "two"]) as server:
             made = server.json("POST", "/v1/responses", {"input": "x", "max_output_tokens": 2})
             path = "/v1/responses/" + made["id"]
@@ -308,12 +308,12 @@ def check_access(report):
                                     {"input": "x", "previous_response_id": made["id"]}, other)
             assert answer[0] == 400 and b"previous_response_not_found" in answer[2]
             assert server.request("GET", "/health/live", headers={"Authorization": ""})[0] == 200
-    with report.check("what clients say is in the log when asked for, and else not"):
+    with report.check("prompts are in the log only on request"):
         for args in ([], ["--log-prompts"]):
             with Server(args=args) as server:
                 server.json("POST", "/v1/responses", {"input": "s3cret", "max_output_tokens": 1})
                 assert ("s3cret" in server.log()) == bool(args), args
-    with report.check("a key of the command line is not on it for long"):
+    with report.check("a key on the command line is soon overwritten"):
         for args in (["--api-key", "seen-by-all"], ["--api-key=seen-by-all", "--api-key", "two"]):
             with Server(key="first", args=args) as server:
                 with open("/proc/%d/cmdline" % server.process.pid, "rb") as f:
@@ -322,7 +322,7 @@ def check_access(report):
                 for key, want in (("first", 200), ("seen-by-all", 200), ("***********", 401)):
                     head = {"Authorization": "Bearer " + key}
                     assert server.request("GET", "/v1/models", headers=head)[0] == want, key
-    with report.check("a browser's key comes as a subprotocol"):
+    with report.check("a browser sends its key as a subprotocol"):
         with Server(key="a%b/c") as server:
             for key, want in (("a%25b%2Fc", 101), ("wrong", 401)):
                 offer = "Sec-WebSocket-Protocol: cerium, cerium.bearer." + key
@@ -340,7 +340,7 @@ def main():
         check_sessions(report, server)
         check_lanes(report, server)
         check_interrupts(report, server)
-        with report.check("nothing is left, and it ends in order", server):
+        with report.check("nothing is left over, and it shuts down cleanly", server):
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0

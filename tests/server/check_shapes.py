@@ -1,4 +1,4 @@
-"""check_shapes.py - schemas that answers keep to, odd numbers in requests, what is not used."""
+"""check_shapes.py - schemas of answers, odd numbers in requests, unused fields."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +7,7 @@ from talk import PATIENCE, SCRIPT, RawSocket, Report, Server, large_schema, shap
 
 
 def check_shapes(report, server):
-    with report.check("a large schema is kept to, once it is compiled", server):
+    with report.check("a large schema is enforced, once it is compiled", server):
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(server.request, "POST", "/v1/responses",
                                  shaped(large_schema(name)), None, 300) for name in "abcd"]
@@ -16,7 +16,7 @@ def check_shapes(report, server):
                 status, _, body = answer.result()
                 text = json.loads(body)["output"][0]["content"][0]["text"]
                 assert status == 200 and text.startswith('{'), body
-    with report.check("one that is none is refused with its place", server):
+    with report.check("an invalid schema is refused with its location", server):
         schema = {"type": "object", "properties": {"a": {"items": {"type": "thing"}}}}
         status, _, body = server.request("POST", "/v1/responses", shaped(schema), timeout=60)
         assert status == 400 and b"/properties/a/items/type" in body, body
@@ -28,7 +28,7 @@ def check_shapes(report, server):
         warning = json.loads(body)["cerium"]["warnings"][0]
         assert status == 200 and warning["param"] == "text.format.schema", body
         assert "/properties/a/pattern: " in warning["message"], body
-    with report.check("one bad tool of many: named, whatever is wrong with it", server):
+    with report.check("one bad tool of many: named, for every kind of fault", server):
         tools = [{"type": "function", "name": "good", "parameters": {"type": "object"}},
                  {"type": "function", "name": "bad", "strict": False, "parameters": {
                      "type": "object", "properties": {
@@ -46,7 +46,7 @@ def check_shapes(report, server):
                        ("nothing between", {"type": "integer", "exclusiveMinimum": 3,
                                             "exclusiveMaximum": 4})):
         schema = {"type": "object", "properties": {"a": part}, "required": ["a"]}
-        with report.check("a schema that nothing fits is said, not dropped: " + name, server):
+        with report.check("a schema that nothing fits is reported, not dropped: " + name, server):
             asked = shaped(schema)
             asked["max_output_tokens"] = 200
             status, _, body = server.request("POST", "/v1/responses", asked, timeout=60)
@@ -59,7 +59,7 @@ def check_shapes(report, server):
             assert warning["param"] == "text.format.schema", body
             assert "no text at all fits it" in warning["message"], body
             tools = [{"type": "function", "name": "f", "strict": False, "parameters": schema}]
-            for _ in range(2):  # the second time they are known
+            for _ in range(2):  # the second time they are cached
                 status, _, body = server.request("POST", "/v1/responses", {
                     "input": "hi", "store": False, "max_output_tokens": 4, "tools": tools})
                 warning = json.loads(body)["cerium"]["warnings"][0]
@@ -70,7 +70,7 @@ def check_shapes(report, server):
                 b'"metadata":{"a":1e400,"b":-99999999999999999999999}}')
         status, _, got = server.request("POST", "/v1/completions", body)
         assert status == 200 and b"warnings" not in got, got
-    with report.check("logit_bias is added, and what is not used is named", server):
+    with report.check("logit_bias is added, and unused fields are named", server):
         asked = {"prompt": [1], "max_tokens": 4, "logit_bias": {"72": 100}}
         status, _, body = server.request("POST", "/v1/completions", asked)
         text = json.loads(body)["choices"][0]["text"]
@@ -105,7 +105,7 @@ def check_shapes(report, server):
             s.send_json({"type": "response.create", **shaped({"enum": ["yes"]})})
             while s.read_json()["type"] != "response.completed":
                 pass
-    with report.check("clients that leave while theirs is compiled take nothing along", server):
+    with report.check("clients may leave while their schema is compiled", server):
         for name in "fgh":
             with RawSocket(server.port, timeout=120 * PATIENCE) as s:
                 s.send_json({"type": "response.create", **shaped(large_schema(name))})
@@ -116,7 +116,7 @@ def main():
     report = Report("shapes")
     with Server(replay=SCRIPT, context=16384) as server:
         check_shapes(report, server)
-        with report.check("nothing is left, and it ends in order", server):
+        with report.check("nothing is left over, and it shuts down cleanly", server):
             wait_for(lambda: server.running() == 0)
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0

@@ -1,4 +1,4 @@
-"""check_signs.py - signs of life of streams that have nothing to say yet."""
+"""check_signs.py - signs of life of streams that have no text yet."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ from talk import (
 
 
 def raw_stream(port, path, body):
-    """A socket on which a streamed answer comes."""
+    """A socket with a streamed answer."""
     data = json.dumps({"stream": True, **body}).encode()
     s = socket.create_connection(("127.0.0.1", port), 30 * PATIENCE)
     s.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
@@ -18,7 +18,7 @@ def raw_stream(port, path, body):
 
 
 def read_until(s, *wanted, stop=b"0\r\n\r\n"):
-    """Everything up to the last of what is wanted, in this order."""
+    """Everything up to the last wanted part; the parts come in this order."""
     got, at = b"", 0
     for want in wanted:
         while want not in got[at:]:
@@ -78,13 +78,13 @@ def check_signs_of_life(report):
                 one.close()
             read_until(events, b"response.completed", b"0\r\n\r\n")
             events.close()
-        with report.check("what is refused after long compiling is the stream's error", server):
+        with report.check("a refusal after long compiling is an error in the stream", server):
             busy = [raw_stream(server.port, "/v1/responses", shaped(large_schema(name)))
                     for name in "jklmnopqrstuvw"]
             bad = {"type": "object", "properties": {"a": {"items": {"type": "thing"}}}}
             with raw_stream(server.port, "/v1/responses", shaped(bad)) as s:
                 got = read_until(s, b"/properties/a/items/type")
-            if b"HTTP/1.1 200" in got:  # else it was quick
+            if b"HTTP/1.1 200" in got:  # otherwise it was quick
                 assert b"response.created" in got and b"keepalive" in got, got
                 assert b"event: response.failed" in got, got
             else:
@@ -92,7 +92,7 @@ def check_signs_of_life(report):
             for one in busy:
                 one.close()
             wait_for(lambda: server.running() == 0)
-        with report.check("return_progress tells how far a prompt is", server):
+        with report.check("return_progress reports the progress of a prompt", server):
             long = {"messages": [{"role": "user", "content": "long " * 3000}], "max_tokens": 1,
                     "return_progress": True}
             with raw_stream(server.port, "/v1/chat/completions", long) as s:

@@ -1,5 +1,5 @@
-"""check_solve_route.py - POST /v1/solve: what is found, what is refused, whose turn it is, and that
-nothing of it is left."""
+"""check_solve_route.py - POST /v1/solve: solutions, refusals, turns, and that nothing
+is left over."""
 
 import concurrent.futures
 import contextlib
@@ -21,7 +21,7 @@ os.environ["CERIUM_RULES"] = os.path.join(ROOT, "rules")
 ADD = 'def add(a, b):\n    """The sum."""\n    return a - b\n'
 HOLE = "def add(a, b):\n    return none_of_these\n"
 TESTS = "assert add(2, 3) == 5\nassert add(0, 7) == 7\n"
-# The model says what no edit makes: each of its variants is another request's choice.
+# The model writes a line that no edit makes; each variant is a choice of its own request.
 SCRIPT = [line("    return b + a", repeat=True, last="def add(a, b):")]
 MUTATE = {"code": ADD, "file": "add.py", "line": 3, "tests": TESTS, "makers": ["mutate"],
           "max_variants": 30}
@@ -51,7 +51,7 @@ def events(server, **fields):
 
 
 def parents_below(pid):
-    """All processes that came of this one, and of which each came."""
+    """All descendants of this process, and the parent of each."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         with contextlib.suppress(OSError), open(path) as f:
@@ -74,7 +74,7 @@ def is_clean(server):
 
 @contextlib.contextmanager
 def running(server, key=None, stream=True, order=SLOW):
-    """One that runs, as a client that leaves at the end."""
+    """A running one, whose client leaves at the end."""
     body = json.dumps({**order, "stream": stream}).encode()
     with socket.create_connection(("127.0.0.1", server.port)) as s:
         s.settimeout(120 * PATIENCE)
@@ -92,7 +92,7 @@ def running(server, key=None, stream=True, order=SLOW):
 
 
 def check_found(report, server):
-    with report.check("one that passes, as one object", server):
+    with report.check("a passing variant, as one object", server):
         end = solve(server)
         assert end["status"] == "found" and end["text"] == ADD.replace("a - b", "a + b"), end
         assert "-    return a - b\n+    return a + b\n" in end["diff"], end
@@ -119,12 +119,12 @@ def check_found(report, server):
         fixed(file=None, language="python", line=2, last_line=3)
         fixed(file="add.c", line=1, code="int add(int a, int b) { return a - b; }\n", tests=None,
               examples=["add(2, 3) == 5"])
-    with report.check("none: what was tried, and the nearest", server):
+    with report.check("no solution: the tries, and the nearest one", server):
         end = solve(server, tests=TESTS + "assert add(1, 1) == 7\n", max_variants=40)
         assert end["status"] == "none" and "text" not in end and "index" not in end, end
         assert end["made"] <= 40 and end["verdicts"].get("fail"), end
         assert end["nearest"]["passed"] == 2 and "+    return" in end["diff"], end
-    with report.check("it ends when its seconds are over", server):
+    with report.check("it ends when its time is over", server):
         assert solve(server, body=SLOW, max_seconds=1)["status"] == "stopped"
 
 
@@ -143,7 +143,7 @@ def check_model(report, server):
         assert solve(server, **ask, model="cerium-line")["status"] == "found"
 
 
-# (fields, what the message has)
+# (fields, part of the message)
 BAD = [
     ({"code": None}, "code"), ({"code": 7}, "code"), ({"code": ""}, "line 3"),
     ({"file": None}, "file"), ({"file": "../add.py"}, "file"), ({"file": "/add.py"}, "file"),
@@ -172,7 +172,7 @@ BAD = [
 
 
 def check_bad(report, server):
-    with report.check("what cannot be is refused, with what it is", server):
+    with report.check("invalid requests are refused with the reason", server):
         for fields, says in BAD:
             body = {k: v for k, v in {**MUTATE, **fields}.items() if v is not None}
             error = solve(server, want=400, body=body)["error"]
@@ -181,12 +181,12 @@ def check_bad(report, server):
             assert server.request("POST", "/v1/solve", body)[0] == 400, body
         assert server.request("POST", "/v1/solve", {**MUTATE, "code": "#" * (5 << 20)})[0] == 413
         assert server.request("GET", "/v1/solve")[0] == 405
-    with report.check("bad ones of a stream are no stream", server):
+    with report.check("a bad request with stream gets no stream", server):
         assert solve(server, want=400, stream=True, line=99)["error"]["code"] == "invalid_value"
 
 
 def check_turns(report, server):
-    with report.check("two at a time; what is typed is answered meanwhile", server):
+    with report.check("two at a time; completions are answered meanwhile", server):
         with running(server), running(server):
             status, headers, _ = server.request("POST", "/v1/solve", MUTATE)
             assert status == 429 and int(headers["Retry-After"]) > 0, status
@@ -204,7 +204,7 @@ def check_turns(report, server):
         with running(server, stream=False):
             pass
         wait_for(lambda: is_clean(server))
-    with report.check("who leaves ends the try that runs, and no other begins", server):
+    with report.check("a client that leaves ends the running try, and no other begins", server):
         with running(server, order=ASLEEP):
             before = below(server.process.pid)
         begun = set()
@@ -212,11 +212,11 @@ def check_turns(report, server):
         def is_over():
             now = parents_below(server.process.pid)
             begun.update(p for p, parent in now.items() if p not in before and parent in before)
-            # One may begin while the server is told; a try of these takes seconds.
+            # One may begin before the server notices; each of these tries takes seconds.
             assert len(begun) <= 1, "tries begin after the client has left: %s" % begun
             return is_clean(server)
         wait_for(is_over)
-    with report.check("one whose process is killed fails, and is gone", server):
+    with report.check("one whose process is killed fails, and is removed", server):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             asked = pool.submit(solve, server, want=500, body=SLOW)
             wait_for(lambda: len(below(server.process.pid)) > 2)
@@ -227,7 +227,7 @@ def check_turns(report, server):
 
 def check_ends(report):
     with Server(args=["--solve", "--drain", "0"]) as server:
-        with report.check("the server ends, and all of it", server):
+        with report.check("the server ends, with all its processes", server):
             with running(server):
                 pids = below(server.process.pid)
                 assert pids and server.stop() == 0
@@ -256,18 +256,18 @@ def check_keys(report):
     with team.serve("--solve") as server:
         with report.check("no key, no solve", server):
             assert server.request("POST", "/v1/solve", MUTATE)[0] == 401
-        with report.check("a key has one at a time, and another key finds its place", server):
+        with report.check("a key has one at a time, and another key gets a place", server):
             with running(server, key=steady):
                 assert asked(steady)[0] == 429
                 status, end = asked(other)
                 assert status == 200 and end["status"] == "found", end
-        with report.check("over the limit of its tier the model makes no more, and it says so",
+        with report.check("over its tier's limit the model generates no more, and it says so",
                           server):
             status, end = asked(few, ask)
             assert status == 200 and end["status"] == "none", end
             assert "requests per minute in tier few" in end["model"], end
             assert 0 < end["made"] < 200, end
-        with report.check("what the model said is in the key's usage", server):
+        with report.check("the model's tokens are in the key's usage", server):
             assert server.stop() == 0
             used = team.used("c")
             assert used["requests"] == 3 and used["output_tokens"] >= end["tokens"] > 0, used
@@ -284,7 +284,7 @@ def main():
     report = Report("solve_route")
     folder = tempfile.TemporaryDirectory(prefix="cerium-route-")
     os.environ["TMPDIR"] = folder.name
-    with report.check("without a strict sandbox there is no server, and one line says why"):
+    with report.check("without a strict sandbox the server does not start, and one line says why"):
         status, said = refused(PATH="/nonexistent")
         assert status == 1 and said.count("\n") == 1 and "--solve: " in said, (status, said)
     with Server() as server:

@@ -1,4 +1,4 @@
-"""check_store.py - files that are somebody else's, a live file that is cut, and bounds of the
+"""check_store.py - files of other programs, a truncated live file, and bounds of the
 store, with whole servers and `cerium keys`."""
 
 import glob
@@ -14,7 +14,7 @@ from harness import CERIUM, MODEL, PATIENCE, Report, Server, free_port, line, wa
 
 SCRIPT = [line("said", repeat=True, last="say")]
 TEXT = "precious\n"
-# Name, what ends the file's name, what stands there: each is refused and stays as it is.
+# Name, suffix of the file, its content: each is refused and stays unchanged.
 FOREIGN = [
     ("a text for the database", "", "file"),
     ("a link to a text for the database", "", "link"),
@@ -69,7 +69,7 @@ def state(path):
 
 
 def run(*args):
-    """How a program that should refuse ends: (status or None when it goes on, what it said)."""
+    """Result of a program that should refuse: (status, None if it keeps running; output)."""
     with subprocess.Popen([CERIUM, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True) as p:
         try:
@@ -93,7 +93,7 @@ def check_foreign(report):
                     status, said = run("keys", "add", "anna", "--store", store)
                     assert status == 1 and store in said, (status, said)
                 assert state(real) == before, (state(real)[:6], before[:6])
-                # A database of our own may have been made before the live file was looked at.
+                # Our own database may have been created before the live file was checked.
                 left = [name for name in sorted(os.listdir(folder)) if name != "s.db"]
                 assert left == [name for name in here if name != "s.db"], left
 
@@ -107,25 +107,25 @@ def check_cut(report):
         live = glob.glob(os.path.join(server.folder, "*-live"))[0]
         whole = os.path.getsize(live)
         for length in (0, 1, 100, 4096, 300000, whole - 1):
-            with report.check("a live file cut to %d bytes" % length, server):
+            with report.check("a live file truncated to %d bytes" % length, server):
                 os.truncate(live, length)
                 for _ in range(5):
                     ask(server)
                 wait_for(lambda: os.path.getsize(live) == whole)
                 ask(server)
-        with report.check("a live file that was cut between two servers", server):
+        with report.check("a live file truncated between two servers", server):
             assert server.stop() == 0
             os.truncate(live, 5000)
             server.start()
             ask(server)
             assert os.path.getsize(live) == whole
             assert server.stop(signal.SIGTERM) == 0
-    with report.check("no request was lost by it"):
+    with report.check("no request was lost"):
         with Server(replay=SCRIPT) as server:
             key = run("keys", "add", "anna", "--store", os.path.join(server.folder, "store.db"))
             assert key[0] == 0
             headers = {"Authorization": "Bearer " + key[1].split()[0]}
-            # Until it has seen the key the server is open, and it ends what came openly then.
+            # The server is open until it sees the key, and then ends connections without one.
             wait_for(lambda: server.request("GET", "/v1/models")[0] == 401)
             wait_for(lambda: server.request("GET", "/v1/models", headers=headers)[0] == 200)
             live = glob.glob(os.path.join(server.folder, "*-live"))[0]
@@ -158,12 +158,12 @@ def check_bounds(report):
                 assert server.request("GET", "/v1/responses/" + number)[0] == 200
             for number in ids[: n - kept]:
                 assert server.request("GET", "/v1/responses/" + number)[0] == 404
-        with report.check("what has gone cannot be gone on from, and what is there can", server):
+        with report.check("removed responses cannot be continued, the others can", server):
             status, _, body = server.request("POST", "/v1/responses", {
                 "input": "say", "previous_response_id": ids[0]})
             assert status == 400 and b"previous_response_not_found" in body, (status, body)
             ask(server, previous_response_id=ids[-1])
-            first = ids[n - kept + 2]  # its parent is about to go, or has gone
+            first = ids[n - kept + 2]  # its parent is about to be removed, or was
             assert server.request("GET", "/v1/responses/%s/input_items" % first)[0] == 200
         with report.check("the file stays under the bound, after kill -9 too", server):
             last = ask(server, metadata=pad)["id"]
@@ -174,7 +174,7 @@ def check_bounds(report):
             assert server.metric("cerium_store_bytes") <= bound
             assert server.stop() == 0
             assert os.path.getsize(os.path.join(server.folder, "store.db")) < bound + (256 << 10)
-    with report.check("a bound that is none is refused"):
+    with report.check("an invalid bound is refused"):
         for value in ("0", "-1", "x", "1.5G"):
             status, said = run("serve", "-m", MODEL, "--store-max", value)
             assert status == 2 and "--store-max" in said, (status, said)

@@ -1,5 +1,5 @@
-"""check_thoughts.py - budgets of thoughts: kept to in every API, told in usage, and the answer goes
-on behind them."""
+"""check_thoughts.py - budgets of thoughts: enforced in every API, reported in usage, and the answer
+continues after them."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SCRIPT = [
 ]
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS = [{"type": "function", "function": {"name": "ls", "parameters": SCHEMA}}]
-END = 8  # tokens that the words at a thought's end may have
+END = 8  # tokens allowed for the words at a thought's end
 
 
 def talk(text):
@@ -34,7 +34,7 @@ def events(data):
 
 
 def chat(server, text, stream, **more):
-    """(thought, text, tokens of thoughts, why it ended, calls)"""
+    """(thought, text, tokens of thoughts, finish reason, calls)"""
     body = {"messages": talk(text), "stream": stream, **more}
     if stream:
         body["stream_options"] = {"include_usage": True}
@@ -117,7 +117,7 @@ def check_forms(report, server, what):
     for name, ask, form in FORMS:
         for stream in (False, True):
             title = "%s%s%s" % (name, ", streamed" * stream, what)
-            with report.check("a budget is kept to: " + title, server):
+            with report.check("a budget is enforced: " + title, server):
                 whole, said, n_whole, _, _ = ask(server, "think", stream)
                 assert whole.strip() == WORDS and said == "The answer.", (whole[:80], said)
                 shortest = len(whole)
@@ -135,7 +135,7 @@ def check_forms(report, server, what):
 
 
 def check_more(report, server, what):
-    with report.check("lines of code in a thought, and a call behind it" + what, server):
+    with report.check("lines of code in a thought, and a call after it" + what, server):
         thought, said, used, _, _ = chat(server, "code", False, thinking_budget_tokens=40)
         assert said == "The answer." and CODE.startswith(thought.strip()), (thought, said)
         assert 38 <= used <= 40 + END, used
@@ -183,7 +183,7 @@ OTHER = {
 
 
 def check_other_forms(report):
-    """The words that end a thought are those of the form."""
+    """Each form has its own words that end a thought."""
     for form, (said, end) in OTHER.items():
         script = [line(said % WORDS, repeat=True)]
         with Server(replay=script, args=["--chat-form", form, "--guard", "off"]) as server:
@@ -217,7 +217,7 @@ def check_real(report, guard):
                 if n == 16:
                     assert first in (None, message), (first, message)
                     first = message
-        with report.check("the conversation finds all of it (--guard %s)" % guard, server):
+        with report.check("the next turn finds all of it cached (--guard %s)" % guard, server):
             said = server.json("POST", "/v1/responses", {
                 "input": "def f(x):", "max_output_tokens": 60, "reasoning": {"max_tokens": 16}})
             usage = said["usage"]

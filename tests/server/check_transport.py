@@ -1,7 +1,7 @@
-"""check_transport.py - HTTP/1.1, WebSocket and their connections: what goes over the wire is
-answered as RFC 9110, 9112 and 6455 have it, and no client can hurt another.
+"""check_transport.py - HTTP/1.1, WebSocket and their connections: bytes on the wire are
+answered by RFC 9110, 9112 and 6455, and no client can hurt another.
 
-    check_transport.py [requests|framing|ends|dialects|large|frames|crowd ...]    all unless told"""
+    check_transport.py [requests|framing|ends|dialects|large|frames|crowd ...]    default: all"""
 
 import sys
 
@@ -30,7 +30,7 @@ def main():
     with Server(replay=SCRIPT, args=["--quiet"]) as server:
         for name in sys.argv[1:] or PARTS:
             PARTS[name](report, server)
-        with report.check("it ends in order", server):
+        with report.check("it shuts down cleanly", server):
             assert server.stop() == 0
     report.end()
 

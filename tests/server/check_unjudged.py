@@ -1,5 +1,5 @@
 """check_unjudged.py - a server whose watchdog lacks its grammars: the log, /health and the answer's
-findings say so, and under `block` what could not be judged is held."""
+findings say so, and under `block` unjudged lines are held."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def ask(server, text, guard=None):
 def check_blind(report):
     with Server(script()) as server:
         with report.check("the log names the languages", server):
-            # It is written when the port already answers.
+            # The log line is written after the port answers.
             wait_for(lambda: "no grammar for python, javascript" in server.log())
         with report.check("/health, too", server):
             for path in ("/health", "/health/ready", "/health/live"):
@@ -51,7 +51,7 @@ def check_blind(report):
             assert found[0]["weakness"] == "late" and found[0]["rule"] == "blind", found
             assert "no grammar" in found[0]["message"], found
             assert found[0]["language"] == "python" and found[0]["line"] == 8, found
-        with report.check("a line that no rule has to look at passes", server):
+        with report.check("a line that no rule needs to check passes", server):
             answer, said, found = ask(server, "double it")
             assert answer["status"] == "completed" and not found, (answer["status"], found)
     with Server(script(), args=["--guard", "warn"]) as server:
@@ -70,7 +70,7 @@ def check_blind(report):
 
 
 def check_completions(report):
-    """Of Python by its path; what stands before is given."""
+    """Python, by its path, after a given prefix."""
     with Server([line("    os.system('ls ' + path)\n", repeat=True)]) as server:
         with report.check("a completion is held, too", server):
             with RawSocket(server.port, timeout=30) as socket:

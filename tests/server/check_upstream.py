@@ -1,4 +1,4 @@
-"""check_upstream.py - requests that another server answers: a cerium, and one without manners."""
+"""check_upstream.py - requests that upstreams answer: a second cerium, and a misbehaving one."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def said(response):
 # ---- a second cerium ----
 
 def check_routes(report, server):
-    with report.check("by the model's name, and the answer says who gave it", server):
+    with report.check("by the model's name, and the answer names the upstream", server):
         deep, headers = respond(server, model="big")
         assert said(deep) == "deep thought" and deep["model"] == "big", deep
         assert headers["x-cerium-served-by"] == "cluster"
@@ -71,7 +71,7 @@ def check_routes(report, server):
         assert said(respond(server, reasoning={"effort": "high"})[0]) == "deep thought"
         assert said(respond(server, reasoning={"effort": "low"})[0]) == "fast"
         assert said(respond(server, "think " + "w " * 1200)[0]) == "deep thought"
-        assert said(respond(server, "think " + "w " * 2100)[0]) == "deep thought"  # over all ours
+        assert said(respond(server, "think " + "w " * 2100)[0]) == "deep thought"  # > context
         assert said(respond(server, "think " + "w " * 300)[0]) == "fast"
     with report.check("Chat Completions, whole and as a stream", server):
         whole, headers = respond(server, path="/v1/chat/completions", model="big")
@@ -108,7 +108,7 @@ def check_routes(report, server):
 
 
 def check_talk(report, server, model):
-    with report.check("calls of tools, and what they gave, over a WebSocket (%s)" % model, server):
+    with report.check("tool calls and their results, over a WebSocket (%s)" % model, server):
         with connect(server) as s:
             one = s.ask("use the tools", model=model, tools=[TOOL])
             types = [e["type"] for e in one]
@@ -123,7 +123,7 @@ def check_talk(report, server, model):
                         previous_response_id=one[-1]["response"]["id"])
             assert text_of(two) == "a deep answer", two[-1]
             assert two[-1]["response"]["metadata"]["served_by"]
-    with report.check("a conversation stays where it went, and goes there from here (%s)" % model,
+    with report.check("a conversation stays at its upstream, and can move there (%s)" % model,
                       server):
         first, _ = respond(server, "hello")                      # answered and stored here
         second, _ = respond(server, "think", model=model, previous_response_id=first["id"])
@@ -132,7 +132,7 @@ def check_talk(report, server, model):
         assert said(third) == "deep thought" and headers["x-cerium-served-by"] != "local"
         items = server.json("GET", "/v1/responses/" + second["id"])
         assert items["metadata"]["served_by"], items
-    with report.check("what cannot be handed over is asked for again (%s)" % model, server):
+    with report.check("requests that cannot be forwarded are asked again (%s)" % model, server):
         with connect(server) as s:
             here = s.ask("hello")[-1]["response"]["id"]
             error = s.ask("think", model=model, previous_response_id=here)[-1]
@@ -141,7 +141,7 @@ def check_talk(report, server, model):
             assert warm["output"] == [] and warm["status"] == "completed", warm
             assert text_of(s.ask("think", model=model, previous_response_id=warm["id"])) == \
                 "deep thought"
-    with report.check("a stream that is left is left there too (%s)" % model, server):
+    with report.check("a stream that is left is closed upstream too (%s)" % model, server):
         deep = server.deep
         with connect(server) as s:
             s.send_json({"type": "response.create", "input": "talk for long", "model": model})
@@ -158,7 +158,7 @@ def check_talk(report, server, model):
 
 
 def check_deep(report, url):
-    with report.check("`cerium run --deep` asks the deeper tier, and tells who answered"):
+    with report.check("`cerium run --deep` asks the deeper tier, and names the upstream"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "c.ini")
             with open(path, "w") as f:
@@ -182,13 +182,13 @@ def check_deep(report, url):
             assert status == 1 and err.startswith("cerium: gone: ") and not out, err
 
 
-# ---- one without manners ----
+# ---- a misbehaving upstream ----
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 
 
 def check_silent(report):
-    """One that takes its time: whoever waits for its answer hears from us meanwhile."""
+    """A slow upstream: its clients get signs of life from us meanwhile."""
     fake, heard = FakeUpstream(), threading.Event()
     keys = {"url": fake.url, "models": "big", "responses": "no", "retries": 0, "health-time": 0}
     ask = {"type": "response.create", "input": "think", "model": "big", "store": False}
@@ -222,7 +222,7 @@ def check_silent(report):
                     assert events[-1]["response"]["error"]["message"].endswith("too warm a day")
                 else:
                     assert text_of(events) == "half of it", events[-1]
-        with report.check("what another server says is not steered", server):
+        with report.check("another server's answer cannot be steered", server):
             fake.act = pauses
             heard.clear()
             with connect(server) as s:
@@ -241,7 +241,7 @@ def check_silent(report):
                 assert failed["steer"] == steer, failed
                 heard.set()
                 assert text_of(begun + until("response.completed")) == "half of it"
-        with report.check("what it refuses late is the stream's error in Chat", server):
+        with report.check("a late refusal is an error in the stream in Chat", server):
             fake.act = refuses
             heard.clear()
             body = json.dumps({"model": "big", "stream": True, "messages": [
@@ -259,7 +259,7 @@ def check_silent(report):
 
 
 def check_budgets(report):
-    """A budget of thoughts is kept to by the other server, or the answer says that nobody does."""
+    """A budget of thoughts is enforced by the other server, or the answer says that it is not."""
     fake = ReadingUpstream()
     fake.act = lambda s: s.sendall(HEAD + b"\r\n" + chunk("hi", finish_reason="stop") +
                                    b"data: [DONE]\n\n")
@@ -343,8 +343,8 @@ def check_hostile(report):
                     events = s.ask("think", model="big")
                     assert events[-1]["type"] == "response.failed", events[-1]
                     assert "half of" in json.dumps(events)
-                    assert fake.n == 1  # what was said is not said twice
-        with report.check("a reader who takes nothing holds the upstream back", server):
+                    assert fake.n == 1  # no text is sent twice
+        with report.check("a reader that reads nothing slows the upstream down", server):
             sent, total = [0], 8 << 20
 
             def flood(s):
@@ -361,7 +361,7 @@ def check_hostile(report):
                              "store": False})
                 s.read_json()
                 before = -1
-                while before != sent[0]:  # until it stands still
+                while before != sent[0]:  # until it stops growing
                     before = sent[0]
                     time.sleep(0.3 * PATIENCE)
                 assert sent[0] < total * 2 / 3, sent[0]  # the system's buffers
@@ -381,7 +381,7 @@ def check_hostile(report):
             fake.act, fake.n = flaky, 0
             answer, _ = respond(server, model="big")
             assert said(answer) == "at last" and fake.n == 2, answer
-    with report.check("an upstream that fails is left alone, and asked for its health"):
+    with report.check("an upstream that fails is not used, and its health is checked"):
         keys.update({"failures": 2, "rest-time": 60, "retries": 0, "health-time": 1})
         fake.act, fake.n = lambda s: None, 0
         with serve({"fake": keys}) as server:
@@ -410,9 +410,9 @@ def main():
             check_talk(report, server, "big")
             check_talk(report, server, "chat")
             check_deep(report, url)
-            with report.check("nothing is left, and both end in order", server):
+            with report.check("nothing is left over, and both shut down cleanly", server):
                 wait_for(lambda: deep.running() == 0 and server.running() == 0)
-                # What others answered waits for no place here.
+                # Answers of upstreams need no place here.
                 told = server.json("GET", "/health")
                 assert told["waiting"] == 0 and told["running"] == 0, told
                 assert server.stop() == 0

@@ -1,5 +1,5 @@
-"""check_usage.py - for every way in which an answer ends: what its client is told that it used, the
-line of the log, the metrics, the journal and the minute of its key say the same (books.py)."""
+"""check_usage.py - for every way in which an answer ends: the usage in the answer, the
+log line, the metrics, the journal and the minute of its key agree (books.py)."""
 
 import json
 import re
@@ -94,7 +94,7 @@ def check_whole(report, books):
                 asks("/v1/responses", input="insist"), answered)
     books.check(report, "a warm-up", asks("/v1/responses", input="say", generate=False),
                 lambda prompt, cached, said, requests: prompt > 0 and not said and requests == 1)
-    # Half of what is left is reserved; a token comes with each millisecond until then.
+    # Half of the rest is reserved; until then, each millisecond refills a token.
     books.check(report, "cut where the minute ends", asks("/v1/responses", input="talk for long"),
                 lambda prompt, cached, said, requests: 3900 <= said <= 6000 and requests == 1, 8000)
 
@@ -128,11 +128,11 @@ def check_inline(report, books):
 
     books.check(report, "an inline completion", completes(), answered)
     books.check(report, "one that is not sure", completes(min_confidence=1), answered)
-    books.check(report, "one that a newer one ends", superseded,
+    books.check(report, "one that is superseded", superseded,
                 lambda prompt, cached, said, requests: prompt > 0 and requests in (1, 2))
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
 def check_refused(report, books):
     def refused(status, path="/v1/responses", **body):
@@ -155,11 +155,11 @@ def check_refused(report, books):
                 refused(429, input="say", max_output_tokens=9000), nothing, 5000)
 
 
-# ---- what is canceled ----
+# ---- cancellation ----
 
 class Holder:
-    """Answers of two other keys: in the server's only place, and in the one that it has beside that
-    for a key of which nothing runs."""
+    """Answers of two other keys: in the server's only place, and in the extra one
+    for a key that has nothing running."""
 
     def __init__(self, books):
         self.sockets = [books.socket("other"), books.socket("last")]
@@ -169,7 +169,7 @@ class Holder:
                 pass
 
     def end(self):
-        """What they used."""
+        """Their usage."""
         used = Used()
         for s in self.sockets:
             s.send_json({"type": "response.cancel"})
@@ -215,7 +215,7 @@ def check_canceled(report, books):
             return told, Used()
 
     def behind(act):
-        """The same behind an answer of somebody else."""
+        """The same, queued after another key's answer."""
         def held():
             holder = Holder(books)
             told, _ = act()
@@ -223,7 +223,7 @@ def check_canceled(report, books):
         return held
 
     def leaves(until, stream=True, path="/v1/responses", **body):
-        """The connection goes, once `until` came."""
+        """The connection is closed once `until` has arrived."""
         def act():
             begin = books.server.log_end()
             text = json.dumps({"input": "talk for long", "store": False, **body, "stream": stream})
@@ -252,11 +252,11 @@ def check_canceled(report, books):
     books.check(report, "left while three choices run",
                 leaves(b"word", path="/v1/chat/completions", **chat), answered)
     books.check(report, "left while it waits", behind(leaves(b"response.in_progress")), nothing)
-    books.check(report, "left without having been told anything", leaves(None, stream=False),
+    books.check(report, "left before it received anything", leaves(None, stream=False),
                 one_request)
 
 
-# ---- what another server answers ----
+# ---- answers of another server ----
 
 def check_deep(report, books, fake):
     chat = {"model": "big", "messages": [{"role": "user", "content": "say"}]}

@@ -1,8 +1,8 @@
-"""check_work.py - what takes long is done by threads: the event loop serves everybody meanwhile,
-and what comes of it comes in order.
+"""check_work.py - long work is done by threads: the event loop serves all clients meanwhile,
+and results arrive in order.
 
-Nothing here is measured in time.  Where a blocked loop would answer first what came first, a check
-asks in which order the answers come."""
+Nothing here is measured in time.  A blocked loop would answer in the order of arrival, so a check
+looks at the order of the answers."""
 
 import json
 import selectors
@@ -12,10 +12,10 @@ import sys
 from wire import (PATIENCE, SANITIZED, WAIT_S, Checks, RawSocket, Server, Wire, frame, line,
                   request, wait_until)
 
-# A sanitizer computes a full context as slowly as it reads 31 MB.
+# With a sanitizer, computing a full context takes as long as reading 31 MB.
 CONTEXT = 1024 if SANITIZED else 16384
 MEGABYTE = 1 << 16 if SANITIZED else 1 << 20
-HUGE = 31 * MEGABYTE   # just below what a body may have
+HUGE = 31 * MEGABYTE   # just below the limit of a body
 MUCH = 40 if SANITIZED else 1200  # words of an answer that is not short
 ASKED = 5              # small requests beside a large one
 TRIES = 5
@@ -28,7 +28,7 @@ SCRIPT = [line(" ".join("word%d" % i for i in range(4000)), repeat=True, last="t
 
 
 def padded(message, n):
-    """The message as JSON with n bytes in a field that nobody reads, in front of the others."""
+    """The message as JSON with n bytes in an unused field, before the others."""
     text = json.dumps(message)
     return ('{"padding":"%s",%s' % ("x" * n, text[1:])).encode()
 
@@ -46,7 +46,7 @@ def output(response):
 
 
 def gathered(server):
-    """Bytes of requests that the server has, and nobody has read."""
+    """Bytes of requests that the server has received and not parsed yet."""
     return server.metric('cerium_waiting_bytes{way="in"}')
 
 
@@ -54,10 +54,10 @@ def is_idle(server):
     return wait_until(lambda: server.running() == 0 and gathered(server) == 0)
 
 
-# ---- the loop goes on ----
+# ---- the loop is not blocked ----
 
 def many_tools():
-    """1 MB of schemas: all but one are kept to only when they are compiled."""
+    """1 MB of schemas: all but one must be compiled to be enforced."""
     properties = {"field_%d" % i: {"type": "string", "pattern": "[a-z]{1,%d}[0-9]+" % (i + 1)}
                   for i in range(40)}
     return [{"type": "function", "name": "tool_%d" % i, "strict": True, "parameters": {
@@ -85,7 +85,7 @@ def hostile_bodies():
 
 
 def race(server, path, body, want):
-    """How many small requests were answered, one after the other, between the last byte of a large
+    """Number of small requests answered, one after another, between the last byte of a large
     one and its answer; at most ASKED are asked."""
     body = body.encode() if isinstance(body, str) else body
     with Wire(server.port) as large, Wire(server.port) as small:
@@ -108,7 +108,7 @@ def race(server, path, body, want):
 def check_loop(report, server):
     for name, path, body, want in hostile_bodies():
         with report.serving("others are served beside %s" % name, server):
-            # A thread may be that quick, once; a loop that does it itself answers one or two.
+            # A thread may be that quick once; a loop that does the work itself answers one or two.
             n = [race(server, path, body, want) for _ in range(TRIES)]
             assert sorted(n)[TRIES // 2] == ASKED, n
     with report.serving("others are served while large answers are listed", server):
@@ -124,10 +124,10 @@ def check_loop(report, server):
                 assert small.read_answer().status == 200
 
 
-# ---- large and small ones say the same ----
+# ---- large and small requests are alike ----
 
 def check_sizes(report, server):
-    with report.serving("a request is answered alike, whatever its size", server):
+    with report.serving("a request of any size is answered alike", server):
         for n in (0, 10000, 20000, 300000, 5 * MEGABYTE):
             answer = server.json("POST", "/v1/responses", padded(respond("say first"), n))
             assert output(answer) == "first", (n, answer)
@@ -142,7 +142,7 @@ def check_sizes(report, server):
             infill = server.json("POST", "/infill", padded(
                 {"input_prefix": "int add(", "input_suffix": "", "n_predict": 8}, n))
             assert infill["content"] == "return a + b;", (n, infill)
-    with report.serving("what is too long is refused alike", server):
+    with report.serving("prompts that are too long are refused alike", server):
         for n in (20000, 40000, MEGABYTE, 6 * MEGABYTE):
             for path, body in (("/v1/responses", respond("word " * n)),
                                ("/v1/completions", {"prompt": "word " * n})):
@@ -197,7 +197,7 @@ def send_text(s, data):
 
 
 def check_order(report, server):
-    with report.serving("a small message waits behind a large one of its lane", server):
+    with report.serving("a small message waits for a large one in its lane", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             for n in (17000, 300000, 20 * MEGABYTE):
                 send_text(s, padded(create("say first"), n))
@@ -205,7 +205,7 @@ def check_order(report, server):
                 send_text(s, padded(create("say first"), 20000))
                 got = [t for t, _ in texts(s, 3)]
                 assert got == ["first", "second", "first"], got
-    with report.serving("lanes behind a large message", server):
+    with report.serving("lanes after a large message", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             send_text(s, padded(create("say first", stream_id="a"), 8 * MEGABYTE))
             for lane in "bab":
@@ -213,7 +213,7 @@ def check_order(report, server):
             got = texts(s, 4)
             assert [t for t, lane in got if lane == "a"] == ["first", "second"], got
             assert [t for t, lane in got if lane == "b"] == ["second", "second"], got
-    with report.serving("going on from what a large message is just answered", server):
+    with report.serving("continuing an answer that a large message is just getting", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             send_text(s, padded(create("talk for long", max_output_tokens=300),
                                 2 * MEGABYTE))
@@ -228,7 +228,7 @@ def check_order(report, server):
                 if event["type"] in ("response.completed", "response.incomplete", "error"):
                     ended.append(event)
             assert output(ended[1]["response"]) == "second", ended[1]
-    with report.serving("what is wrong is said in its turn", server):
+    with report.serving("errors are reported in order", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             send_text(s, padded(create("say first"), MEGABYTE))
             s.send_json({"type": "response.create", "input": 5})
@@ -241,7 +241,7 @@ def check_order(report, server):
                 if event["type"] in ("response.completed", "error"):
                     kinds.append(event["type"])
             assert sorted(kinds) == ["error"] * 3 + ["response.completed"] * 2, kinds
-    with report.serving("too many messages behind a large one", server):
+    with report.serving("too many messages after a large one", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             n, refused, answered = 200, 0, 0
             send_text(s, padded(create("say first"), 20 * MEGABYTE))
@@ -254,7 +254,7 @@ def check_order(report, server):
                 elif event["type"] == "response.completed":
                     answered += 1
             assert answered >= 10, (answered, refused)
-    with report.serving("completions behind large messages, and large completions", server):
+    with report.serving("completions after large messages, and large completions", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             code = "/* %s */\n" % ("long ago " * 400) + "int add("
             send_text(s, padded(create("say first"), 4 * MEGABYTE))
@@ -274,7 +274,7 @@ def check_order(report, server):
 # ---- canceling ----
 
 def overtakes(server):
-    """Whether the end of what a message cancels comes before a large message's beginning."""
+    """Whether the canceled answer ends before the large message's answer begins."""
     with RawSocket(server.port, timeout=WAIT_S) as s:
         s.send_json(create("talk for long", stream_id="a"))
         while s.read_json()["type"] != "response.output_text.delta":
@@ -294,9 +294,9 @@ def overtakes(server):
 
 
 def check_cancel(report, server):
-    with report.serving("a small message cancels at once, whatever waits", server):
+    with report.serving("a small message cancels at once, past all that wait", server):
         assert any(overtakes(server) for _ in range(TRIES)), "it waits"
-    with report.serving("what waits to be read is canceled in its turn", server):
+    with report.serving("an unread message is canceled in its turn", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             for n in (20000, MEGABYTE):
                 send_text(s, padded(create("talk for long", stream_id="a"), n))
@@ -306,7 +306,7 @@ def check_cancel(report, server):
                     event = s.read_json()
                 assert event["response"]["status"] != "completed", event
                 assert len(json.dumps(event["response"]["output"])) < 20000
-    with report.serving("a completion that waits to be read is canceled", server):
+    with report.serving("an unread completion is canceled", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             send_text(s, padded({"type": "completion.create", "id": "c", "max_tokens": 4000,
                                  "prefix": "talk for long"}, MEGABYTE))
@@ -315,7 +315,7 @@ def check_cancel(report, server):
             while event["type"] != "completion.done":
                 event = s.read_json()
             assert event["reason"] == "canceled", event
-    with report.serving("a prompt that is being made is canceled over HTTP", server):
+    with report.serving("a prompt in preparation is canceled over HTTP", server):
         with Wire(server.port) as w:
             w.send(request("POST", "/v1/responses", padded(
                 {"input": "talk for long", "stream": True}, MEGABYTE)))
@@ -351,7 +351,7 @@ def check_leavers(report, server):
                 for _ in range(4):
                     leave(server, request("POST", path, body), closes)
         assert is_idle(server), "something is left"
-    with report.serving("WebSockets that are left in the middle of it", server):
+    with report.serving("WebSockets that are closed in the middle of it", server):
         for closes in ("close", "reset"):
             for n in range(12):
                 s = RawSocket(server.port, timeout=WAIT_S)
@@ -372,7 +372,7 @@ def check_leavers(report, server):
                 w.until(b"item%d" % (MUCH - 10))
                 w.reset()
         assert is_idle(server), "something is left"
-    with report.serving("clients that leave while theirs is listed, got and removed", server):
+    with report.serving("clients that leave while theirs is listed, read and removed", server):
         number = server.json("POST", "/v1/responses", {"input": "say much"})["id"]
         for method, path in (("GET", "?limit=100"), ("GET", "/" + number),
                              ("GET", "/%s/input_items" % number), ("DELETE", "/no_such"),
@@ -382,10 +382,10 @@ def check_leavers(report, server):
         assert server.json("GET", "/v1/responses/" + number)["id"] == number
 
 
-# ---- what is stored is there ----
+# ---- stored responses can be found ----
 
 def check_stored(report, server):
-    with report.serving("a stored response is there once its end was told", server):
+    with report.serving("a stored response can be found once its end was sent", server):
         for i in range(ROUNDS):
             text = ("say first", "say much")[i % 2]
             with Wire(server.port) as w:
@@ -405,7 +405,7 @@ def check_stored(report, server):
             status, _, body = server.request("POST", "/v1/responses", {
                 "input": "say second", "previous_response_id": number})
             assert status == 400 and b"previous_response_not_found" in body, body
-    with report.serving("over a WebSocket, while other lanes talk on", server):
+    with report.serving("over a WebSocket, while other lanes continue", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             s.send_json(create("talk for long", stream_id="long"))
             previous = None
@@ -421,7 +421,7 @@ def check_stored(report, server):
             s.send_json({"type": "response.cancel", "stream_id": "long"})
             while event["type"] != "response.incomplete":
                 event = s.read_json()
-    with report.serving("a running response is shown, canceled, and stays so", server):
+    with report.serving("a running response is read, canceled, and stays canceled", server):
         for n in (0, 20000):
             with Wire(server.port) as w:
                 w.send(request("POST", "/v1/responses", padded(
@@ -436,7 +436,7 @@ def check_stored(report, server):
                 canceled = server.json("POST", "/v1/responses/%s/cancel" % number)
                 again = server.json("POST", "/v1/responses/%s/cancel" % number)
                 assert canceled["status"] == again["status"] != "completed", (canceled, again)
-    with report.serving("an answer of megabytes of log-probabilities ends whole", server):
+    with report.serving("an answer with megabytes of log-probabilities is complete", server):
         status, _, body = server.request("POST", "/v1/chat/completions", {
             "messages": [{"role": "user", "content": "talk for long"}], "logprobs": True,
             "top_logprobs": 10}, timeout=WAIT_S)
@@ -444,7 +444,7 @@ def check_stored(report, server):
         text = answer["choices"][0]["message"]["content"]
         assert status == 200 and len(body) > 60 * CONTEXT, (status, len(body))
         assert text.startswith("word0 word1 ") and "word%d " % MUCH in text, text[-200:]
-    with report.serving("it ends in order while threads work", server):
+    with report.serving("it shuts down cleanly while threads work", server):
         with Wire(server.port) as w:
             w.send(request("POST", "/v1/responses", json.dumps(respond("word " * (6 * MEGABYTE)))
                            .encode()))
@@ -461,7 +461,7 @@ def main():
     with Server(replay=SCRIPT, context=CONTEXT, args=["--quiet"]) as server:
         for name in sys.argv[1:] or PARTS:
             PARTS[name](report, server)
-        with report.check("it ends in order", server):
+        with report.check("it shuts down cleanly", server):
             assert server.stop(seconds=30 * PATIENCE) == 0
     report.end()
 

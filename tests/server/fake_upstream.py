@@ -1,4 +1,4 @@
-"""fake_upstream.py - another server that answers as a test wants it, by a function of a socket."""
+"""fake_upstream.py - another server that answers as a test wants, by a function of a socket."""
 
 import json
 import re
@@ -43,11 +43,11 @@ class FakeUpstream:
             s.close()
 
     def read(self, s, data):
-        """What else is read before it answers."""
+        """Hook: reads more of the request before the answer."""
 
 
 class ReadingUpstream(FakeUpstream):
-    """One that reads the body, too: self.asked."""
+    """Reads the body, too, into self.asked."""
 
     asked = None
 

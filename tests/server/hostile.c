@@ -1,15 +1,15 @@
-/* hostile.c - many clients that do everything wrong at once, from one thread.
+/* hostile.c - many misbehaving clients at once, from one thread.
  *
  *   hostile_clients PORT CLIENTS SECONDS SEED KEY all|transport|generating
  *
- * transport: nothing of it makes the engine generate.  generating: well behaved, each of them reads
+ * transport: none of it makes the engine generate.  generating: well behaved, each client reads
  * long answers, one after another.
  *
- * Each client takes a plan by chance, goes through with it, and takes the next one.  A plan has
- * what is sent (requests after one another, broken ones, frames, bursts, prompts of 31 MB, noise),
- * in which pieces it goes out, how the answer is read (all, slowly, not at all), and how the client
- * leaves (close, FIN, reset).  Nothing that comes back is judged here: tests/server/hostile.py asks
- * the server how it is, and how others fare.  Prints one line of JSON at its end.
+ * Each client draws a plan, carries it out, and draws the next one.  A plan has
+ * what to send (pipelined requests, broken ones, frames, bursts, prompts of 31 MB, noise),
+ * in which pieces, how the answer is read (all, slowly, not at all), and how the client
+ * leaves (close, FIN, reset).  Answers are not checked here: tests/server/hostile.py asks
+ * the server for its health, and measures other clients.  Prints one line of JSON at its end.
  *
  * It owns its sockets and nothing of the server.  The same seed makes the same plans; how they meet
  * is up to the kernel. */
@@ -32,7 +32,7 @@ enum {
     CLIENTS_MAX = 4000,
     PLAN_BYTES_MAX = 4 << 20,
     PROMPT_BYTES = 31 << 20,
-    PROMPTS_MAX = 3,  /* of them on their way at once: a crowd of them is another test */
+    PROMPTS_MAX = 3,  /* in flight at once; a crowd of them is another test */
     REQUESTS_MAX = 6,
     BURST = 2000,
     TICK_MS = 5,
@@ -127,7 +127,7 @@ static void put_get(client *c, const char *method, const char *target, const cha
                fields);
 }
 
-/* Batch work: answers are not what is tried here.  The first ones make the engine compute. */
+/* Batch work: its answers are not tested here.  The first entries make the engine compute. */
 enum { COMPUTING_BODIES = 3 };
 static const char *const bodies[] = {
     "{\"input\":\"say little\",\"store\":false,\"service_tier\":\"batch\",\"max_output_tokens\":2}",
@@ -174,7 +174,7 @@ static void put_requests(client *c)
     for (uint32_t n = 1 + chance(REQUESTS_MAX); n; n--) put_request(c);
 }
 
-/* Some of the bytes become others. */
+/* Changes some of the bytes. */
 static void plan_mutated(client *c)
 {
     put_requests(c);
@@ -212,7 +212,7 @@ static void plan_tls_garbage(client *c)
 
 static void plan_idle(client *c) { put(c, "GET / HTTP/1.1\r\n", chance(16)); }
 
-/* A byte at a time, as long as it lives. */
+/* A byte at a time, for the client's whole life. */
 static void plan_endless(client *c)
 {
     static const char *const begins[] = {
@@ -320,7 +320,7 @@ static void plan_burst(client *c)
     c->leaves = (leaving)chance(3);
 }
 
-/* A long answer for a reader that takes nothing, or hardly anything: the engine stops soon. */
+/* A long answer for a reader that reads nothing, or hardly anything: the engine soon stops. */
 static void plan_stuck(client *c)
 {
     c->reads = chance(2) ? READS_NOTHING : READS_SLOWLY;
@@ -341,7 +341,7 @@ static void plan_stuck(client *c)
     }
 }
 
-/* A turn like any other, read to its end. */
+/* An ordinary turn, read to its end. */
 static void plan_generating(client *c)
 {
     c->reads = READS_ALL;
@@ -374,7 +374,7 @@ static void plan_prompt(client *c)
     world.n_prompts++;
 }
 
-/* Out of 64, how often. */
+/* Weights, out of 64. */
 static const struct {
     uint32_t weight;
     void (*plan)(client *c);
@@ -390,7 +390,7 @@ static bool connects(client *c)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(world.port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    /* Ports of one address would run out. */
+    /* One address would run out of ports. */
     struct sockaddr_in from = {.sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + chance(200))};
     int one = 1, receive = c->reads == READS_ALL ? 65536 : 4096;
@@ -503,7 +503,7 @@ static void turn(uint64_t until)
             if (c->fd >= 0 && (c->reads != READS_SLOWLY || events[i].events & EPOLLOUT))
                 step(c, events[i].events, now);
         }
-        /* What is due by the clock; a slow reader takes a little about every 50 ms. */
+        /* Timed steps; a slow reader reads a little about every 50 ms. */
         for (uint32_t i = 0; i < world.n; i++) {
             client *c = &world.clients[i];
             if (c->fd < 0 && now >= c->next_ns) begin(c, now);

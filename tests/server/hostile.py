@@ -1,11 +1,11 @@
-"""hostile.py - hostile clients at once beside an honest one: what the honest one feels of them.
+"""hostile.py - hostile clients at once beside an honest one: how the honest one fares.
 
     hostile.py --clients build/release/hostile_clients [--seconds S] [--crowd N] [--seed N]
 
 An honest client asks over and over: the first token of a small stream, the rate of a longer one,
 how long /health takes.  First alone, then beside three kinds of others of hostile.c:
 
-    transport   N clients that only trouble the transport: the rate is 0.9 of that alone
+    transport   N clients that only load the transport: the rate is 0.9 of that alone
     generating  64 streams of another key: the rate is half of that alone, less a tenth of it
     all         N clients, of which some generate, too: the same
 
@@ -13,7 +13,7 @@ It fails when it is less, the first token takes more than twice as long as alone
 takes more than 100 ms (99th percentile), the server's memory grows in the second half, SIGTERM is
 not obeyed within --drain, or the server ends.
 
-With --short, for the tests: only that the server lives, its memory is bounded, everybody is
+With --short, for the tests: only that the server survives, its memory is bounded, all clients are
 answered in the end, and SIGTERM is obeyed."""
 
 import argparse
@@ -32,13 +32,13 @@ ALONE_S = 30
 DRAIN_S = 5
 KEYS = ("honest", "hostile")
 GROWTH, GROWTH_KB = 1.10, 8192
-FLAT_S = 200  # what is shorter shows which prompts of 31 MB were there
-STREAMS = 64  # of the key that generates
-# Which others, for which part of --seconds, and the least rate beside them, of that alone.  Two
+FLAT_S = 200  # shorter runs show which prompts of 31 MB were there
+STREAMS = 64  # of the generating key
+# Kind of crowd, its part of --seconds, and the least rate beside it, relative to alone.  Two
 # keys that compute have half of the time each (docs/decisions/0091).
 KINDS = (("transport", 0.25, 0.9), ("generating", 0.1, 0.45), ("all", 1, 0.45))
-# The clients and the transport have a processor, what computes has the others, as it is where there
-# are many: else whatever is sent to anybody is taken from the rate.
+# Clients and the transport have one processor, computing threads have the others, as on machines
+# with many processors: otherwise each byte sent would lower the rate.
 CPUS = sorted(os.sched_getaffinity(0))
 THREADS = max(1, len(CPUS) - 1)
 MEMORY_KB_MAX = 1 << 20
@@ -49,14 +49,14 @@ SCRIPT = [line(LONG, repeat=True, last="talk for long"),
 
 
 class Honest:
-    """Measures until told to end: seconds of each thing it asks."""
+    """Measures until it is stopped: seconds for each of its requests."""
 
     def __init__(self, server):
         self.server = server
         self.first_s, self.rates, self.health_s, self.lost = [], [], [], []
 
     def answer(self, s, text, tokens):
-        """First token after so many seconds, and tokens a second from there on."""
+        """Seconds to the first token, and tokens per second after it."""
         began = time.monotonic()
         s.send_json({"type": "response.create", "input": text, "store": False,
                      "max_output_tokens": tokens})
@@ -91,7 +91,7 @@ class Honest:
                     self.rates.append(self.answer(s, "say much", TOKENS)[1])
             except (OSError, AssertionError, EOFError) as error:
                 self.lost.append(repr(error)[:200])
-            except Exception as error:  # whatever else it meets is a result
+            except Exception as error:  # every other outcome is a result
                 self.lost.append(repr(error)[:200])
             if len(self.lost) > 20:
                 return
@@ -130,7 +130,7 @@ class Memory(threading.Thread):
 
 
 class Keyed(Server):
-    """Its own requests bear the honest key."""
+    """Its own requests use the honest key."""
 
     def __init__(self, *args):
         super().__init__(replay=SCRIPT, context=16384, key=KEYS[0], args=[
@@ -168,7 +168,7 @@ def crowd(args, server, seconds, kind="all"):
 
 
 def counted(process, seconds):
-    """What the crowd did, once it has ended by itself."""
+    """The crowd's report, once it has ended by itself."""
     out, _ = process.communicate(timeout=seconds)
     counts = json.loads(out)
     assert counts["plans"] > 0 and sum(counts["statuses"]) > 0, counts
@@ -176,7 +176,7 @@ def counted(process, seconds):
 
 
 def obeys(report, server, most_s):
-    """SIGTERM among those who are still there."""
+    """SIGTERM while clients are still connected."""
     with report.check("SIGTERM is obeyed within --drain", server):
         began = time.monotonic()
         assert server.stop(seconds=most_s + 10) == 0
@@ -185,15 +185,15 @@ def obeys(report, server, most_s):
 
 
 def short(report, args):
-    """Is it alive, and in order?  No figure that a busy machine could spoil."""
+    """Whether it is alive and well.  No figure that a busy machine could spoil."""
     with Keyed() as server:
         memory = Memory(server)
         with crowd(args, server, args.seconds) as process:
-            with report.check("%d hostile clients: the server lives" % args.crowd, server):
+            with report.check("%d hostile clients: the server survives" % args.crowd, server):
                 counts = counted(process, args.seconds + 60 * PATIENCE)
                 print("      " + json.dumps(counts))
                 assert server.process.poll() is None, server.process.returncode
-        with report.check("everybody else is answered behind them", server):
+        with report.check("all other clients are answered after them", server):
             assert server.request("GET", "/health/live")[0] == 200
             assert wait_until(lambda: server.running() == 0, 60), "answers of theirs run on"
             answer = server.json("POST", "/v1/responses", {"input": "say little"})
@@ -221,7 +221,7 @@ def beside_kind(report, args, server, alone, kind, seconds, least):
     honest, memory = Honest(server), Memory(server)
     with crowd(args, server, seconds, kind) as process:
         honest.run(seconds - 2)
-        with report.check(kind + ": the server lives", server):
+        with report.check(kind + ": the server survives", server):
             counts = counted(process, 120)
             assert server.process.poll() is None, server.process.returncode
     if server.process.poll() is not None:
@@ -229,7 +229,7 @@ def beside_kind(report, args, server, alone, kind, seconds, least):
     third, last = memory.stop()
     there = honest.figures()
     put_table(kind, alone, there, counts, (third, last), seconds)
-    with report.check(kind + ": nothing of the honest one is lost"):
+    with report.check(kind + ": no request of the honest one is lost"):
         assert not honest.lost, honest.lost[:5]
     with report.check(kind + ": first token within twice its time alone"):
         ratio = there["first token p50, ms"] / alone["first token p50, ms"]
@@ -248,11 +248,11 @@ def beside_kind(report, args, server, alone, kind, seconds, least):
 
 def long(report, args):
     with Keyed() as server:
-        Honest(server).run(1)  # whoever computes is there
+        Honest(server).run(1)  # every computing thread exists
         keep_apart(server)
         before = Honest(server)
         before.run(ALONE_S)
-        with report.check("nothing of the honest one is lost alone"):
+        with report.check("no request of the honest one is lost alone"):
             assert not before.lost, before.lost[:5]
         for kind, part, least in KINDS:
             if not beside_kind(report, args, server, before.figures(), kind, args.seconds * part,

@@ -1,4 +1,4 @@
-"""mirror.py - a place that models are fetched from, which can be made to wait."""
+"""mirror.py - a mirror of models, which can be made to wait."""
 
 import http.server
 import os

@@ -1,4 +1,4 @@
-"""talk.py - for the tests of this folder: a recorded model that says known words, and requests."""
+"""talk.py - for the tests of this folder: a recorded model with known answers, and requests."""
 
 import os
 import sys

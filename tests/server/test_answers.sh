@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_answers.sh - what every route answers is what docs/openapi.yaml says of it
+# test_answers.sh - every route answers as docs/openapi.yaml says
 # (check_answers.py).  The validator comes from PyPI into build/openapi.
 . tests/shell.sh
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_hostile.sh - 15 seconds of a hundred hostile clients: the server lives, keeps its memory, and
-# ends when it is told to (hostile.py; `make hostile` has a thousand, for minutes, and figures).
+# test_hostile.sh - 15 s of a hundred hostile clients: the server survives within its memory, and it
+# obeys SIGTERM (hostile.py; `make hostile` has a thousand, for minutes, and figures).
 cd "$(dirname "$0")/../.." || exit 2
 O=${O:-build/release}
 clients=$O/hostile_clients

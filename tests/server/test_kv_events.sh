@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_kv_events.sh - which pages there are, as ZeroMQ's sockets and vLLM's types read it.
+# test_kv_events.sh - KV events, as ZeroMQ's sockets and vLLM's types read them.
 . tests/shell.sh
 command -v python3 >/dev/null || {
     skip "KV events" "there is no python3"

@@ -1,7 +1,7 @@
-"""transport_crowd.py - many clients, and clients without end: everybody else is served.
+"""transport_crowd.py - many clients, and clients that never end: all others are served.
 
-What the others wait for is counted, in turns of the event loop and passes of the model: a load that
-somebody else puts on the machine changes neither."""
+Waiting is counted in turns of the event loop and passes of the model: other load on the
+machine changes neither."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from wire import (PATIENCE, PING, SANITIZED, SCRIPT, WAIT_S, Ended, RawSocket, S
 CONNECTIONS = 4096  # the default of --connections
 FILES = 2 * CONNECTIONS + 1000
 READERS = 8 if SANITIZED else 64  # each with a key; a sanitizer takes minutes for more
-TURNS_MAX = 10  # of the loop, for four small requests behind one another: each takes one
+TURNS_MAX = 10  # of the loop, for four small requests in a row: each takes one
 
 
 def bearer(key):
@@ -27,15 +27,15 @@ def bearer(key):
 
 
 def talk(key=None, **fields):
-    """A long stream of large events: so its reader is parked after a few hundred tokens."""
+    """A long stream of large events: its reader is parked after a few hundred tokens."""
     return request("POST", "/v1/chat/completions", {
         "messages": [{"role": "user", "content": "talk for long"}], "stream": True,
         "logprobs": True, "top_logprobs": 20, **fields}, bearer(key))
 
 
 def turns(server, key=None):
-    """How many turns the loop needs for three requests: one each, whatever others do, as each has
-    his in every turn."""
+    """Number of turns that the loop needs for three requests: one each, whatever others do, as each
+    client is served in every turn."""
     metrics = request("GET", "/metrics", None, bearer(key))
     with Wire(server.port) as w:
         w.send(metrics + request("GET", "/nothing/1", None, bearer(key)) * 3 + metrics)
@@ -51,7 +51,7 @@ def check_turns(server, key=None):
 
 
 def stuck(server, n, over_socket=False):
-    """n readers that take nothing of a long answer."""
+    """n readers that read nothing of a long answer."""
     held = []
     for i in range(n):
         if over_socket:
@@ -85,7 +85,7 @@ def check_stuck(report):
             with report.serving("%d stuck readers of %s, %d places" % (n, what, running), server):
                 held = stuck(server, n, over_socket)
                 served(server)
-                assert wait_until(lambda: rests(server), 60), "it computes for nobody"
+                assert wait_until(lambda: rests(server), 60), "it still computes"
                 served(server)
                 close_all(held)
                 assert wait_until(lambda: server.running() == 0), "theirs run on"
@@ -111,7 +111,7 @@ def rests(server):
 
 
 def first_token(server, key):
-    """Passes of the model until somebody else has his whole answer, of a few tokens."""
+    """Passes of the model until another client has its whole answer, of a few tokens."""
     before = passes(server)
     with Wire(server.port) as w:
         w.send(request("POST", "/v1/chat/completions", {
@@ -123,7 +123,7 @@ def first_token(server, key):
 
 
 def check_stuck_keys(report):
-    """Readers that take nothing, each with a key of its own and a place of its own."""
+    """Readers that read nothing, each with a key of its own and a place of its own."""
     *keys, other = ["key-of-reader-%d" % i for i in range(READERS + 1)]
     long = {"type": "json_schema", "json_schema": {"name": "long", "schema": {
         "type": "string", "minLength": 5000}}}
@@ -148,7 +148,7 @@ def check_stuck_keys(report):
                     first_token(server, other)
                     assert wait_until(lambda: not server.metric('cerium_open{what="streams"}'),
                                       240), "they hold places"
-                    assert wait_until(lambda: rests(server), 60), "it computes for nobody"
+                    assert wait_until(lambda: rests(server), 60), "it still computes"
                     beside = first_token(server, other)
                     assert beside <= 2 * alone + 2, "%d passes, alone %d" % (beside, alone)
                     check_turns(server, other)
@@ -157,14 +157,14 @@ def check_stuck_keys(report):
 
 
 def check_stuck_answers(report, server):
-    """Answers of 1 MB that nobody reads, several behind one another on each connection."""
+    """Unread answers of 1 MB, several in a row on each connection."""
     body = {"content": "".join("%06d " % i for i in range(6000)), "with_pieces": True}
-    with report.serving("64 readers that take nothing of 4 large answers each", server):
+    with report.serving("64 readers that read nothing of 4 large answers each", server):
         held = []
         for _ in range(64):
             held.append(Wire(server.port, receive=4096))
             held[-1].send(request("POST", "/tokenize", body) * 4)
-        assert serves(server), "nobody else is answered"
+        assert serves(server), "no other client is answered"
         assert wait_until(lambda: idles(server), 60), "it spins"
         for w in held[::8]:
             for _ in range(4):
@@ -174,20 +174,20 @@ def check_stuck_answers(report, server):
 
 def check_stuck_errors(report, server):
     """WebSockets that read nothing of 200 KB: too little for their answers to be parked."""
-    with report.serving("4 WebSockets that take nothing of 1,000 short answers", server):
+    with report.serving("4 WebSockets that read nothing of 1,000 short answers", server):
         held = [RawSocket(server.port, timeout=WAIT_S) for _ in range(4)]
         for s in held:
             s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             for i in range(1000):
                 s.send_json({"type": "response.create", "previous_response_id": "resp_%d" % i,
                              "input": "x"})
-        assert serves(server), "nobody else is answered"
+        assert serves(server), "no other client is answered"
         assert wait_until(lambda: idles(server), 20), "it spins"
         close_all(held)
 
 
 def check_idle(report, server):
-    """The 4,097th connection is served; the oldest idle one goes."""
+    """The 4,097th connection is served; the oldest idle one is closed."""
     with report.serving("%d idle connections, and one more" % CONNECTIONS, server):
         held = []
         try:
@@ -202,7 +202,7 @@ def check_idle(report, server):
             served(server)
             assert held[0].rest() == b"", "the oldest one is still there"
             held[-1].send(request("GET", "/nothing/1"))
-            assert held[-1].read_answer().status == 404, "the newest one went"
+            assert held[-1].read_answer().status == 404, "the newest one was closed"
         finally:
             close_all(held)
         assert wait_until(lambda: server.metric('cerium_open{what="connections"}') < 10)
@@ -239,7 +239,7 @@ def write_on(wires):
             except (OSError, Ended):
                 del wires[name]
                 wire.close()
-            except AssertionError as error:  # nothing came: it is still open
+            except AssertionError as error:  # no bytes: it is still open
                 if str(error).startswith("reset"):
                     del wires[name]
         time.sleep(0.2)
@@ -257,7 +257,7 @@ def check_writers(report):
                 wires[name][0].send(begin)
             left = write_on(wires)
             assert not left, "still open: %s" % ", ".join(left)
-        with report.serving("a connection that says nothing is closed", server):
+        with report.serving("a silent connection is closed", server):
             with Wire(server.port) as w, Wire(server.port) as other:
                 other.send(request("GET", "/health/live"))
                 assert other.read_answer().status == 200
@@ -269,10 +269,10 @@ def check_writers(report):
                 with Wire(server.port) as w:
                     w.push(begin)
                     end = time.monotonic() + WAIT_S
-                    with contextlib.suppress(OSError):  # what is sent behind the end may be read
+                    with contextlib.suppress(OSError):  # bytes sent after the end may be read
                         while time.monotonic() < end:
                             w.socket.sendall(more * 10000)
-                        raise AssertionError("it is taken for ever")
+                        raise AssertionError("it is read for ever")
         with Server(args=[*limits, "--tls-cert", cert, "--tls-key", key]) as secure:
             with report.check("a handshake of TLS that never ends"):
                 with Wire(secure.port) as w:
@@ -318,8 +318,8 @@ FLOODS = {
 
 
 def check_floods(report, server):
-    """Writers that never end, as fast as they go, all at once, and what somebody else sees."""
-    with report.serving("writers that never end, as fast as they go: others have their turn",
+    """Writers that never end, as fast as they go, all at once, and how another client fares."""
+    with report.serving("writers that never end, as fast as they go: others get their turn",
                         server):
         stopped, counts = threading.Event(), [0] * len(FLOODS)
         threads = [threading.Thread(target=flood, args=(server, stopped, *data, counts, i))
@@ -340,7 +340,7 @@ def check_floods(report, server):
                 t.join()
 
 
-# ---- no more files, and the end ----
+# ---- out of files, and the end ----
 
 class Short(Server):
     """A server that may open 64 files."""
@@ -353,7 +353,7 @@ class Short(Server):
 
 def check_files(report):
     with Short(replay=SCRIPT) as server:
-        with report.serving("64 files: who is connected is served, and nothing spins", server):
+        with report.serving("64 files: connected clients are served, and nothing spins", server):
             first = Wire(server.port)
             first.send(request("GET", "/health/live"))
             assert first.read_answer().status == 200
@@ -361,10 +361,10 @@ def check_files(report):
             held[-1].send(request("GET", "/nothing/1"))
             assert wait_until(lambda: idles(server), 20), "it spins"
             first.send(request("POST", "/tokenize", {"content": "x"}))
-            with contextlib.suppress(Ended):  # it was the oldest idle one, and may have gone
+            with contextlib.suppress(Ended):  # it was the oldest idle one, and may have been closed
                 assert first.read_answer().status == 200
             close_all([first, *held])
-            assert wait_until(lambda: serves(server)), "nobody new is served"
+            assert wait_until(lambda: serves(server)), "no new client is served"
             served(server)
 
 

@@ -1,5 +1,5 @@
-"""transport_dialects.py - what holds for one API's streams holds for each: signs of life, a reader
-that is slow, one that takes nothing, FIN behind a request, clients that leave."""
+"""transport_dialects.py - the same for every API's streams: signs of life, a slow
+reader, one that reads nothing, FIN after a request, clients that leave."""
 
 import json
 import time
@@ -7,7 +7,7 @@ import time
 from wire import LONG, SCRIPT, WAIT_S, Server, Wire, request, wait_until
 
 PIECE_BYTES, SLOW_PIECES = 20000, 50
-WORDS = 1500  # at least as many tokens, of an answer whose events are large
+WORDS = 1500  # the least number of tokens, of an answer with large events
 
 
 def user(text):
@@ -25,8 +25,8 @@ def lines(body):
 
 
 class Dialect:
-    """path: of the request; fields: it with a text; text: what events say; end: the last bytes;
-    life: a sign of life; large: what makes its answer large."""
+    """path: of the request; fields: its body for a text; text: of an event; end: the last bytes;
+    life: a sign of life; large: fields that make its answer large."""
 
     def __init__(self, path, fields, read, text, end, life, **large):
         self.path, self.fields, self.read, self.text = path, fields, read, text
@@ -77,7 +77,7 @@ DIALECTS = {
 
 
 class Holder:
-    """The only place is taken until this ends, by choices that nobody reads."""
+    """The only place is taken until this ends, by unread choices."""
 
     def __init__(self, server):
         self.wire = Wire(server.port)
@@ -104,9 +104,9 @@ def check_life(report, server):
 
 
 def check_ends_of_streams(report, server):
-    """FIN behind streams, and clients that leave them."""
+    """FIN after streams, and clients that leave them."""
     for name, dialect in DIALECTS.items():
-        with report.serving("FIN behind streams: " + name, server):
+        with report.serving("FIN after streams: " + name, server):
             with Wire(server.port) as w:
                 w.send(dialect.ask("say first") * 2 + request("GET", "/nothing/1"))
                 w.end_writing()
@@ -147,11 +147,11 @@ def read_body(w):
 
 
 def check_slow(report, server):
-    """A reader that takes nothing gives its place to others; all of the answer is there when it
+    """A reader that reads nothing gives its place to others; the whole answer is there when it
     reads at last."""
     for name, dialect in DIALECTS.items():
         if name == "Ollama's generate":
-            continue  # as its chat, and that takes long
+            continue  # the same as its chat, which takes long
         with report.serving("a stream that is not read, then slowly: " + name, server):
             with Wire(server.port, receive=4096) as w:
                 w.send(dialect.ask("talk for long", **dialect.large))

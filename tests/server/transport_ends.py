@@ -12,7 +12,7 @@ from wire import (PATIENCE, SCRIPT, WAIT_S, Ended, RawSocket, Server, Wire, cert
 
 RECEIVE_BYTES = 65536
 LARGE_BYTES = 4 << 20
-PACE_S = 3  # a slow reader takes at least as long
+PACE_S = 3  # the least time of a slow reader
 PIECE_BYTES = 40000
 UPGRADE = (b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n")
@@ -31,7 +31,7 @@ def events_of(body):
             if event.startswith("event: ")]
 
 
-# ---- FIN behind a request ----
+# ---- FIN after a request ----
 
 def check_half_closes(report, server):
     def half_closed(data):
@@ -40,17 +40,17 @@ def check_half_closes(report, server):
         w.end_writing()
         return w
 
-    with report.serving("FIN behind a request: a whole answer", server):
+    with report.serving("FIN after a request: a whole answer", server):
         with half_closed(ask("say first")) as w:
             answer = w.read_answer()
             assert answer.status == 200 and said(answer) == "first", answer.body[:300]
             w.expect_end()
-    with report.serving("FIN behind a request: a whole stream", server):
+    with report.serving("FIN after a request: a whole stream", server):
         with half_closed(ask("say medium", stream=True)) as w:
             events = events_of(w.read_answer().body)
             assert events[-1]["type"] == "response.completed", events[-1]
             w.expect_end()
-    with report.serving("FIN behind three requests: three answers", server):
+    with report.serving("FIN after three requests: three answers", server):
         with half_closed(ask("say first") + request("GET", "/nothing/1") +
                          ask("say second", stream=True)) as w:
             assert said(w.read_answer()) == "first"
@@ -58,21 +58,21 @@ def check_half_closes(report, server):
             assert events_of(w.read_answer().body)[-1]["type"] == "response.completed"
             w.expect_end()
     for n in (2, 3, 20):
-        with report.serving("FIN behind %d requests that are answered at once" % n, server):
+        with report.serving("FIN after %d requests that are answered at once" % n, server):
             with half_closed(b"".join(request("GET", "/nothing/%d" % i) for i in range(n))) as w:
                 for i in range(n):
                     assert b"/nothing/%d" % i in w.read_answer().body
                 w.expect_end()
-    with report.serving("FIN behind a request in chunks", server):
+    with report.serving("FIN after a request in chunks", server):
         with half_closed(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
                          b"chunked\r\n\r\n11\r\n{\"content\":\"abc\"}\r\n0\r\n\r\n") as w:
             assert w.read_answer().status == 200
             w.expect_end()
-    with report.serving("FIN behind the handshake of a WebSocket: the end", server):
+    with report.serving("FIN after the handshake of a WebSocket: the end", server):
         wires = [half_closed(request("GET", "/v1/responses", None, UPGRADE)) for _ in range(50)]
         for w in wires:
             assert w.read_answer().status == 101
-            with contextlib.suppress(AssertionError):  # a WebSocket without a closing frame is lost
+            with contextlib.suppress(AssertionError):  # no closing frame: lost
                 w.rest()
             w.close()
         assert wait_until(lambda: server.metric('cerium_open{what="websockets"}') == 0), "it stays"
@@ -103,7 +103,7 @@ def check_half_closes(report, server):
 # ---- clients that leave ----
 
 def check_leavers(report):
-    """A long answer whose reader goes is canceled, which the metric says."""
+    """A long answer whose reader leaves is canceled, and the metric counts it."""
     def leave_stream(server, leave, over_socket):
         canceled = server.metric("cerium_canceled_total")
         if over_socket:
@@ -127,7 +127,7 @@ def check_leavers(report):
                 with report.serving("%s in the middle of a %s" % (
                         leave, "WebSocket" if over_socket else "stream"), server):
                     leave_stream(server, leave, over_socket)
-        with report.serving("FIN while it waits for its turn: is it still there", server):
+        with report.serving("FIN while it waits for its turn: asked whether it is there", server):
             with held(server):
                 w = Wire(server.port)
                 w.send(ask("say first"))
@@ -139,7 +139,7 @@ def check_leavers(report):
             assert said(w.read_answer()) == "first"
             w.close()
         for stream in (b"event: ", b"{"):
-            with report.serving("FIN in the middle of a stream of %s: it goes on" % (
+            with report.serving("FIN in the middle of a stream of %s: it continues" % (
                     "events" if stream != b"{" else "lines"), server), Wire(server.port) as w:
                 check_goes_on(w, stream)
                 w.reset()
@@ -150,7 +150,7 @@ def check_leavers(report):
                 waits.send(body)
                 assert wait_until(lambda: waiting(server) == 1), "it is not there"
                 waits.reset()
-                assert wait_until(lambda: waiting(server) == 0), "it waits on"
+                assert wait_until(lambda: waiting(server) == 0), "it still waits"
         with report.serving("a close while it waits for its turn", server):
             with held(server):
                 for _ in range(20):
@@ -160,7 +160,7 @@ def check_leavers(report):
 
 
 def check_goes_on(w, begins):
-    """The chunk that asks whether the client left is one that its readers pass over."""
+    """The chunk that tests whether the client left is one that readers ignore."""
     if begins == b"{":
         w.send(request("POST", "/api/chat", {"messages": [{"role": "user",
                                                            "content": "talk for long"}]}))
@@ -179,7 +179,7 @@ def check_goes_on(w, begins):
 
 
 def waiting(server):
-    """Answers in the server's own queue; the engine's metric has those that it was given."""
+    """Answers in the server's own queue; the engine's metric counts those that the engine has."""
     return server.json("GET", "/health/live")["waiting"]
 
 
@@ -192,7 +192,7 @@ def drain(wire):
 
 @contextlib.contextmanager
 def held(server):
-    """The only place is taken by a stream that somebody reads."""
+    """The only place is taken by a stream that is read."""
     holder = Wire(server.port)
     holder.send(ask("talk for long", stream=True))
     holder.until(b"output_text.delta")
@@ -221,8 +221,8 @@ def read_slowly(read, total):
 
 
 def large_http(server, slow, tls=None):
-    """The server's processor time while an answer of 4 MB is read: it is computed when its head
-    comes."""
+    """The server's processor time while an answer of 4 MB is read, which is computed when its head
+    arrives."""
     content = "".join("%06d " % i for i in range(LARGE_BYTES // 175))
     w = Wire(server.port, receive=RECEIVE_BYTES if slow else None, tls=tls and tls_client())
     w.send(request("POST", "/tokenize", {"content": content, "with_pieces": True}))
@@ -234,7 +234,7 @@ def large_http(server, slow, tls=None):
     took = cpu_s(server) - began
     assert "".join(token["piece"] for token in json.loads(body)["tokens"]) == content
     w.send(request("GET", "/nothing/9"))
-    assert b"/nothing/9" in w.read_answer().body, "the connection does not go on"
+    assert b"/nothing/9" in w.read_answer().body, "the connection ends"
     w.close()
     return took
 

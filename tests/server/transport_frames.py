@@ -1,5 +1,5 @@
 """transport_frames.py - WebSocket (RFC 6455): handshakes, frames in pieces, frames that are wrong,
-and bursts that nobody reads."""
+and unread bursts."""
 
 import base64
 import os
@@ -75,7 +75,7 @@ def check_handshakes(report, server):
                 if answer.status == 426:
                     assert answer.headers["sec-websocket-version"] == "13", answer.headers
     right = {"any case": upgrade(Upgrade="WebSocket", Connection="keep-alive, UPGRADE"),
-             "a subprotocol that nobody knows": upgrade(Sec_WebSocket_Protocol="other"),
+             "an unknown subprotocol": upgrade(Sec_WebSocket_Protocol="other"),
              "an extension": upgrade(Sec_WebSocket_Extensions="permessage-deflate"),
              "arguments": upgrade("/v1/responses?model=x"),
              "without /v1": upgrade("/responses")}
@@ -92,12 +92,12 @@ def check_handshakes(report, server):
         s.send(upgrade(key="dGhlIHNhbXBsZSBub25jZQ=="))
         s.read_head()
         assert "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in s.headers, s.headers
-    with report.serving("handshake: the subprotocol that we know, of several", server):
+    with report.serving("handshake: our subprotocol, among several", server):
         with raw(server.port) as s:
             s.send(upgrade(Sec_WebSocket_Protocol="other, cerium"))
             s.read_head()
             assert "sec-websocket-protocol: cerium" in s.headers.lower(), s.headers
-    with report.serving("handshake: behind other requests, frames right behind it", server):
+    with report.serving("handshake: after other requests, frames right after it", server):
         with raw(server.port) as s:
             wire = Wire.__new__(Wire)
             wire.socket, wire.data = s.socket, b""
@@ -148,7 +148,7 @@ def check_pieces(report, server):
                 data = pieces(100 + cut % 10)
                 sockets.append((raw(server.port), data[cut:], 100 + cut % 10, cut))
                 sockets[-1][0].send(data[:cut])
-            assert serves(server), "nobody is answered at a cut from %d" % begin
+            assert serves(server), "no client is answered at a cut from %d" % begin
             for s, rest, n, cut in sockets:
                 s.send(rest)
             for s, rest, n, cut in sockets:
@@ -173,7 +173,7 @@ def check_pieces(report, server):
 # ---- frames that are wrong ----
 
 def lengths(head, length, n_bytes):
-    """A frame that says so much, and the first byte of it."""
+    """A frame that claims n bytes, and its first byte."""
     return bytes([0x81, 0x80 | head]) + length.to_bytes(n_bytes, "big") + b"\0\0\0\0x"
 
 
@@ -231,9 +231,9 @@ def end_of(s):
     code = s.close_code()
     try:
         while s.socket.recv(65536):
-            raise AssertionError("bytes behind the closing frame")
+            raise AssertionError("bytes after the closing frame")
     except ConnectionResetError:
-        raise AssertionError("reset behind the closing frame")
+        raise AssertionError("reset after the closing frame")
     return code
 
 
@@ -253,7 +253,7 @@ def check_broken(report, server):
 # ---- bursts ----
 
 def ending(s):
-    """Everything until the end, whichever way it comes; the bytes that came."""
+    """Reads until the end, of either kind; returns the bytes."""
     n = 0
     try:
         while True:
@@ -301,7 +301,7 @@ def check_bursts(report, server):
                 assert s.read_json()["type"] == "error"
             s.send(frame(message(9)))
             read_error(s, 9)
-    with report.serving("a burst behind the handshake in one segment, FIN", server):
+    with report.serving("a burst after the handshake in one segment, FIN", server):
         with raw(server.port) as s:
             push(s, upgrade() + frame("x") * BURST)
             end_writing(s)
@@ -310,7 +310,7 @@ def check_bursts(report, server):
 
 
 def push(s, data):
-    """As much as the server takes while nothing is read."""
+    """Sends as much as the server takes while nothing is read."""
     s.socket.settimeout(0.2 * PATIENCE)
     try:
         s.socket.sendall(data)

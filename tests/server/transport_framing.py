@@ -1,7 +1,7 @@
-"""transport_framing.py - requests that RFC 9110 and 9112 refuse, and the odd ones that they take.
+"""transport_framing.py - requests that RFC 9110 and 9112 refuse, and odd ones that they accept.
 
 Each case: what is sent, and the statuses that are right.  An error is JSON, the connection ends
-behind an error of framing, and the answer is not destroyed by a reset, though the client still
+after a framing error, and the answer is not destroyed by a reset, though the client still
 sends."""
 
 import json
@@ -29,7 +29,7 @@ def host(name):
 
 
 def expect(path):
-    """A head whose body waits to be asked for."""
+    """A head whose body waits for 100 (Continue)."""
     return (b"POST " + path + b" HTTP/1.1\r\n" + HOST +
             b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n")
 
@@ -51,7 +51,7 @@ def length(text, body=b"abc"):
     return post(b"Content-Length: " + text + b"\r\n", body)
 
 
-# Framing: the connection must end behind the error.
+# Framing: the connection must end after the error.
 FRAMING = {
     "blank before the colon": (post(b"X-A : b\r\n" + LENGTH), [400]),
     "blank before the colon of a coding": (post(b"Transfer-Encoding : chunked\r\n" + LENGTH),
@@ -150,7 +150,7 @@ FRAMING = {
     "a method of 1 MB": (line(b"G" * (1 << 20) + b" / HTTP/1.1"), [400, 414, 431, 501]),
 }
 
-# Taken or refused; whether the connection goes on is what the answer says.
+# Accepted or refused; the answer says whether the connection stays open.
 ODD = {
     "bare LF": (b"GET /v1/models HTTP/1.1\nHost: localhost\n\n", TAKEN),
     "bare CR in a value": (get(b"X-A: b\rX-B: c\r\n"), TAKEN),
@@ -190,7 +190,7 @@ ODD = {
     "Host [::1": (host(b"[::1"), [400]),
     "Host []": (host(b"[]"), [400]),
     "Host [::1]x": (host(b"[::1]x"), [400]),
-    "Host with a bracket behind": (host(b"localhost]"), [400]),
+    "Host with a bracket at the end": (host(b"localhost]"), [400]),
     "Hosts in a list": (b"GET /v1/models HTTP/1.1\r\nHost: localhost, evil\r\n\r\n", [400, 403]),
     "Host of others": (b"GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n", [403]),
     "absolute form": (b"GET http://127.0.0.1/v1/models HTTP/1.1\r\n" + HOST + b"\r\n", [200]),
@@ -254,7 +254,7 @@ def framing(port, data, statuses):
         with Wire(port) as w:
             w.push(data + more)
             answer = read_refusal(w, statuses)
-            assert answer.closes(), "connection: close is not said"
+            assert answer.closes(), "connection: close is missing"
             w.expect_end()
 
 
@@ -264,7 +264,7 @@ def odd(port, name, data, statuses):
         answer = read_refusal(w, statuses)
         old = b" HTTP/1.0\r" in data
         if "lose" in name or "CLOSE" in name:
-            assert answer.closes(), "connection: close is not said"
+            assert answer.closes(), "connection: close is missing"
         if answer.closes() or (old and "keep-alive" not in answer.headers.get("connection", "")):
             w.expect_end()
             return

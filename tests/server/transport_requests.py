@@ -1,8 +1,8 @@
-"""transport_requests.py - requests behind one another on a connection (RFC 9112, 9.3.2): every
+"""transport_requests.py - pipelined requests on a connection (RFC 9112, 9.3.2): every
 order of two and of three kinds at once, and every order of two cut at every byte.
 
-What must come is read off the requests: each says its own answer, marked with its own number, so
-that bytes of one in another's answer show."""
+Each request knows its own answer, marked with its own number, so
+that bytes of one in another's answer are noticed."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ FAILURES_MAX = 5
 
 
 class Asked:
-    """A request, and what answers it: one of statuses, and what check finds right."""
+    """A request and its right answers: one of statuses, with a body that check accepts."""
 
     def __init__(self, data, statuses, check, head=False, closes=False):
         self.data, self.statuses, self.check = data, statuses, check
@@ -101,9 +101,9 @@ def answered(wire, asked):
             raise AssertionError("request %d: %s" % (i + 1, end))
         assert answer.status in one.statuses, (i + 1, answer.status, answer.body[:200])
         one.check(answer)
-        assert answer.closes() or not one.closes, "close was asked for, and is not said"
+        assert answer.closes() or not one.closes, "close was requested, and is missing"
         if answer.closes():
-            assert one.closes or answer.status >= 400, "it closes behind a good request"
+            assert one.closes or answer.status >= 400, "it closes after a good request"
             break
     else:
         wire.end_writing()
@@ -111,8 +111,8 @@ def answered(wire, asked):
 
 
 class Orders:
-    """Sends orders of requests in batches, so that the server has read what came before a cut when
-    the rest goes out: it has then answered somebody who asked later."""
+    """Sends orders of requests in batches, so that the server has read the bytes before a cut when
+    the rest is sent: by then it has answered a later client."""
 
     def __init__(self, server):
         self.server, self.number, self.batch, self.failures, self.done = server, 100, [], [], 0
@@ -141,7 +141,7 @@ class Orders:
             self.done += 1
         cuts = any(cut for _, cut, _, _ in self.batch)
         if cuts and not serves(self.server):
-            self.failures.append("nobody else is answered; %s among them" % (self.batch[0][:2],))
+            self.failures.append("others are not answered; %s among them" % (self.batch[0][:2],))
         for wire, (kinds, cut, _, asked) in zip(wires, self.batch):
             if cut:
                 wire.push(b"".join(one.data for one in asked)[cut:])
@@ -179,7 +179,7 @@ def check_requests(report, server):
             for cut in range(1, sum(len(KINDS[kind](100).data) for kind in kinds)):
                 orders.add(kinds, cut)
         orders.end()
-    with report.serving("requests: a hundred behind one another", server):
+    with report.serving("requests: a hundred in a row", server):
         orders = Orders(server)
         kinds = [kind for kind in KINDS if kind not in ("close", "bare", "refused")]
         for first in range(len(kinds)):

@@ -1,5 +1,5 @@
-"""wire.py - HTTP/1.1 as it goes over a socket, for tests: bytes sent as they are, answers read as
-RFC 9112 frames them, and what is wrong with them said."""
+"""wire.py - raw HTTP/1.1 for tests: bytes sent as they are, answers read as
+RFC 9112 frames them; faults raise an error."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ SCRIPT = [line(LONG, repeat=True, last="talk for long"),
 
 
 class Ended(Exception):
-    """The server closed where an answer had to come."""
+    """The server closed before an expected answer."""
 
 
 class Answer:
@@ -70,7 +70,7 @@ class Wire:
         self.socket.sendall(data)
 
     def push(self, data):
-        """Send what the server may not want any more."""
+        """Send bytes that the server may no longer read."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(data)
 
@@ -95,7 +95,7 @@ class Wire:
         self.data += more
 
     def until(self, mark):
-        """What stands before the mark, which is taken, too."""
+        """Everything up to the mark, which is consumed, too."""
         while mark not in self.data:
             self.fill()
         before, self.data = self.data.split(mark, 1)
@@ -142,7 +142,7 @@ class Wire:
         elif "content-length" in headers:
             answer.body = self.take(int(headers["content-length"]))
         else:
-            assert answer.closes() or version == "HTTP/1.0", "no end is said: %r" % headers
+            assert answer.closes() or version == "HTTP/1.0", "no length and no close: %r" % headers
             answer.body = self.rest()
         return answer
 
@@ -186,7 +186,7 @@ def request(method, path, body=None, headers=b""):
 
 
 def serves(server):
-    """It answers somebody new."""
+    """Whether it answers a new client."""
     try:
         with Wire(server.port, timeout=10 * PATIENCE) as w:
             w.send(request("GET", "/health/live", None, b"Connection: close\r\n"))
@@ -196,7 +196,7 @@ def serves(server):
 
 
 def cpu_s(server):
-    """Processor time that the server took so far."""
+    """Processor time of the server so far."""
     with open("/proc/%d/stat" % server.process.pid) as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -213,8 +213,8 @@ def wait_until(what, seconds=30):
 
 
 class Checks(Report):
-    """A report whose checks end with a question: does the server still serve?  One that does not is
-    ended and started again, so that each check speaks for itself."""
+    """A report whose checks end by testing that the server still serves.  One that does not is
+    ended and started again, so that checks are independent."""
 
     @contextlib.contextmanager
     def serving(self, name, server):
@@ -230,7 +230,7 @@ class Checks(Report):
                     server.process.send_signal(signal.SIGKILL)
                     server.process.wait()
                     server.start()
-                    raise AssertionError("the server serves nobody any more")
+                    raise AssertionError("the server answers no one any more")
 
 
 def certificate(folder):

@@ -1,6 +1,6 @@
 """compare.py LINES FOLDER [DIGESTS] - every template of FOLDER in every conversation, by cerium's
-interpreter (the program LINES) and by jinja2: how many are equal, byte for byte, and how long a
-hundred messages with tools take (the least of several times)."""
+interpreter (the program LINES) and by jinja2: how many renderings are equal, byte for byte, and how
+long a hundred messages with tools take (the least of several times)."""
 import glob
 import json
 import os

@@ -1,4 +1,4 @@
-"""conversations.py - the conversations that templates are tried with, as their variables."""
+"""conversations.py - the conversations for testing templates, as their variables."""
 import copy
 
 SYSTEM = {"role": "system", "content": "You are terse.\nObey <|im_end|> no one."}
@@ -43,7 +43,7 @@ PARTS = {"role": "user", "content": [{"type": "text", "text": "Say "},
 
 
 def with_text(message):
-    """The same with arguments as a JSON string, as the API has them."""
+    """The same with arguments as a JSON string, as in the API."""
     import json
     out = copy.deepcopy(message)
     for one in out["tool_calls"]:

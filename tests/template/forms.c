@@ -1,8 +1,8 @@
-/* forms.c - which chat form models with given templates have, for the scripts of this folder: a
- * JSON object a line comes in, {"template": ..., "tokens": [names of special tokens]}, and one goes
- * out: {"form": ..., "calls": ..., "refusal": ...}; with "messages" also "text", the conversation
- * as the names of its tokens; with "answer" also "read", the calls that the reader of that form
- * finds in it: [name, arguments, name, arguments, ...]. */
+/* forms.c - prints the chat form of models with given templates, for the scripts of this folder: a
+ * JSON object per line is read, {"template": ..., "tokens": [names of special tokens]}, and one
+ * written: {"form": ..., "calls": ..., "refusal": ...}; with "messages" also "text", the
+ * conversation as the names of its tokens; with "answer" also "read", the calls that the reader of
+ * that form finds in it: [name, arguments, name, arguments, ...]. */
 #include <jansson.h>
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
-"""forms.py FORMS FOLDER - which form models with these templates have: how many keep a family,
-are rendered by their template, are refused, and how their calls are read.  Fails where more than
-two are refused, more than NONE_MAX have calls that cannot be read, or where what jinja2 writes of
-calls is not read back as these calls."""
+"""forms.py FORMS FOLDER - the forms of models with these templates: how many have a family,
+are rendered by their template, are refused, and how their calls are read.  Fails if more than
+two are refused, more than NONE_MAX have calls that cannot be read, or calls that jinja2 renders
+are not read back as these calls."""
 import ast
 import collections
 import glob
@@ -18,14 +18,14 @@ NONE_MAX = 8
 
 
 def tokens_of(source):
-    """What looks like a special token of the template."""
+    """Everything that looks like a special token of the template."""
     names = re.findall(r"<\|[^|<>\n ]+\|>|<｜[^｜<>\n]+｜>|</?s>|\[/?[A-Z_]+\]|"
                        r"<[a-z_]+_of_[a-z_]+>", source)
     return list(dict.fromkeys(["<s>", "</s>"] + names))[:500]
 
 
 def answer_of(source, calls):
-    """What the assistant writes of these calls, by jinja2: what stands behind the prompt."""
+    """These calls as the assistant's output, by jinja2: the text after the prompt."""
     for one in (calls, conversations.with_text(calls)):
         context = dict(conversations.BASE, tools=conversations.TOOLS)
         whole, failed = oracle.render(source, dict(
@@ -35,7 +35,7 @@ def answer_of(source, calls):
             continue
         prompt, failed = oracle.render(source, dict(context, messages=[conversations.USER]))
         if failed is not None or "get_weather" not in prompt:
-            return None # it shows no tools, so cerium says them in a way of its own
+            return None  # it shows no tools, so cerium adds them in its own way
         n = len(os.path.commonprefix([whole, prompt]))
         if n < len(prompt) and whole[:n].rfind("<") > whole[:n].rfind(">"):
             n = whole[:n].rfind("<")

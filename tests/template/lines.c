@@ -1,7 +1,7 @@
-/* lines.c - renders templates for the scripts of this folder: a JSON object a line comes in,
- * {"template": ..., "context": {...}}, and one goes out: {"text": ..., "message": [from, to, ...]},
+/* lines.c - renders templates for the scripts of this folder: a JSON object per line is read,
+ * {"template": ..., "context": {...}}, and one written: {"text": ..., "message": [from, to, ...]},
  * where bytes of messages are, or {"error": ..., "line": ..., "raised": ...}.  With "repeat" it
- * renders that often and says how long the fastest took. */
+ * renders that often and reports the fastest time. */
 #include "template/jinja.h"
 
 enum { NOW = 1767225600 }; /* 1 January 2026 */

@@ -1,5 +1,5 @@
-"""oracle.py - what jinja2 makes of a template, in the environment that transformers gives it
-(transformers 5, utils/chat_template_utils.py): the outside truth for src/template/."""
+"""oracle.py - jinja2's rendering of a template, in the environment of transformers
+(transformers 5, utils/chat_template_utils.py): the reference for src/template/."""
 import copy
 import datetime
 import functools
@@ -30,7 +30,7 @@ def raise_exception(message):
 
 
 def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    # default: what map() and select() give is a list for us, and an error for transformers.
+    # default: the result of map() and select() is a list for us, and an error for transformers.
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
                       sort_keys=sort_keys, default=generated)
 
@@ -58,7 +58,8 @@ def compiled(source, mutable):
 
 
 def render(source, context):
-    """(text, None) or (None, message). A list that a template changes is one that we let change."""
+    """(text, None) or (None, message). A list that a template changes is one that we allow to
+    change."""
     for mutable in (False, True):
         try:
             return compiled(source, mutable).render(**copy.deepcopy(context)), None

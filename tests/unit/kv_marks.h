@@ -84,7 +84,7 @@ static inline int compute(kv_sequence *seq, uint64_t tenant, const int32_t *toke
     return 0;
 }
 
-/* How much is missing of what a token at position n sees. */
+/* Number of missing slots among those that a token at position n sees. */
 static inline uint32_t count_lost(const kv_sequence *seq, uint64_t tenant, const int32_t *tokens,
                            uint32_t n)
 {
@@ -109,7 +109,7 @@ static inline void fill(int32_t *tokens, uint32_t n, uint32_t who)
     for (uint32_t i = 0; i < n; i++) tokens[i] = (int32_t)((i * 7919 + who * 104729) % 50021);
 }
 
-/* Take the tokens that are there, and compute the rest.  Returns the number that were there. */
+/* Adopt cached tokens, and compute the rest.  Returns the number of cached ones. */
 static inline uint32_t take(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
     uint32_t found = kv_sequence_adopt(seq, tokens, n);

@@ -4,8 +4,8 @@
     pip install gguf numpy && tests/unit/make_block_vectors.py > tests/unit/block_vectors.h
 
 The float bits come from the `gguf` package, ggml's own description of its formats; of Q1_0 and
-Q2_0, which it does not know, from their layout.  Where that
-package also encodes, its encoding of a row is written too.  Deterministic.
+Q2_0, which it does not know, from their layout.  If that
+package also encodes a type, its encoding of a row is written too.  Deterministic.
 """
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T, quants
@@ -21,7 +21,7 @@ HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0],
 
 
 class Own:
-    """A type that the package does not know: values and bytes of a block, and what it means."""
+    """A type that the package does not know: values and bytes of a block, and its decoding."""
     def __init__(self, name, values, size, decode):
         self.name, self.values, self.size, self.decode = name, values, size, decode
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Conversations, and answers with calls, by those who made the forms: Mistral's mistral_common,
+"""Conversations, and answers with calls, by the makers of the forms: Mistral's mistral_common,
 OpenAI's openai_harmony, and the published templates.
 
 usage: make_chat_oracles.py > tests/unit/chat_oracles.txt
        make_chat_oracles.py TEMPLATES > tests/unit/call_oracles.txt
   TEMPLATES  a folder with the templates of llama.cpp's models/templates
 Needs mistral_common[sentencepiece]==1.13.1, openai-harmony==0.0.8 and jinja2 from PyPI, and
-TIKTOKEN_ENCODINGS_BASE, a folder with o200k_base.tiktoken, where that is not to be downloaded.
+TIKTOKEN_ENCODINGS_BASE, a folder with o200k_base.tiktoken, to avoid the download.
 
-The first file is in the format of chat_vectors.txt.  In the second, `answer` is what a model says
-in a turn, control tokens by their names, and `part` what the reader has to find in it.
+The first file is in the format of chat_vectors.txt.  In the second, `answer` is a model's output
+in a turn, control tokens by their names, and `part` what the reader must find in it.
 """
 import json
 import os
@@ -26,7 +26,7 @@ from make_chat_vectors import (CALLS, EDIT, EXEC, FORMS, INST, LIST, NOW, SEVERA
                                THINKING, assistant, call, escape, put, render, result, thought,
                                user)
 
-# form, its vocabulary in the package, its control tokens, parts of a template it is known by
+# form, its vocabulary in the package, its control tokens, parts of a template that identify it
 MISTRALS = [
     ('mistral-v1', 'tokenizer.model.v1', ['<s>', '</s>'], ["' [INST] '"]),
     ('mistral-v3', 'mistral_instruct_tokenizer_240323.model.v3', INST,
@@ -61,7 +61,7 @@ def mistral_message(one):
 
 
 def mistral_messages(talk):
-    """Calls that follow each other, or what is said, are one message."""
+    """Consecutive calls, and the text before them, are one message."""
     out = []
     for one in map(mistral_message, talk):
         calls = getattr(one, 'tool_calls', None)
@@ -114,7 +114,7 @@ def harmony_text(encoding, talk, tools):
     if has_system:
         developer = developer.with_instructions(talk[0]['content'])
     if tools:
-        # An object without properties is none, as in the published template.
+        # An object without properties counts as absent, as in the published template.
         developer = developer.with_function_tools(
             [harmony.ToolDescription.new(t['name'], t['description'], parameters=(
                 t['parameters'] if t['parameters'].get('properties') else None)) for t in tools])
@@ -128,7 +128,7 @@ def harmony_text(encoding, talk, tools):
 
 
 def harmony_answers(encoding):
-    """What models were seen to say, in the words of the format's description, and the parts that
+    """Observed outputs of models, as the format's description has them, and the parts that
     its own parser finds."""
     call_ = '<|channel|>commentary to=functions.exec_command <|constrain|>json<|message|>'
     ahead = ' to=functions.exec_command<|channel|>commentary json<|message|>'
@@ -174,21 +174,21 @@ def parts_of(turn):
 
 
 def put_template_answers(templates, form):
-    """What a template makes of a turn: all of it, less the prompt that the turn answers."""
+    """A template's rendering of a turn: all of it, less the prompt that the turn answers."""
     label, template, tokens, _ = form
     with open(os.path.join(templates, template), encoding='utf-8') as file:
         source = file.read()
     talk = [SYSTEM, user('Go.')]
     for turn in ANSWERS:
         if label == 'llama3.1' and len(turn) > 1:
-            continue  # the template has a turn for each call, and nothing said beside it
+            continue  # the template has a turn for each call, without text
         prompt = render(label, source, tokens, talk, TOOLS)
         whole = render(label, source, tokens, talk + turn, TOOLS)
         # Up to where the next turn would begin.
         end = whole.rindex(tokens[1] if label.startswith('mistral') else
                            '<|eot_id|>' if label == 'llama3.1' else '<|im_end|>')
         if not whole.startswith(prompt):
-            # A turn that is answered already is opened without the thought of a new one.
+            # A finished turn is opened without the thought of a new one.
             prompt = prompt[:prompt.rindex('<|im_start|>assistant\n') +
                             len('<|im_start|>assistant\n')]
         assert whole.startswith(prompt), (label, prompt[-200:], whole[-400:])
@@ -201,7 +201,7 @@ def put_conversations(tokenizers, encoding):
         for talk in TALKS:
             if name == 'mistral-v3' and any(one['content'].strip() != one['content']
                                             for one in talk if one['role'] == 'assistant'):
-                continue  # the published template trims what the assistant said
+                continue  # the published template trims the assistant's text
             put(talk, mistral_text(tokenizers[name], talk, []))
         for tools, talk in (CALLS + SEVERAL[1:] if name != 'mistral-v1' else []):
             put(talk, mistral_text(tokenizers[name], talk, tools), tools)
@@ -233,7 +233,7 @@ def put_answers(tokenizers, encoding, templates):
 
 
 def main():
-    print('# Written by make_chat_oracles.py: what the makers of the forms make of conversations.')
+    print('# Written by make_chat_oracles.py: conversations rendered by the makers of the forms.')
     tokenizers = {name: mistral_tokenizer(file) for name, file, _, _ in MISTRALS}
     encoding = harmony.load_harmony_encoding(harmony.HarmonyEncodingName.HARMONY_GPT_OSS)
     if len(sys.argv) > 1:

@@ -4,7 +4,7 @@
 usage: make_chat_vectors.py TEMPLATES HARMONY > tests/unit/chat_vectors.txt
   TEMPLATES  a folder with the templates of llama.cpp's models/templates
   HARMONY    a folder with the rendered prompts of openai/harmony's test-data
-Needs jinja2, set up as transformers does.  Templates that those folders lack stand below, as their
+Needs jinja2, set up as transformers does.  Templates that those folders lack are below, as their
 models publish them.
 """
 import json
@@ -100,7 +100,7 @@ INST = ['<s>', '</s>', '[INST]', '[/INST]', '[SYSTEM_PROMPT]', '[/SYSTEM_PROMPT]
 HARMONY = ['<|start|>', '<|message|>', '<|channel|>', '<|end|>', '<|return|>', '<|call|>']
 
 # name, template (a file's name or its text), tokens (first: bos, second: eos), and the parts of
-# the template by which it is known
+# the template that identify it
 FORMS = [
     ('qwen2.5', 'Qwen-Qwen2.5-7B-Instruct.jinja', IM, ["<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n"]),
     ('qwen3', 'Qwen-Qwen3-0.6B.jinja', IM, ['<|im_start|>', 'last_query_index']),
@@ -202,7 +202,7 @@ WEATHER = [
              'description': 'a oneof', 'default': 20}}}},
 ]
 
-# Tools, messages.  One call in a turn, which every family knows, and then several.
+# Tools, messages.  One call in a turn, which every family supports, and then several.
 CALLS = [
     ([EXEC], [user('Hi')]),
     ([EXEC, NOW], [SYSTEM, user('List.')]),
@@ -284,7 +284,7 @@ def render(name, template, tokens, talk, tools=None):
         eos_token=tokens[1], tools_in_user_message=False, **more)
     if name == 'harmony':
         # As openai/harmony renders it: no date, no empty line after the instructions, results as
-        # they are, fields without spaces in front of them.
+        # they are, fields without leading spaces.
         text = text.replace('Current date: DATE\n', '').replace('\n\n<|end|>', '<|end|>')
         for one in talk:
             if one['role'] == 'tool':
@@ -319,7 +319,7 @@ def main():
             if has_system and name in ('mistral-v0', 'starcoder2-instruct'):
                 continue  # the template has none
             if not has_system and name == 'mistral-v7-tekken':
-                continue  # the template's own is two pages about one agent
+                continue  # the template's own default is two pages about one agent
             put(talk, render(name, template, tokens, talk))
         for tools, talk in CALLING.get(name, []):
             if name in ('mistral-v3-tekken', 'harmony'):

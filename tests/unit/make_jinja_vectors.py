@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""make_jinja_vectors.py - writes jinja_vectors.jsonl: what jinja2 makes of small templates, one for
-each feature that published chat templates use, and some for what bites in Python.
+"""make_jinja_vectors.py - writes jinja_vectors.jsonl: jinja2's output for small templates, one for
+each feature that published chat templates use, and some for Python's pitfalls.
 
     python3 tests/unit/make_jinja_vectors.py > tests/unit/jinja_vectors.jsonl      (needs jinja2)
 """

@@ -5,8 +5,8 @@
     pip install regex requests pydantic loguru numpy scipy scikit-learn
     tests/unit/make_next_edit_vectors.py >tests/unit/next_edit_vectors.jsonl
 
-A line has what an editor knows (path, text, caret, changes, original, snippets) and the prompt.  No
-model is asked: what would ask one is replaced.  Places on blank lines before the window are left
+A line has the editor's input (path, text, caret, changes, original, snippets) and the prompt.  No
+model runs: the call of one is replaced.  Places on blank lines before the window are left
 out: there the server marks a caret that is not the user's.
 """
 import difflib
@@ -27,7 +27,7 @@ from sweep_autocomplete.autocomplete import next_edit_autocomplete as sweep  # n
 
 
 def hunks(path, old, new, around):
-    """The change as one change a hunk, without the lines that name files."""
+    """The change, one per hunk, without the lines that name files."""
     lines = list(difflib.unified_diff(old.splitlines(True), new.splitlines(True), n=around))[2:]
     out = []
     for line in lines:

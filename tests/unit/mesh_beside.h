@@ -21,7 +21,7 @@ typedef struct {
     uint32_t n_prompt, n_vocab;
 } truth;
 
-/* A text, or meaningless tokens if there is none. */
+/* A text, or arbitrary tokens if there is none. */
 static void prompt_of(truth *t, const cerium_engine *engine, uint32_t n, const char *text)
 {
     cerium_error err;

@@ -1,4 +1,4 @@
-/* test_accounts.c - keys, usage, and what servers share: rows, places, streams and journals. */
+/* test_accounts.c - keys, usage, and data shared by servers: rows, places, streams and journals. */
 #include "server/accounts_sync.h"
 #include "server/log.h"
 #include "store/metered.h"
@@ -54,7 +54,7 @@ static void test_keys(void)
     const store_key *found = keyring_find(ring, view_of(text));
     TEST_CHECK(found && !strcmp(found->name, "anna") && !strcmp(found->tier, "pro"));
     TEST_CHECK(found && store_key_tenant(found) == store_key_tenant(&anna));
-    /* Any other byte, and it is nobody's. */
+    /* With any other byte it is no one's key. */
     for (size_t i = 0; i < strlen(text); i++) {
         char was = text[i];
         text[i] = was == '0' ? '1' : '0';
@@ -64,7 +64,7 @@ static void test_keys(void)
     TEST_CHECK(!keyring_find(ring, VIEW("")) && !keyring_find(ring, VIEW("cer_")));
     TEST_CHECK(keyring_of(ring, store_key_tenant(&bob)) && !keyring_of(ring, 1));
     keyring_free(&ring);
-    /* Another secret for the same key. */
+    /* A new secret for the same key. */
     int64_t before = 0, after = 0;
     TEST_CHECK(!store_keys_version(s, &before, &err));
     TEST_CHECK(store_key_rotate(s, "anna", NULL, &again, turned, &err) == CERIUM_OK);
@@ -78,14 +78,14 @@ static void test_keys(void)
     TEST_CHECK(!keyring_find(ring, view_of(text)) && keyring_find(ring, view_of(turned)));
     TEST_CHECK(!keyring_find(ring, view_of(other)) && !keyring_of(ring, store_key_tenant(&bob)));
     keyring_free(&ring);
-    /* A name is free again, and its new key is nobody's heir. */
+    /* A name is free again, and its new key inherits nothing. */
     TEST_CHECK(store_key_add(s, "bob@example.org", "pro", 30, NULL, &again, other, &err) ==
                CERIUM_OK);
     TEST_CHECK(again.id > bob.id);
     store_close(&s);
 }
 
-/* Nothing in the file tells a key. */
+/* Nothing in the file reveals a key. */
 static void test_no_secret(void)
 {
     const char *path = path_of("secret.db");
@@ -101,7 +101,7 @@ static void test_no_secret(void)
     TEST_CHECK(!memmem(data, n, text + 4 + KEY_PREFIX_BYTES + 1, 16));
 }
 
-/* A database of the version before keys is brought up, with its rows. */
+/* A database from before keys is migrated, with its rows. */
 static void test_migration(void)
 {
     const char *path = path_of("old.db");
@@ -128,7 +128,7 @@ static void test_migration(void)
     store_close(&s);
 }
 
-/* ---- what servers share ---- */
+/* ---- data shared by servers ---- */
 
 static live *live_at(const char *path)
 {
@@ -145,7 +145,7 @@ static void test_shared_limits(void)
     uint32_t at = live_place(a, 6, 0, now);
     TEST_CHECK(at == live_place(b, 6, 0, now) && at == live_place(b, 6, at, now));
     TEST_CHECK(at != live_place(b, 8, 0, now));
-    /* What one takes, the other finds gone. */
+    /* What one server takes, the other finds gone. */
     TEST_CHECK(!bucket_take(live_word(a, at, LIVE_REQUESTS), now, BUCKET_NS));
     TEST_CHECK(bucket_take(live_word(b, at, LIVE_REQUESTS), now, BUCKET_NS) == BUCKET_NS);
     TEST_CHECK(!bucket_take(live_word(b, at, LIVE_TOKENS), now, BUCKET_NS));
@@ -162,7 +162,7 @@ static void test_shared_limits(void)
     live_close(&a);
 }
 
-/* More tenants than places: a busy one is not thrown out while an idle one is there. */
+/* More tenants than places: a busy one is not evicted while an idle one exists. */
 static void test_many_tenants(void)
 {
     live *l = live_at(NULL);
@@ -191,7 +191,7 @@ static void test_many_servers(void)
     for (size_t i = 0; i < LIVE_SERVERS_MAX; i++) live_close(&all[i]);
 }
 
-/* A file of another layout: made anew when nobody has it, and refused while somebody has. */
+/* A file of another layout: recreated if no one has it open, otherwise refused. */
 static void test_other_version(void)
 {
     const char *path = path_of("other-live");
@@ -205,7 +205,7 @@ static void test_other_version(void)
     TEST_CHECK(live_open(&more, path_of("nowhere/x"), &err) == CERIUM_ERR_IO);
 }
 
-/* What may stand under the file's name and is not ours: refused, and left as it is. */
+/* Anything under the file's name that is not ours is refused and left unchanged. */
 static void test_files_of_others(void)
 {
     static const struct {
@@ -264,8 +264,8 @@ static void test_files_of_others(void)
     TEST_CHECK(access(path_of("nowhere"), F_OK) != 0);
 }
 
-/* Cut to any length, between two servers or under one that runs: nobody ends, it becomes whole
- * again, and no request is lost that the running server knows. */
+/* Truncated to any length, between two servers or under a running one: no server ends, the file is
+ * repaired, and no request that the running server knows is lost. */
 static void test_cut(void)
 {
     static const off_t lengths[] = {0, 1, 7, 8, 12, 63, 64, 4095, 4096, 300000, 8 << 20};
@@ -283,7 +283,7 @@ static void test_cut(void)
         TEST_CHECK(live_stream_begin(a, at, 0) && live_reserve(a) && live_reserve(a));
         live_add(a, &r);
         TEST_CHECK(truncate(path, lengths[i]) == 0);
-        /* All of it is touched: places, streams and journal. */
+        /* All of it is used: places, streams and journal. */
         at = live_place(a, 6, at, now);
         TEST_CHECK(!bucket_take(live_word(a, at, LIVE_TOKENS), now + i * 2 * BUCKET_NS, 1));
         TEST_CHECK(live_streams(a, at) >= 1);
@@ -295,7 +295,7 @@ static void test_cut(void)
         TEST_CHECK(stat(path, &st) == 0 && st.st_size == whole.st_size);
         if (i % 2) TEST_CHECK(accounts_sync_drain(s, a, LIVE_OWN, &err) == CERIUM_OK);
     }
-    /* Another server finds in the file what this one told it. */
+    /* Another server finds in the file what this one wrote. */
     uint32_t at = live_place(a, 6, 0, now), torn = 0;
     uint64_t end;
     live_record batch[64];
@@ -304,7 +304,7 @@ static void test_cut(void)
     TEST_CHECK(live_streams(b, at) == 1);
     uint32_t n_own = live_peek(a, LIVE_OWN, batch, 64, &end, &torn);
     TEST_CHECK(n_own > 0 && live_peek(b, 0, batch, 64, &end, &torn) == n_own && !torn);
-    /* The other one mends it, and this one tells again what is its own. */
+    /* The other one repairs it, and this one writes its own part again. */
     TEST_CHECK(truncate(path, 100) == 0 && !live_mend(b, &was_cut, &err) && was_cut);
     TEST_CHECK(live_streams(b, at) == 0 && !live_mend(a, &was_cut, &err));
     TEST_CHECK(live_streams(b, at) == 1 && live_peek(b, 0, batch, 64, &end, &torn) == n_own);
@@ -375,7 +375,7 @@ static void test_usage(void)
         add(l, record_of(i % 2 ? store_key_tenant(&anna) : 77, 20000 + i % 7 / 4, "m"));
     add(l, record_of(store_key_tenant(&anna), 20001, "n"));
     TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
-    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK); /* nothing is left */
+    TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK); /* nothing is left over */
     summed t = usage_of(s, 0, NULL, 0, 1 << 30);
     TEST_CHECK(t.rows == 1 && t.requests == 701 && t.input == 70100);
     TEST_CHECK(t.nanodollars == UINT64_C(701) * 470000);
@@ -390,7 +390,7 @@ static void test_usage(void)
     store_close(&s);
 }
 
-/* A batch that was written, but whose journal did not hear of it, is not counted twice. */
+/* A batch that was written, but not yet marked in the journal, is not counted twice. */
 static void test_once(void)
 {
     store *s = open_at(path_of("once.db"));
@@ -402,7 +402,7 @@ static void test_once(void)
     n = live_peek(l, LIVE_OWN, batch, 8, &end, &torn);
     TEST_CHECK(n == 5 && end == 5 && !torn);
     TEST_CHECK(!store_usage_write(s, live_journal(l, LIVE_OWN), batch, n, end, &err));
-    for (int i = 0; i < 3; i++) add(l, record_of(2, 1, "m")); /* then it was killed */
+    for (int i = 0; i < 3; i++) add(l, record_of(2, 1, "m")); /* then the server was killed */
     TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 8);
     /* The file is older than the database, as after a loss of power. */
@@ -414,7 +414,7 @@ static void test_once(void)
     store_close(&s);
 }
 
-/* What a power cut leaves of a record is passed over, and the others count. */
+/* A record torn by a power cut is skipped, and the others count. */
 static void test_torn(void)
 {
     const char *path = path_of("torn.db-live");
@@ -434,7 +434,7 @@ static void test_torn(void)
     }
     TEST_CHECK(at > 0 && !fseek(f, at, SEEK_SET) && fputc('X', f) == 'X');
     if (f) fclose(f);
-    live_close(&l); /* the server that wrote it knows better; the next one does not */
+    live_close(&l); /* its writer could repair it, the next server cannot */
     l = live_at(path);
     TEST_CHECK(accounts_sync_drain(s, l, LIVE_OWN, &err) == CERIUM_OK);
     TEST_CHECK(usage_of(s, 0, NULL, 0, 9).requests == 2);

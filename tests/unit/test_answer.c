@@ -1,4 +1,4 @@
-/* test_answer.c - what clients of Responses and chat get: order of events, whole objects, and that
+/* test_answer.c - output to clients of Responses and Chat: order of events, whole objects, and that
  * cuts of the model's text change neither; signs of life in every dialect. */
 #include "answer_run.h"
 
@@ -97,7 +97,7 @@ static void test_cuts(void)
     json_decref(whole);
 }
 
-/* A call that was cut off must not be run: it is never announced as done. */
+/* A truncated call must not be run: it is never announced as done. */
 static void test_unfinished(void)
 {
     json_t *object = answer(&(run){PROTOCOL_RESPONSES, tools_body, "qwen3",
@@ -148,7 +148,7 @@ static void test_compaction(void)
     text_is(object, "output/0/role", "user");
     text_is(object, "output/0/content/0/text", "do it");
     text_is(object, "output/1/type", "compaction");
-    /* It comes back as what it says. */
+    /* Sent back, it is read as the same call. */
     json_t *next = json_pack("{s:O}", "input", at(object, "output"));
     char *body = json_dumps(next, 0);
     protocol_request *r = NULL;
@@ -231,7 +231,7 @@ static void test_choices(void)
 
 static const protocol_error broken = {.http_status = 500, .type = "server_error", .message = "x"};
 
-/* Wherever they come and however the answer ends: numbers go on, and all else stays as it is. */
+/* At any point and for any end: sequence numbers continue, and all else is unchanged. */
 static void test_keepalive(void)
 {
     static const protocol_end ends[] = {PROTOCOL_END_STOP,     PROTOCOL_END_LENGTH,
@@ -264,7 +264,7 @@ static void test_keepalive(void)
     }
 }
 
-/* The other APIs have no event for it, so nothing that their clients count is changed. */
+/* The other APIs have no event for it, so no counters of their clients change. */
 static void test_comments(void)
 {
     static const run runs[] = {

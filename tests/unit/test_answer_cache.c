@@ -1,5 +1,5 @@
-/* test_answer_cache.c - earlier answers of tenants: each sees his own alone, who was looked at
- * longest ago makes room, memory is bounded, and threads that answer at once do not meet. */
+/* test_answer_cache.c - earlier answers of tenants: each sees only its own, the least recently
+ * used one makes room, memory is bounded, and concurrent threads do not interfere. */
 #include "engine/answer_cache.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 enum { PLACES = 3, ROOM = 400, ANSWER = 50, THREADS = 3, ROUNDS = 400 };
 
-/* An answer that says whose it is. */
+/* An answer that names its tenant. */
 static void answer_of(uint64_t tenant, uint32_t number, int32_t *timeline)
 {
     for (uint32_t i = 0; i < ANSWER; i++)
@@ -40,7 +40,7 @@ static void test_tenants(void)
     for (uint64_t t = 0; t < PLACES; t++) add(r, t, 1);
     for (uint64_t t = 0; t < PLACES; t++) TEST_CHECK(n_of(r, t) == ANSWER + 1);
     TEST_CHECK(answer_cache_n_tokens(r) == PLACES * (ANSWER + 1));
-    n_of(r, 0); /* 1 is now who was looked at longest ago */
+    n_of(r, 0); /* 1 is now the least recently used */
     n_of(r, 2);
     add(r, 7, 1);
     TEST_CHECK(n_of(r, 1) == 0 && n_of(r, 7) == ANSWER + 1);
@@ -50,7 +50,7 @@ static void test_tenants(void)
     TEST_CHECK(r == NULL);
 }
 
-/* Many tenants with many answers: never more than there is room for, counted rightly. */
+/* Many tenants with many answers: never more than the room allows, counted correctly. */
 static void test_bound(void)
 {
     answer_cache *r = answer_cache_open(PLACES, ROOM);

@@ -1,5 +1,5 @@
-/* test_answer_texts.c - what clients of completions and infill get, log-probabilities of all, and
- * bodies that are no answers: errors, lists of models. */
+/* test_answer_texts.c - output to clients of completions and infill, log-probabilities of all, and
+ * other bodies: errors, lists of models. */
 #include "answer_run.h"
 
 #define HOLE "{\"input_prefix\":\"x\",\"input_suffix\":\"\""
@@ -91,7 +91,7 @@ static void test_completions(void)
     json_decref(object);
 }
 
-/* Three of each prompt are sampled, the two likeliest come back, the best first; all count. */
+/* Three per prompt are sampled, the two likeliest are returned, the best first; all count. */
 static void test_best_of(void)
 {
     static const char *const output[] = {"a", "b", "c", "d", "e", "f"};
@@ -156,14 +156,14 @@ static void test_odd_text(void)
                                    "\x01\t\"\\\x7F\xC3\xFF\xF0\x9F\x98\x80", .cut = 0});
     text_is(object, "choices/0/text", "\x01\t\"\\\x7F\xEF\xBF\xBD\xEF\xBF\xBD\xF0\x9F\x98\x80");
     json_decref(object);
-    /* Nothing but blanks is no message. */
+    /* Blanks alone are no message. */
     object = answer(&(run){PROTOCOL_RESPONSES, "{\"input\":\"x\"}", "", " \n\n ",
                            .cut = 0});
     TEST_CHECK(json_array_size(at(object, "output")) == 0);
     json_decref(object);
 }
 
-/* Long runs of characters of several bytes stay whole, however much comes at once. */
+/* Long runs of multi-byte characters stay whole in pieces of any size. */
 static void test_long_text(void)
 {
     static char output[30000];
@@ -208,7 +208,7 @@ static void test_bodies(void)
     TEST_CHECK(json_array_size(at(value, "models")) == 2);
     text_is(value, "models/0/slug", "a");
     text_is(value, "models/0/visibility", "list");
-    text_is(value, "models/1/slug", "cerium"); /* what a configuration may always say */
+    text_is(value, "models/1/slug", "cerium"); /* a value that a configuration may always use */
     text_is(value, "models/1/visibility", "hide");
     TEST_CHECK(number_at(value, "models/0/context_window") == 131072);
     /* Codex refuses the list without one of these. */

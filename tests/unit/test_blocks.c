@@ -56,7 +56,7 @@ static void test_encode_is_the_reference(void)
     ENCODED_VECTORS(CHECK_ENCODE)
 }
 
-/* Near enough to a normal distribution. */
+/* Approximately normally distributed. */
 static float vector_value(int i)
 {
     uint32_t state = (uint32_t)i * 2654435761u + 7;
@@ -100,7 +100,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* x[n], near enough to a normal distribution. */
+/* x[n], approximately normally distributed. */
 static void normal(float *x, int n)
 {
     uint32_t state = 7;
@@ -130,7 +130,7 @@ static void test_encode_errors(void)
     }
 }
 
-/* A search loses no more than the simple rule, far less where that is far off; the other types get
+/* A search loses no more than the simple rule, far less where the rule is bad; the other types get
  * the same bytes. */
 static void test_search(void)
 {
@@ -155,7 +155,7 @@ static void test_search(void)
                           type == BLOCK_Q4_W;
         TEST_CHECK_THAT(has_search ? searched < 0.95 * simple : memcmp(a, b, size) == 0,
                         "%s: %g of %g", block_name(type), searched, simple);
-        /* Columns that matter get what the others lose. */
+        /* Columns with large weights gain what the others lose. */
         for (int i = 0; i < N; i++) weights[i] = i % 2 ? 1.0f : 0.01f;
         block_quantize(type, b, x, N, weights);
         block_decode(type, back, b, N);
@@ -168,7 +168,7 @@ static void test_search(void)
     }
 }
 
-/* With equal weights a search is no worse than the rule, for values of one sign, too. */
+/* With equal weights a search is no worse than the rule, also for values of one sign. */
 static void test_weighted_search(void)
 {
     static const block_type types[] = {BLOCK_Q4_0, BLOCK_Q4_1, BLOCK_Q5_0, BLOCK_Q5_1};
@@ -224,8 +224,8 @@ static void test_large_values(void)
     }
 }
 
-/* Small scales and minima are rounded together: rounded one by one they leave 2
- * and 6 % more. */
+/* Small scales and minima are rounded together: rounded one by one, the error is 2
+ * and 6 % larger. */
 static void test_weighted_superblocks(void)
 {
     static const struct {
@@ -274,7 +274,7 @@ static void test_encode_survives_anything(void)
         }
 }
 
-/* A scale, or a value, that is infinite or none is found in any block; quants may be anything. */
+/* An infinite or NaN scale or value is found in any block; quants may be anything. */
 static void test_finite(void)
 {
     enum { VALUES = 1024 };
@@ -290,7 +290,7 @@ static void test_finite(void)
             memset(blocks, 0, sizeof blocks);
         TEST_CHECK_THAT(block_is_finite((block_type)type, blocks, VALUES), "%s",
                         block_name((uint32_t)type));
-        /* Each byte in turn: what decodes to what is not finite is refused, and only that. */
+        /* Each byte in turn: blocks that decode to non-finite values are refused, and no others. */
         for (size_t at = 0; at < 2 * size; at++)
             for (int k = 0; k < 6; k++) {
                 static const uint8_t put[] = {0xff, 0x7f, 0x7c, 0xfe, 0xfd, 0xfc};
@@ -350,7 +350,7 @@ static void test_table(void)
     TEST_CHECK(block_type_of_file_id(39, &type) && type == BLOCK_MXFP4);
     TEST_CHECK(block_type_of_file_id(0x43650030, &type) && type == BLOCK_Q4_W);
     TEST_CHECK(block_file_id(BLOCK_Q8_W) == 0x43650031 && block_file_id(BLOCK_Q4_K) == 12);
-    /* Our numbers as they are, ggml's among ours, and what lies beside both. */
+    /* Our own type numbers, ggml's among ours, and numbers outside both. */
     TEST_CHECK(!block_type_of_file_id(48, &type) && !block_type_of_file_id(0x43650002, &type));
     TEST_CHECK(!block_type_of_file_id(0x4365002f, &type) &&
                !block_type_of_file_id(0x43650032, &type) &&

@@ -1,6 +1,6 @@
 /* test_chat.c - chat forms against the published templates (chat_vectors.txt, written by
- * make_chat_vectors.py) and the libraries of those who made the forms (chat_oracles.txt, by
- * make_chat_oracles.py), and what no template promises: content never becomes control. */
+ * make_chat_vectors.py) and the libraries of the forms' makers (chat_oracles.txt, by
+ * make_chat_oracles.py), and one property that no template has: content never becomes control. */
 #include <jansson.h>
 
 #include "base/memory.h"
@@ -35,8 +35,8 @@ static char *unescape(char *text)
     return text;
 }
 
-/* A vocabulary of bytes and the form's tokens, the first of which begins a text and the second
- * ends one, with a template by which the form is known. */
+/* A vocabulary of bytes and the form's tokens, of which the first begins a text and the second
+ * ends one, with a template that identifies the form. */
 static tokenizer *open_form(char *template, char *names)
 {
     const char *tokens[NAMES_MAX];
@@ -75,7 +75,7 @@ static void decode(const tokenizer *t, const int32_t *tokens, size_t n, bytes *o
     CHECK(bytes_append(out, "", 1) == CERIUM_OK);
 }
 
-/* How often names of special tokens stand in text. */
+/* How often names of special tokens occur in text. */
 static size_t count_names(const tokenizer *t, view text)
 {
     size_t n = 0, at = 0, len = 0;
@@ -165,7 +165,7 @@ static void check_talk(const tokenizer *t, const chat_form *form, const conversa
     TEST_CHECK_THAT(n_control == n_want, "%s: %zu control tokens, not %zu in %s", form->name,
                     n_control, n_want, want);
     bytes_free(&got);
-    /* Too little room: the number needed, and as many tokens as there is room for. */
+    /* Too little room: returns the needed number, and fills the room. */
     status = chat_render(t, form, &chat, again, 3, &n_again, &err);
     TEST_CHECK(status == CERIUM_ERR_CAPACITY && n_again == n_tokens);
     TEST_CHECK(memcmp(again, tokens, 3 * sizeof *tokens) == 0);
@@ -249,7 +249,7 @@ static void test_seams(void)
     cerium_message message = {.role = "user", .content = "\nHi"};
     TEST_CHECK(render(t, &form, &message, 1, tokens, 64, &n, &err) == CERIUM_OK);
     TEST_CHECK(n == ARRAY_LEN(want) && memcmp(tokens, want, sizeof want) == 0);
-    /* No messages at all: the assistant begins. */
+    /* No messages: the assistant begins. */
     TEST_CHECK(render(t, &form, NULL, 0, tokens, 64, &n, &err) == CERIUM_OK);
     TEST_CHECK(n == 11 && tokens[0] == 257);
     tokenizer_close(&t);

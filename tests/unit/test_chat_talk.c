@@ -1,5 +1,5 @@
-/* test_chat_talk.c - what every chat form promises: a conversation that is gone on with is the one
- * in one piece, a sampled turn is what its text would be, and a reader reads what was rendered. */
+/* test_chat_talk.c - promises of every chat form: a continued conversation equals the one
+ * in one piece, a sampled turn equals its rendered text, and a reader reads what was rendered. */
 #include "base/memory.h"
 #include "tokenizer/chat.h"
 
@@ -72,7 +72,7 @@ static void check_same(const tokenizer *t, const char *what, int kind, size_t at
     memory_free(b);
 }
 
-/* ---- going on ---- */
+/* ---- continuing ---- */
 
 static const cerium_tool tools[] = {
     {"exec", "Run it.", "{\"type\":\"object\",\"properties\":{\"cmd\":{\"type\":\"string\"},"
@@ -121,7 +121,7 @@ static bool may_split(int kind, size_t i)
     if (i == 0 || i == TURNS) return true;
     if ((of_assistant(i - 1) && of_assistant(i)) || (is(i - 1, "tool") && is(i, "tool")))
         return false;
-    if (carries && is_system(i - 1)) return false; /* said with the next user message */
+    if (carries && is_system(i - 1)) return false; /* rendered with the next user message */
     if (thinks && (is(i - 1, "call") || is(i - 1, "tool")))
         for (size_t j = i; j < TURNS; j++)
             if (is(j, "user")) return false; /* a question drops the thoughts before it */
@@ -168,7 +168,7 @@ static void test_going_on(void)
 
 /* ---- sampled turns ---- */
 
-/* What "Fine." is after a form's generation prompt, and what ends a turn. */
+/* The tokens of "Fine." after a form's generation prompt, and those that end a turn. */
 static const char *sampled_text(int kind)
 {
     return kind == CHAT_QWEN3     ? "<think>\n\n</think>\n\nFine."
@@ -224,7 +224,7 @@ static void check_sampled(const tokenizer *t, int kind, const char *end)
                     a);
     memory_free(a);
     memory_free(b);
-    /* The timeline as it was sampled, gone on with. */
+    /* The sampled timeline, continued. */
     chat.n_messages = 3;
     n_want = render(t, kind, &chat, want);
     chat.n_messages = 1;
@@ -247,7 +247,7 @@ static void test_sampled(void)
     tokenizer_close(&t);
 }
 
-/* Harmony: an unfinished turn may be a call, or not even have begun its message. */
+/* Harmony: an unfinished turn may be a call, or have no message yet. */
 static void check_harmony(const tokenizer *t, const char *sampled, const char *want)
 {
     int32_t tokens[64], out[256];
@@ -335,7 +335,7 @@ static void test_reading(void)
     tokenizer_close(&t);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void check_refused(const tokenizer *t, const cerium_chat *chat, int want, const char *why)
 {
@@ -368,7 +368,7 @@ static void test_refused(void)
     tokenizer_close(&t);
 }
 
-/* Every allocation fails once. */
+/* Every allocation fails in turn. */
 static void check_memory(const tokenizer *t, int kind, bool continues)
 {
     static int32_t tokens[TOKENS_MAX], after[TOKENS_MAX];

@@ -1,5 +1,5 @@
-/* test_chat_template.c - a model's own template as its chat form: what is rendered, gone on with,
- * refused, and which family takes its place. */
+/* test_chat_template.c - a model's own template as its chat form: rendering, continuing,
+ * refusing, and the family that replaces it. */
 #include "base/memory.h"
 #include "tokenizer/chat.h"
 
@@ -118,7 +118,7 @@ static void test_default_system(void)
     tokenizer_close(&t);
 }
 
-/* A template of ours with all that incremental rendering has to do with: thoughts that a later
+/* A template of ours with every difficulty of incremental rendering: thoughts that a later
  * question drops, an opened thought, calls, results in a turn. */
 static const char thinker[] =
     "{%- for m in messages %}\n"
@@ -170,7 +170,7 @@ static void test_goes_on(void)
                                    "{<|im_start|>}me\n<think>";
         TEST_CHECK_THAT(!strcmp(show(t, more, n_more), want), "%s", show(t, more, n_more));
         memcpy(whole + all, more, n_more * sizeof *more);
-        /* Everything again, with the turn as it was sampled: the same tokens. */
+        /* Rendered again, with the turn as it was sampled: the same tokens. */
         const cerium_message again[] = {first[0], first[1], {.role = "assistant", .content = "",
                                         .tokens = sampled, .n_tokens = n_turn}, next[0]};
         chat = (cerium_chat){.messages = again, .n_messages = 4};
@@ -191,7 +191,7 @@ static void test_goes_on(void)
     tokenizer_close(&t);
 }
 
-/* Opened and then gone on with: the tokens of the whole. */
+/* Opened and then continued: the tokens of the whole. */
 static void test_open(void)
 {
     static int32_t whole[TOKENS_MAX], parts[TOKENS_MAX];
@@ -234,7 +234,7 @@ static void check_refusal(const char *source, const char *why)
     TEST_CHECK_THAT(strstr(err.message, why) && strstr(err.message, "cannot be run"), "%s",
                     err.message);
     chat_form_close(&form);
-    /* Whoever asks for a family gets it. */
+    /* A family that is named explicitly is used. */
     TEST_CHECK(!chat_form_open(&form, t, "chatml", &err) && !strcmp(form.name, "chatml"));
     TEST_CHECK(chat_render(t, &form, &chat, NULL, 0, &n, &err) == CERIUM_ERR_CAPACITY);
     chat_form_close(&form);
@@ -253,7 +253,7 @@ static void test_refusals(void)
     check_refusal("{{ raise_exception('not\nhere') }}", "line 1: not here");
 }
 
-/* What a template has not, or says that it does not take. */
+/* What a template lacks, or declares as unsupported. */
 static void test_lacks(void)
 {
     static int32_t tokens[TOKENS_MAX];
@@ -280,7 +280,7 @@ static void test_lacks(void)
     TEST_CHECK(chat_render(t, &form, &chat, NULL, 0, &n, &err) == CERIUM_ERR_FORMAT);
     TEST_CHECK_THAT(!strcmp(err.message, "the chat template says: must alternate"), "%s",
                     err.message);
-    /* It shows no tools: cerium says them where the system speaks. */
+    /* It shows no tools: cerium puts them into the system message. */
     chat = (cerium_chat){.messages = talk, .n_messages = 2, .tools = &tool, .n_tools = 1};
     const char *text = show(t, tokens, tokens_of(t, &form, &chat, tokens));
     TEST_CHECK_THAT(strstr(text, "Be brief.\n\n# Tools\n\nYou may call") &&
@@ -344,7 +344,7 @@ static const struct {
     {"{{ c.function.name }}({{ c.function.arguments | string }})", "none"},
 };
 
-/* How a template writes calls, and what is done where that cannot be told. */
+/* How a template writes calls, and the fallback if that cannot be found out. */
 static void test_calls(void)
 {
     static const char head[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"

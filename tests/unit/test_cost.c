@@ -1,4 +1,4 @@
-/* test_cost.c - what passes cost, learned from passes that a busy machine disturbs. */
+/* test_cost.c - the cost of passes, learned from passes that a busy machine disturbs. */
 #include "engine/cost.h"
 #include "unit.h"
 
@@ -10,7 +10,7 @@ static void test_unknown(void)
     TEST_CHECK(cost_estimate(&cost, 1) == 0 && !cost_is_known(&cost, 1));
     TEST_CHECK(cost_rows_within(&cost, 50 * MS, 256) == 32);
     TEST_CHECK(cost_rows_within(&cost, 50 * MS, 20) == 20);
-    cost_learn(&cost, 256, 90 * MS); /* less than all that is known costs as much at most */
+    cost_learn(&cost, 256, 90 * MS); /* fewer rows than any measured cost at most as much */
     TEST_CHECK(cost_estimate(&cost, 4) == 90 * MS);
 }
 
@@ -27,8 +27,8 @@ static void test_rows(void)
     TEST_CHECK(cost_rows_within(&cost, 1, 256) == 1);
 }
 
-/* A pass of 32 rows that took 200 ms because the machine was busy: prompts are cut into smaller
- * pieces then, and these correct it, though no pass of 32 rows is made. */
+/* A pass of 32 rows took 200 ms because the machine was busy: prompts are then cut into smaller
+ * pieces, and these correct the estimate, though no pass of 32 rows is made. */
 static void test_disturbed(void)
 {
     cost_model cost = {0};

@@ -1,5 +1,5 @@
 /* test_dialects.c - requests of Anthropic's Messages, of Ollama and of llama.cpp become the same
- * messages as those of OpenAI's APIs, and what is said becomes their events; response.steer. */
+ * messages as those of OpenAI's APIs, and answers become their events; response.steer. */
 #include "protocol/protocol.h"
 #include "protocol/steer.h"
 #include "protocol/tool_guide.h"
@@ -58,7 +58,7 @@ static void test_messages(void)
     messages_are(api, "{\"max_tokens\":9,\"system\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":"
                       "\"text\",\"text\":\"b\",\"cache_control\":{}}],\"messages\":["
                       USER("\"hi\"") "]}", "system:ab|user:hi");
-    /* The results come first, then what is said to them. */
+    /* The results come first, then the text after them. */
     messages_are(api, MESSAGES(USER("\"q\"") "," SAID("[" USE "]") ","
                                USER("[{\"type\":\"text\",\"text\":\"brief\"}," RESULT(
                                    ",\"content\":\"out\"") "]")),
@@ -74,13 +74,13 @@ static void test_messages(void)
     messages_are(api, MESSAGES(USER("\"q\"") "," SAID("[" USE "]") "," USER("\"stop\"")),
                  "user:q|call ls:{\"a\":1}|tool ls:[No result: the call was interrupted.]|"
                  "user:stop");
-    /* Same roles in a row are one turn; a system message stays where it is, however it comes. */
+    /* Messages of one role in a row are one turn; a system message stays in place in every form. */
     messages_are(api, MESSAGES(USER("\"a\"") "," USER("\"b\"")), "user:a\nb");
     messages_are(api, MESSAGES(USER("\"a\"") ",{\"role\":\"system\",\"content\":\"s\"}"),
                  "user:a|developer:s");
     messages_are(api, MESSAGES(USER("\"a\"") ",{\"role\":\"system\",\"content\":[{\"type\":"
                                "\"text\",\"text\":\"s\"}]}"), "user:a|developer:s");
-    /* Thoughts of anybody, an empty turn, blocks of tomorrow. */
+    /* Thoughts of other models, an empty turn, unknown block types. */
     messages_are(api, MESSAGES(USER("\"a\"") "," SAID("[{\"type\":\"thinking\",\"thinking\":\"hm\","
                                "\"signature\":\"x\"},{\"type\":\"redacted_thinking\",\"data\":\"y\""
                                "},{\"type\":\"text\",\"text\":\"b\"}]") "," USER("\"c\"")),
@@ -114,7 +114,7 @@ static void test_messages_settings(void)
     TEST_CHECK(r && r->class_ == CERIUM_CLASS_EDIT && r->one_call && r->call_required);
     TEST_CHECK(r && r->n_tools == 1 && !strcmp(r->tools[0].name, "a"));
     protocol_request_free(&r);
-    /* The block that changes with each request is no part of the prompt, alone or merged. */
+    /* The block that changes with each request is not part of the prompt, alone or merged. */
     messages_are(PROTOCOL_MESSAGES,
                  "{\"max_tokens\":9,\"system\":[{\"type\":\"text\",\"text\":"
                  "\"x-anthropic-billing-header: a=1; cch=2;\"},{\"type\":\"text\",\"text\":\"S\"}],"
@@ -197,7 +197,7 @@ static void test_lengths(void)
     refused(PROTOCOL_COMPLETION, "{\"prompt\":[\"a\",\"b\"]}", "prompt");
 }
 
-/* ---- what an answer has to match ---- */
+/* ---- constraints of an answer ---- */
 
 static void test_shapes(void)
 {
@@ -235,7 +235,7 @@ static void test_shapes(void)
     }
 }
 
-/* Marks of fill-in-the-middle forms that a client wrote are a hole. */
+/* Fill-in-the-middle marks in a client's prompt make it an infill request. */
 static void test_written_holes(void)
 {
     static const struct {
@@ -313,7 +313,7 @@ static void hear(void *user, const char *name, const char *json, size_t len)
     CHECK(!bytes_append(&h->text, json, len) && !bytes_append(&h->text, "\n", 1));
 }
 
-/* Returns the object, owned; what was streamed is in h->text. */
+/* Returns the object, owned; the stream is in h->text. */
 static json_t *tell(protocol_api api, const char *body, const char *form, const char *words,
                     protocol_end end, heard *h)
 {
@@ -375,7 +375,7 @@ static void test_message_events(void)
                                                   "input_tokens")) == 5);
     json_decref(o);
     bytes_free(&h.text);
-    /* A call that is cut is not there; hidden thoughts are in their signature alone. */
+    /* A truncated call is left out; hidden thoughts are in their signature alone. */
     o = tell(PROTOCOL_MESSAGES, ASK ",\"thinking\":{\"type\":\"adaptive\",\"display\":\"omitted\"},"
              TOOLS "}", "qwen3", "<think>hm</think>Hi." "<tool_call>\n{\"name\": \"ls\", \"argum",
              PROTOCOL_END_LENGTH, &h);
@@ -494,7 +494,7 @@ static void test_steers(void)
         TEST_CHECK_THAT(steer_is(bad[i], "invalid_input"), "%s", bad[i]);
 }
 
-/* The successor has the settings of the response, and only the input and what it follows change. */
+/* The successor has the settings of the response; only its input and its parent differ. */
 static void test_successor(void)
 {
     protocol_request *r = parse(PROTOCOL_RESPONSES,
@@ -521,11 +521,11 @@ static void test_successor(void)
     json_decref(items);
 }
 
-/* Where a steered answer ends. */
+/* The place where a steered answer ends. */
 static void test_cuts(void)
 {
     static const struct {
-        const char *form, *words; /* '^': the steer comes; '!': it ends there */
+        const char *form, *words; /* '^': the steer arrives; '!': the answer ends there */
     } cases[] = {
         {"chatml", "one ^two\nt!hree"},
         {"chatml", "one\ntw^o three\nf!our"},
@@ -560,7 +560,7 @@ static void test_cuts(void)
     }
 }
 
-/* What a client hears that waits for its model, or "" of it that is not an event. */
+/* What a client gets while it waits for its model; "" if that is not an event. */
 static void hear_signs(void *user, const char *name, const char *json, size_t len)
 {
     char *out = user;
@@ -606,7 +606,7 @@ static void test_loading(void)
     }
 }
 
-/* Which words say how long a thought may be, and what of them is refused. */
+/* Fields that bound a thought, and refused values. */
 static void test_budgets(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* test_disk.c - KV on disk: what a pool had, the next one finds, by the right tenants and with the
- * right bytes; files stay within their bounds, and what is used again stays in them. */
+/* test_disk.c - KV on disk: a pool finds the data of the one before, for the right tenants, with
+ * the right bytes; files stay within their bounds, and reused data stays in them. */
 #include "../random.h"
 #include "disk_folder.h"
 
@@ -11,7 +11,7 @@ static void wait_for_writer(kv_pool *pool, kv_use *use)
     } while (use->waiting);
 }
 
-/* What two tenants leave, and how much of it a pool that begins anew finds. */
+/* What two tenants leave, and how much of it a new pool finds. */
 static void check_restart(const uint32_t *with)
 {
     int32_t tokens[400], other[400];
@@ -35,7 +35,7 @@ static void check_restart(const uint32_t *with)
     TEST_CHECK(!fetch(pool, 5, tokens, 400)); /* it is in memory now */
     TEST_CHECK(take(seq[0], 5, tokens, 400) == 330); /* to the last token */
     TEST_CHECK(fetch_and_take(seq[1], pool, 7, tokens, 300) == 200); /* within a block */
-    TEST_CHECK(!fetch(pool, 6, tokens, 400)); /* a tenant that has nothing */
+    TEST_CHECK(!fetch(pool, 6, tokens, 400)); /* a tenant without data */
     kv_use use;
     kv_pool_measure(pool, &use);
     TEST_CHECK_THAT(use.disk_blocks >= 6 + 5 && use.loaded == 6 + 4, "%u %llu", use.disk_blocks,
@@ -55,7 +55,7 @@ static void test_restart(void)
     check_restart(all_windows);
 }
 
-/* Until it has read this many blocks, and a moment longer: it must read no more. */
+/* Waits until it has read this many blocks, and a moment longer: it must read no more. */
 static void wait_for_reader(kv_pool *pool, uint64_t n)
 {
     kv_use use;
@@ -71,7 +71,7 @@ static void wait_for_reader(kv_pool *pool, uint64_t n)
     TEST_CHECK(kv_pool_check_invariants(pool));
 }
 
-/* What two tenants left is in memory before they come, the newest first where not all may be. */
+/* Data of two tenants is read before they come, the newest first if not all of it fits. */
 static void test_unasked(void)
 {
     int32_t tokens[400], other[400];
@@ -92,7 +92,7 @@ static void test_unasked(void)
     pool = open_kept(4, 0);
     for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, i ? 7 : 5);
     wait_for_reader(pool, 6 + 5);
-    TEST_CHECK(kv_sequence_adopt(seq[0], other, 300) == 0); /* that is the other's */
+    TEST_CHECK(kv_sequence_adopt(seq[0], other, 300) == 0); /* that is the other tenant's */
     TEST_CHECK(!fetch(pool, 5, tokens, 400) && take(seq[0], 5, tokens, 400) == 330);
     kv_sequence_rest(seq[0]);
     wait_for_writer(pool, &use);
@@ -111,7 +111,7 @@ static void test_unasked(void)
     windows = some_windows;
 }
 
-/* Half of the places stay free, whatever there is to read; with windows all of them. */
+/* Half of the places stay free, however much there is to read; with windows, all of them. */
 static void test_unasked_leaves_room(void)
 {
     static int32_t tokens[CONTEXT];
@@ -133,7 +133,7 @@ static void test_unasked_leaves_room(void)
     }
 }
 
-/* A third start finds what the first and the second wrote, in one file still. */
+/* A third start finds the data of the first two, still in one file. */
 static void test_goes_on_with_a_file(void)
 {
     static char paths[8][200];
@@ -149,7 +149,7 @@ static void test_goes_on_with_a_file(void)
     }
 }
 
-/* What memory gave up for others is found on disk. */
+/* Data evicted from memory is found on disk. */
 static void test_more_than_memory(void)
 {
     static int32_t tokens[12][CONTEXT];
@@ -169,7 +169,7 @@ static void test_more_than_memory(void)
     windows = some_windows;
 }
 
-/* A fetch of a whole context while others hold nearly all pages brings what fits, and no harm. */
+/* A fetch of a whole context, while others hold nearly all pages, loads what fits. */
 static void test_no_room_to_load(void)
 {
     static int32_t tokens[CONTEXT], other[CONTEXT];
@@ -191,7 +191,7 @@ static void test_no_room_to_load(void)
     windows = some_windows;
 }
 
-/* Files are bounded, and a beginning that is used again outlives those that are not. */
+/* Files are bounded, and a reused beginning outlives unused ones. */
 static void test_recycles(void)
 {
     static char paths[64][200];
@@ -236,7 +236,7 @@ static void test_recycles(void)
     windows = some_windows;
 }
 
-/* What has the name of a segment and is not a file of ours is told, and stays. */
+/* A file with a segment's name that is not ours is reported, and stays. */
 static void test_files_of_others(void)
 {
     static int32_t tokens[CONTEXT];
@@ -280,7 +280,7 @@ static void check_random(const uint32_t *with, uint32_t seed)
         kv_sequence *seq[3];
         for (uint32_t i = 0; i < 3; i++) seq[i] = open_sequence(pool, i % 2);
         for (int round = 0; round < 40; round++) {
-            /* What a restart begins with goes on from where it was: that has to be found. */
+            /* After a restart, sequences continue from where they were: that data must be found. */
             uint32_t i = random_below(3), keep = round == 0 ? n[i] : random_below(n[i] + 1);
             uint32_t all = keep + random_below(CONTEXT - keep) / 2 + 1;
             for (uint32_t k = keep; k < all; k++)

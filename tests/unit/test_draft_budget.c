@@ -1,5 +1,5 @@
-/* test_draft_budget.c - what a draft model is worth, over simulated passes: it is asked where it
- * is right often enough, never costs more than its share however wrong it is, and is found again
+/* test_draft_budget.c - the value of a draft model, over simulated passes: it is asked where it
+ * is right often enough, never costs more than its share however wrong it is, and is used again
  * when it becomes right. */
 #include "speculation/draft_budget.h"
 
@@ -18,7 +18,7 @@ typedef struct {
     uint32_t n_tokens, n_passes, n_asked, n_right, n_rows;
 } sums;
 
-/* Tokens of text of which a draft model tells a share right: knowing = it is sure where it is
+/* Tokens of text of which a draft model guesses a share right: knowing = it is sure where it is
  * right.  A pass takes 1000, a row more row_ns, asking ask_ns. */
 static void simulate(draft_budget *w, sums *s, uint32_t n_tokens, float share, bool is_knowing,
                      float row_ns, float ask_ns)
@@ -76,7 +76,7 @@ static sums alone(float share, bool is_knowing, float row_ns, float ask_ns)
     return s;
 }
 
-/* However wrong it is, and whatever asking costs. */
+/* For any error rate and any cost of asking. */
 static void test_never_slow(void)
 {
     static const float asks[] = {1, 7, 50, 200, 500, 900};
@@ -96,21 +96,21 @@ static void test_pays(void)
     for (float share = 0; share <= 1; share += .1f) {
         sums s = alone(share, false, 160, 7);
         printf(" %.0f%%: %.2f", 100 * (double)share, times(&s));
-        /* What one guess a pass gives where it is worth its row. */
+        /* The gain of one guess per pass, where it is worth its row. */
         double one = (1 + (double)share) / 1.167;
         if (share > .3f) TEST_CHECK_THAT(times(&s) > .95 * one, "%g: %g", (double)share, times(&s));
     }
     printf("\n");
     sums right = alone(1, false, 160, 7), sure = alone(.3f, true, 160, 7);
     TEST_CHECK_THAT(times(&right) > 4, "%g", times(&right));
-    /* Who is sure where he is right gets rows for those alone. */
+    /* A model that is sure only where it is right gets rows for those guesses alone. */
     TEST_CHECK_THAT(times(&sure) > 1.25 && sure.n_rows < sure.n_right * 11 / 10, "%g %u %u",
                     times(&sure), sure.n_rows, sure.n_right);
     sums dear = alone(1, false, 160, 900);
     TEST_CHECK_THAT(times(&dear) > .985 && times(&dear) < 1.05, "%g", times(&dear));
 }
 
-/* It is asked seldom where it is wrong, and again where it has become right. */
+/* It is asked rarely while it is wrong, and again once it is right. */
 static void test_turns(void)
 {
     draft_budget w;

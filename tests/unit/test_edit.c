@@ -1,5 +1,5 @@
-/* test_edit.c - diffs are right and as short as can be, and answers of models become edits only
- * when it is certain which. */
+/* test_edit.c - diffs are correct and minimal, and answers of models become edits only
+ * if the edit is unambiguous. */
 #include "base/memory.h"
 #include "protocol/diff.h"
 #include "protocol/edit_answer.h"
@@ -8,7 +8,7 @@
 
 /* ---- diffs ---- */
 
-/* The longest common subsequence, by the table of all beginnings. */
+/* Length of the longest common subsequence, by the table of all prefixes. */
 static uint32_t common_lines(const diff *d)
 {
     static uint32_t best[128][128];
@@ -26,7 +26,7 @@ static uint32_t common_lines(const diff *d)
     return best[d->n_lines[0]][d->n_lines[1]];
 }
 
-/* Old lines with the changes made are the new lines. */
+/* The old lines with the changes applied equal the new lines. */
 static bool leads_to(const diff *d)
 {
     uint32_t a = 0, b = 0;
@@ -104,7 +104,7 @@ static void test_diff_far_apart(void)
 
 #define BLOCK(search, replace) "<<<<<<< SEARCH\n" search "=======\n" replace ">>>>>>> REPLACE\n"
 
-/* The file that an answer makes of another, or the fault. */
+/* The file after an answer's edits, or the fault. */
 static const char *edited(const char *answer, const char *file)
 {
     static char shown[600];
@@ -134,7 +134,7 @@ static void test_blocks(void)
     check("text\n" BLOCK("b\nc\n", "") "more\n```\n" BLOCK("e\n", "E\nF\n"), "a\nb\nc\nd\ne\n",
           "a\nd\nE\nF\n");
     check(BLOCK("c\n", "C\n") BLOCK("a\n", "A\n"), "a\nb\nc\n", "A\nb\nC\n");
-    check(BLOCK("b\n", "B\n"), "a\nb", "a\nB"); /* the last line keeps having no end */
+    check(BLOCK("b\n", "B\n"), "a\nb", "a\nB"); /* the last line still has no line end */
     check(BLOCK("b  \n", "B\n"), "a\nb\t\n", "a\nB\n"); /* blanks at the ends of lines */
     check(BLOCK("", "new\n"), "", "new\n");
     check("<<<<<<< SEARCH  \r\nb\n=======\r\nB\n>>>>>>> REPLACE", "b\n", "B\n");
@@ -174,7 +174,7 @@ static void check_whole(const char *answer, const char *file, const char *want)
 static void test_whole(void)
 {
     check_whole("Here:\n```c\na\nB\n```\nDone.\n", "a\nb\n", "a\nB\n");
-    check_whole("```\na\nB\n```", "a\nb", "a\nB");               /* no end stays no end */
+    check_whole("```\na\nB\n```", "a\nb", "a\nB");               /* still without a line end */
     check_whole("```\na\nb\nC\n```\n", "a  \nb\t\nc\n", "a  \nb\t\nC\n"); /* blanks stay */
     check_whole("```\nx\na\nb\nC\n```\n", "a  \nb\t\nc\n", "x\na  \nb\t\nC\n");
     check_whole("```\na\nb\nC\n```\n", "a\nb", "a\nb\nC");

@@ -1,4 +1,4 @@
-/* test_eval_stats.c - figures of an evaluation against what is known of them. */
+/* test_eval_stats.c - figures of an evaluation against known values. */
 #include <math.h>
 
 #include "../unit/unit.h"
@@ -18,7 +18,7 @@ static void test_similarity(void)
     TEST_CHECK(eval_stripped(VIEW(" \n ")).len == 0);
 }
 
-/* Of a share of a half among 400, the standard error is 0.025. */
+/* For a share of one half among 400, the standard error is 0.025. */
 static void test_ratio(void)
 {
     enum { N = 400 };
@@ -30,7 +30,7 @@ static void test_ratio(void)
                     "%f %f", f.low, f.high);
     eval_figure again = eval_ratio(num, den, N, 7);
     TEST_CHECK(again.low == f.low && again.high == f.high);
-    /* Lines of one document stand and fall together: 20 documents of 20 are less sure. */
+    /* Lines of one document are correlated: 20 documents of 20 lines give a larger error. */
     for (int i = 0; i < 20; i++) num[i] = i % 2 ? 20 : 0, den[i] = 20;
     f = eval_ratio(num, den, 20, 7);
     TEST_CHECK_THAT(f.value == 0.5 && f.high - f.low > 0.3, "%f", f.high - f.low);
@@ -60,7 +60,7 @@ static void test_cuts(void)
     TEST_CHECK(cut.precision == 0.2 && cut.coverage == 1);
     cut = eval_find_cut(a, 100, 0.9);
     TEST_CHECK(cut.coverage == 0 && cut.threshold == 1);
-    /* Equally sure ones are shown together or not at all. */
+    /* Completions of equal confidence are all shown or all hidden. */
     for (int i = 0; i < 100; i++) a[i] = (eval_answer){0.5f, i < 40};
     cut = eval_find_cut(a, 100, 0.5);
     TEST_CHECK(cut.coverage == 0);

@@ -1,12 +1,12 @@
-/* test_evict.c - what is given up first, under loads as a server has them, beside giving up what
- * was used longest ago: about as many tokens found where recency is all there is to know, and more
- * where beginnings that many share meet prompts that come once.  Loads are from fixed seeds. */
+/* test_evict.c - which blocks are evicted, under loads of a server, compared with evicting the
+ * least recently used: about as many tokens found where recency is the only signal, and more
+ * where shared beginnings meet prompts that come once.  Loads are from fixed seeds. */
 #include "../random.h"
 #include "kv_marks.h"
 
 enum { POOL_BLOCKS = 64, ROUNDS = 3000, TIMELINE_MAX = CONTEXT / KERNEL_PAGE, TALKS = 12 };
 
-/* ---- loads: each prompt is a list of numbers, one a block ---- */
+/* ---- loads: each prompt is a list of numbers, one per block ---- */
 
 typedef struct {
     uint32_t blocks[TIMELINE_MAX], n;
@@ -14,7 +14,7 @@ typedef struct {
 
 typedef struct {
     timeline talks[TALKS];
-    uint32_t n_fresh; /* numbers that nobody had before */
+    uint32_t n_fresh; /* numbers not used before */
 } load;
 
 static void add_fresh(load *l, timeline *t, uint32_t n)
@@ -22,7 +22,7 @@ static void add_fresh(load *l, timeline *t, uint32_t n)
     while (n-- > 0 && t->n < TIMELINE_MAX) t->blocks[t->n++] = 1000 + l->n_fresh++;
 }
 
-/* A conversation of one of three agents goes on, or another one begins in its place. */
+/* A conversation of one of three agents continues, or another one replaces it. */
 static timeline talk(load *l)
 {
     uint32_t who = random_below(TALKS);
@@ -35,7 +35,7 @@ static timeline talk(load *l)
     return *t;
 }
 
-/* A completion in a file: some of its beginning is one of a few, the rest comes once. */
+/* A completion in a file: its beginning is one of a few, the rest is unique. */
 static timeline completion(load *l)
 {
     timeline t = {.n = 0};
@@ -45,7 +45,7 @@ static timeline completion(load *l)
     return t;
 }
 
-/* Whole contexts that nobody asks for again. */
+/* Whole contexts that are never requested again. */
 static timeline batch(load *l)
 {
     timeline t = {.n = 0};
@@ -64,7 +64,7 @@ static timeline next_prompt(load *l, load_kind kind)
     return dice < 6 ? completion(l) : talk(l);
 }
 
-/* ---- the least recently used goes first: a list of blocks by their whole beginnings ---- */
+/* ---- LRU eviction: a list of blocks by their whole beginnings ---- */
 
 typedef struct {
     uint64_t name[POOL_BLOCKS], used[POOL_BLOCKS], now;
@@ -78,7 +78,7 @@ static uint32_t find_plain(const plain_cache *c, uint64_t name)
     return i;
 }
 
-/* Blocks found at the beginning; then all of it is there, the beginning used last. */
+/* Returns blocks found at the beginning; afterwards all are cached, the beginning used last. */
 static uint32_t take_plain(plain_cache *c, const timeline *t)
 {
     uint64_t names[TIMELINE_MAX], name = 1;
@@ -101,7 +101,7 @@ static uint32_t take_plain(plain_cache *c, const timeline *t)
     return n_found;
 }
 
-/* ---- beside each other ---- */
+/* ---- comparison ---- */
 
 static uint32_t take_pool(kv_sequence *seq, const timeline *t)
 {
@@ -165,7 +165,7 @@ static void test_loads(void)
     }
 }
 
-/* What was hot once goes too when nobody comes any more. */
+/* A beginning that was hot is evicted, too, once it is no longer used. */
 static void test_old_fame_fades(void)
 {
     load l = {.n_fresh = 0};
@@ -176,7 +176,7 @@ static void test_old_fame_fades(void)
     add_fresh(&l, &hot, 10);
     for (int i = 0; i < 100; i++) take_pool(seq, &hot);
     uint32_t n = 0;
-    for (timeline t = hot; n < 400; n++) { /* look without taking it up */
+    for (timeline t = hot; n < 400; n++) { /* look it up without adopting it */
         t = batch(&l);
         take_pool(seq, &t);
         if (n == 3) TEST_CHECK(take_pool(seq, &hot) == 10);

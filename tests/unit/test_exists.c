@@ -1,5 +1,5 @@
-/* test_exists.c - names of an environment: what is read of sources, that the index keeps it, and
- * what code against it is told; each allocation fails in turn. */
+/* test_exists.c - names of an environment: what is read from sources, that the index stores it, and
+ * findings in code that uses it; each allocation fails in turn. */
 #include <unistd.h>
 
 #include "exists/code_file.h"
@@ -48,7 +48,7 @@ static const struct {
     {"gx.org/lib/a", "package a\n\nfunc F() {}\n"},
 };
 
-/* What folders, manifests and a JDK say. */
+/* Facts from folders, manifests and a JDK. */
 static const char *const marks[] = {"g!", "gm", "mgexample.com/app", "dgx.org/lib", "wgx.org/lib",
                                     "dgy.org/lib", "c!", "cstdio.h", "csys/socket.h", "cvector",
                                     "v!"};
@@ -92,7 +92,7 @@ static int read_all(names_index **out)
     return status;
 }
 
-/* ---- code against it ---- */
+/* ---- code that uses it ---- */
 
 typedef struct {
     char text[512];
@@ -147,7 +147,7 @@ static const struct {
                "var y = http.Within\nvar z = http.Local\n", "7:net/http.Within 8:net/http.Local"},
     {GUARD_GO, "import \"hash\"\nfunc f(hash hash.Hash, g func(interface{})) {\n\thash.Sum()\n}\n"
                "func g() {\n\thash.Sum()\n\tfor _, hash := range x { hash.X() }\n\thash.Y()\n}\n",
-     "6:hash.Sum"}, /* after := nobody can tell until the block ends */
+     "6:hash.Sum"}, /* after := its type is unknown until the block ends */
     {GUARD_GO, "import \"hash\"\nfunc f(\n\thash hash.Hash,\n) {\n\thash.Sum()\n}\n"
                "func g() { hash.Sum() }\n", "7:hash.Sum"},
     {GUARD_GO, "import \"math/rand/v2\"\nimport . \"hash\"\nimport odd \"example.com/go-odd\"\n"
@@ -203,7 +203,7 @@ static void test_go_mod(void)
     TEST_CHECK(view_equal(go_package_of(VIEW("a/vx")), VIEW("vx")));
 }
 
-/* A jimage with one class: each cut of it is refused or read, and reads nothing beyond. */
+/* A jimage with one class: each truncation is refused or read, never past its end. */
 static void test_java_image(void)
 {
     static const char strings[] = "\0java/util\0Map$Entry\0class";
@@ -251,8 +251,8 @@ static void test_code(void)
     index_close(&x);
 }
 
-/* The index that is written is the one that is mapped; of another environment it is refused, and
- * so is each that is damaged. */
+/* The written index is the one that is mapped; for another environment it is refused, and
+ * so is each damaged one. */
 static void test_file(void)
 {
     names_index *x = NULL, *y = NULL;
@@ -286,7 +286,7 @@ static void test_listing(void)
     char library[4096];
     const char *text = "P\t/usr/lib/py\nM\tpos\nv\tgetcwd\nf\topen\ta,b\nf\trun\t?\no\nE\n";
     TEST_CHECK(names_open(&b) == 0);
-    TEST_CHECK(!listing_read(&b, VIEW("M\tpos\nv\tgetcwd\n"), library)); /* it was cut off */
+    TEST_CHECK(!listing_read(&b, VIEW("M\tpos\nv\tgetcwd\n"), library)); /* truncated */
     TEST_CHECK(listing_read(&b, view_of(text), library) && !strcmp(library, "/usr/lib/py"));
     uint32_t os = names_module(&b, VIEW("pos"), 0, VIEW("os"));
     TEST_CHECK(names_find(&b, os, VIEW("getcwd")) != NAMES_NONE);

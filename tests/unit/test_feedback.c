@@ -1,4 +1,4 @@
-/* test_feedback.c - counts of completions: what they do to what is shown, and how they are kept. */
+/* test_feedback.c - counts of completions: their effect on the threshold, and their file. */
 #include "programs/feedback.h"
 
 #include <sys/stat.h>
@@ -34,12 +34,12 @@ static void test_confidence(void)
     TEST_CHECK(near(feedback_confidence_of(&hated, 0.6), 0.95));
     TEST_CHECK(near(feedback_confidence_of(&hated, 0.99), 0.99));
     TEST_CHECK(near(feedback_confidence_of(&loved, 0.35), 0.35 * 0.5));
-    TEST_CHECK(feedback_confidence_of(&hated, 0) == 0); /* it shows all, and is to */
+    TEST_CHECK(feedback_confidence_of(&hated, 0) == 0); /* the user wants to see all */
 }
 
 static char folder[] = "/tmp/test_feedback-XXXXXX";
 
-/* Two editors at a time, then a third that knows of both. */
+/* Two editors at once, then a third that sees both. */
 static void test_kept(void)
 {
     static feedback a, b, c;
@@ -102,7 +102,7 @@ static void test_long_names(void)
     lsp_outcome o = outcome(LSP_OUTCOME_REFUSED, name, 0.5);
     for (int i = 0; i < 60; i++) feedback_add(&f, &o);
     TEST_CHECK(feedback_confidence(&f, "m", name, 0.35) > 0.35);
-    for (uint32_t i = 0; i < 2 * FEEDBACK_ROWS_MAX; i++) { /* more languages than there is room */
+    for (uint32_t i = 0; i < 2 * FEEDBACK_ROWS_MAX; i++) { /* more languages than room */
         char language[32];
         snprintf(language, sizeof language, "l%u", i);
         o.language = language;

@@ -1,6 +1,6 @@
 /* test_forced.c - the bundled model is forced through a weak line of each class and language, and
- * free afterwards, with other seeds, with drafts and without: nothing weak is released, and what is
- * released is the same with drafts and without. */
+ * then generates freely, with other seeds, with drafts and without: nothing weak is released, and
+ * the released text is the same with drafts and without. */
 #include <jansson.h>
 
 #include "../guard/forced.h"

@@ -1,5 +1,5 @@
-/* test_format.c - formats of strings against their standards' grammars, in both directions: what
- * each has, and what it has not. */
+/* test_format.c - formats of strings against their standards' grammars, in both directions: texts
+ * that match, and texts that do not. */
 #include "takes.h"
 
 enum { TEXTS_MAX = 24 };

@@ -276,7 +276,7 @@ static void test_broken_files(void)
     }
 }
 
-/* Cut a good file anywhere: no cut may be accepted before the data, none may crash. */
+/* Truncate a good file anywhere: no cut may be accepted before the data, none may crash. */
 static void make_good(uint32_t version)
 {
     static const uint64_t dims[] = {32, 2, 3};
@@ -312,7 +312,7 @@ static void test_truncation(void)
     }
 }
 
-/* Metadata and table say how long a file is; of its 148 bytes of data none need be there. */
+/* Metadata and table determine a file's length; its 148 bytes of data need not be there. */
 static void test_a_header_alone(void)
 {
     make_good(3);
@@ -321,7 +321,7 @@ static void test_a_header_alone(void)
     for (size_t len = 0; len <= whole; len++) {
         cerium_error err;
         uint64_t says = 0;
-        void *copy = memory_copy(image.ptr, len); /* a sanitizer sees what is read after it */
+        void *copy = memory_copy(image.ptr, len); /* a sanitizer sees a read past its end */
         const int status = gguf_whole_bytes(&says, (view){copy, len}, "head", &err);
         TEST_CHECK_THAT(!status || (status == CERIUM_ERR_FORMAT && !is_enough), "cut at %zu", len);
         if (!status) {
@@ -547,7 +547,7 @@ static void test_memory_failures_of_sets(void)
     TEST_CHECK(status == 0);
 }
 
-/* ---- files of others ---- */
+/* ---- files of other programs ---- */
 
 static void test_real_files(void)
 {

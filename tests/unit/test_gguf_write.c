@@ -1,5 +1,5 @@
-/* test_gguf_write.c - making model files: what is written can be read, and a failure leaves
- * nothing after. */
+/* test_gguf_write.c - writing model files: the result can be read, and a failure leaves
+ * nothing. */
 #include "base/memory.h"
 #include "gguf/gguf.h"
 #include "gguf/write.h"
@@ -63,7 +63,7 @@ static int write_everything(const char *path, cerium_error *err)
     return gguf_writer_finish(&w, err);
 }
 
-/* Every value and tensor of one file into another. */
+/* Copies every value and tensor of one file into another. */
 static int copy_file(const gguf_file *file, const char *path, cerium_error *err)
 {
     gguf_writer *w;

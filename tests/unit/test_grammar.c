@@ -1,4 +1,4 @@
-/* test_grammar.c - grammars of all syntaxes: what is in them, what is refused with which line, and
+/* test_grammar.c - grammars of all syntaxes: texts that match, errors with their line, and
  * the matcher against the slow definition. */
 #include "../grammar/recognize.h"
 #include "sampling/grammar_codes.h"
@@ -250,7 +250,7 @@ static const grammar_case cases[] = {
      {"a", "ab", "zz z"}},
 };
 
-/* What is wider than was asked for, by how much, and what of it holds. */
+/* Schemas whose grammar is wider than they are: the note, and texts that fit or do not. */
 static const struct {
     const char *schema, *note, *in, *out;
 } left_out[] = {
@@ -289,7 +289,7 @@ static const struct {
     {"{\"$dynamicRef\":\"#x\",\"type\":\"null\"}", "/$dynamicRef: is not supported", "null", "1"},
 };
 
-/* The same of what is no schema, where that is forgiven. */
+/* The same for invalid schemas, where they are tolerated. */
 static const struct {
     const char *schema, *note, *in, *out;
 } forgiven[] = {
@@ -419,7 +419,7 @@ static void test_left_out(void)
     }
 }
 
-/* Strings that count more characters together than automata have states: some are not counted. */
+/* Strings that count more characters in total than automata have states: some are dropped. */
 static void test_large(void)
 {
     bytes schema = {.max = 1 << 20};
@@ -440,7 +440,7 @@ static void test_large(void)
     bytes_free(&schema);
 }
 
-/* Every code point, and what is none, against classes in both forms. */
+/* Every code point, and invalid ones, against classes in both forms. */
 static void test_characters(void)
 {
     static const char *const classes[] = {"[^\\ud7ff-\\ue001\\u0080\\u07ff]",
@@ -472,7 +472,7 @@ static void test_characters(void)
     }
 }
 
-/* Any depth up to the bound; beyond it brackets are refused, and what was begun can be ended. */
+/* Any depth up to the bound; beyond it brackets are refused, and open ones can be closed. */
 static void test_depth(void)
 {
     grammar *g = NULL;
@@ -491,7 +491,7 @@ static void test_depth(void)
     grammar_free(&g);
 }
 
-/* A long text goes through many places: old ones are forgotten, and those in slots are not. */
+/* A long text passes many places: old ones are forgotten, but not those in slots. */
 static void test_forgetting(void)
 {
     grammar *g = NULL;
@@ -514,7 +514,7 @@ static void test_forgetting(void)
     grammar_free(&g);
 }
 
-/* Every allocation failing in turn: an error, nothing left over. */
+/* Every allocation fails in turn: an error, and nothing left over. */
 static void test_memory(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i += 5) {

@@ -14,7 +14,7 @@ enum { FOUND_MAX = 64 };
 typedef struct {
     guard_finding list[FOUND_MAX];
     uint32_t n;
-    uint64_t held_max; /* bytes that were withheld at most */
+    uint64_t held_max; /* the most bytes withheld */
     bool late, orderly;
 } found;
 
@@ -84,7 +84,7 @@ static guard_language language_of(const rule *u)
     return GUARD_TEXT;
 }
 
-/* The samples beside the rules: all byte by byte, every eighth at every cut. */
+/* The samples next to the rules: all byte by byte, every eighth at every cut. */
 static void test_every_cut(void)
 {
     rule_set set;
@@ -171,7 +171,7 @@ static void test_wrapped(void)
     check_nothing(GUARD_ANSWER, GUARD_TEXT, "Call eval(x) and os.system(n): both are weak.\n");
 }
 
-/* ---- a use of a function that is further down ---- */
+/* ---- use of a function before its definition ---- */
 
 static const char uses_below[] =
     "class A {\n    void f(HttpServletRequest q, Statement s) throws Exception {\n"
@@ -179,7 +179,7 @@ static const char uses_below[] =
 static const char used_below[] =
     "        s.executeQuery(\"SELECT a FROM t WHERE n = '\" + b + \"'\");\n";
 
-/* Feeds a line; true when something was found in a line that was not released. */
+/* Feeds a line; true if there is a finding in a line that was not released. */
 static bool feed_line(guard_stream *s, const char *line, uint64_t *safe, uint32_t *n_found)
 {
     guard_result r;
@@ -216,7 +216,7 @@ static void test_waits(void)
     }
     check_waits("    String g(String x) {\n        return x.trim();\n    }\n", true);
     check_waits("    String g(String x) {\n        return \"a\";\n    }\n", false);
-    /* What never comes is waited for so long, and is decided without it. */
+    /* The wait for a missing function is bounded; then the line is judged without it. */
     guard_stream *s;
     uint64_t safe = 0, fed = strlen(uses_below) + strlen(used_below);
     uint32_t n = 0;
@@ -269,7 +269,7 @@ static void test_allowed(void)
                 "eval(x)");
 }
 
-/* Streams made to hurt: what is held and what is kept stay bounded. */
+/* Hostile streams: held bytes and kept state stay bounded. */
 static void check_bounded(guard_form form, guard_language language, const char *head,
                           const char *unit, size_t n_bytes)
 {
@@ -290,13 +290,13 @@ static void check_bounded(guard_form form, guard_language language, const char *
     memory_free(text);
 }
 
-/* No line is held without bound, whatever it looks like: what of it is longer than a line may be is
+/* No line of any form is held without bound: the part beyond the maximal line length is
  * judged and released. */
 static void test_held_bytes(void)
 {
     static const struct {
         guard_form form;
-        const char *begin; /* what comes before, and what the line begins with */
+        const char *begin; /* the text before, and the line's beginning */
     } lines[] = {
         {GUARD_ANSWER, "--- a/x.py\n+++ "},
         {GUARD_ANSWER, "--- a/x.py\n+++ b/x.py\n@@ "},
@@ -347,9 +347,9 @@ static void test_held_bytes(void)
         }
 }
 
-/* ---- what is parsed ---- */
+/* ---- parsed lines ---- */
 
-/* Lines that the parser saw. */
+/* Number of lines that the parser saw. */
 static uint32_t parsed(guard_language language, const char *text)
 {
     guard_stream *s;
@@ -362,7 +362,7 @@ static uint32_t parsed(guard_language language, const char *text)
     return n;
 }
 
-/* A line is parsed for a credential when the whole word is the name of one. */
+/* A line is parsed for a credential if a whole word is the name of one. */
 static void test_parsed(void)
 {
     if (!guard_has_grammar(GUARD_C) || !guard_has_grammar(GUARD_PYTHON)) {
@@ -372,7 +372,7 @@ static void test_parsed(void)
     TEST_CHECK(parsed(GUARD_C, "uint32_t n_tokens = passed + keyboard;\n") == 0);
     TEST_CHECK(parsed(GUARD_PYTHON, "passenger = 5\nmonkeys = tokenize_all(1)\n") == 0);
     TEST_CHECK(parsed(GUARD_C, "const char *api_key = a;\n") == 1);
-    /* C: nothing of these is a call, a literal, or what holds one. */
+    /* C: none of these has a call, a literal, or a holder of one. */
     TEST_CHECK(parsed(GUARD_C, "f(a, err);\nreturn err;\nuint32_t token;\nx = token_none;\n") == 0);
     TEST_CHECK(parsed(GUARD_C, "/* system(a) */\n// gets(a)\n/*\n * system(a)\n */\n") == 0);
     TEST_CHECK(parsed(GUARD_CPP, "/* system(a) */\n// gets(a)\n/*\n * system(a)\n */\n") == 0);
@@ -453,7 +453,7 @@ static void test_bad_rules(void)
     }
 }
 
-/* Every allocation of ours fails once: an error, and nothing left behind. */
+/* Every allocation of ours fails in turn: an error, and nothing left over. */
 static void test_no_memory(void)
 {
     long live = memory_live();

@@ -37,8 +37,8 @@ static void test_buffer_bytes(void)
         {"unsigned char b[4 + 4] = {0};", "b", 8},
         {"char *b = (char *)malloc(50);", "b", 50},
         {"char *b; b = new char[7];", "b", 7},
-        {"char b[10]; { char b[20]; x", "b", 20}, /* the last speaks */
-        {"char b[sizeof(b)];", "b", -1},          /* itself: not for ever */
+        {"char b[10]; { char b[20]; x", "b", 20}, /* the last one counts */
+        {"char b[sizeof(b)];", "b", -1},          /* refers to itself: must end */
         {"char b[sizeof(a)]; char a[sizeof(b)];", "a", -1},
         {"int b[10];", "b", -1},
         {"char b[2][10];", "b", -1},
@@ -56,7 +56,7 @@ static void test_buffer_bytes(void)
     }
 }
 
-/* Which of text a parse leaves out, as text: lines are logical, brackets are given by braces. */
+/* The parts of text that a parse skips, as text: lines are logical, depth counts braces. */
 static void check_holes(guard_language language, const char *text, const char *want)
 {
     outline o = {0};
@@ -102,7 +102,7 @@ static void test_outline(void)
     check_holes(GUARD_JAVASCRIPT, "const a = (x) => {\n y;\n};\nfunction b() {\n a(w);\n", "");
 }
 
-/* Text that goes away takes its functions along, and the others move with theirs. */
+/* Dropped text drops its functions, and the others move with their text. */
 static void test_outline_cut(void)
 {
     outline o = {0};
@@ -133,7 +133,7 @@ static void take_some(void *arg)
     *(bool *)arg = true;
 }
 
-/* What is used up ends the parse and nothing else; the next one has it all again. */
+/* An exhausted arena ends the parse and nothing else; the next parse has all of it again. */
 static void test_tree_memory(void)
 {
     tree_memory m;

@@ -1,5 +1,5 @@
-/* test_guide.c - what an answer with tools may be, in every chat form: the grammars take what the
- * renderer writes of the same calls, and nothing that no tool could be called with. */
+/* test_guide.c - grammars of answers with tools, in every chat form: they accept what the
+ * renderer writes for the same calls, and no invalid arguments. */
 #include "protocol/tool_guide.h"
 #include "sampling/matcher.h"
 #include "tokenizer/chat.h"
@@ -32,7 +32,7 @@ static const char *const names[CHAT_KINDS] = {CHAT_KIND_MAP(KIND_NAME)};
     "\"grammar\",\"syntax\":\"lark\",\"definition\":\"" LARK "\"}},{\"type\":\"custom\","          \
     "\"name\":\"say\"},{\"type\":\"function\",\"name\":\"any\",\"parameters\":{}}]" rest "}"
 
-/* ---- a grammar that is asked ---- */
+/* ---- asking a grammar ---- */
 
 typedef struct {
     grammar *g;
@@ -73,7 +73,7 @@ static protocol_guide guide_of(const char *body, const char *form, protocol_requ
     return guide;
 }
 
-/* Whether a whole answer may be said. */
+/* Whether a whole answer is accepted. */
 static bool allows(const char *rest_of_request, const char *form, const char *output)
 {
     protocol_request *r = NULL;
@@ -86,7 +86,7 @@ static bool allows(const char *rest_of_request, const char *form, const char *ou
     return is;
 }
 
-/* ---- what renderers write ---- */
+/* ---- output of renderers ---- */
 
 static tokenizer *open_vocabulary(void)
 {
@@ -100,7 +100,7 @@ static tokenizer *open_vocabulary(void)
     return t;
 }
 
-/* What is sampled of a turn with these calls, up to a token that ends it: text, and control tokens
+/* The sampled part of a turn with these calls, up to a token that ends it: text, and control tokens
  * between marks. */
 static bytes render(const tokenizer *t, int kind, const cerium_message *talk, size_t n,
                     const protocol_request *r, bool marks)
@@ -167,7 +167,7 @@ static void test_whole_answers(void)
     tokenizer_close(&t);
 }
 
-/* In free text, what follows the mark of a call. */
+/* In free text, the part after the mark of a call. */
 static void test_triggers(void)
 {
     static const char mark[] = {(char)GRAMMAR_CONTROL_MARK, 0};
@@ -185,7 +185,7 @@ static void test_triggers(void)
         for (size_t i = 0; i < guide.n_triggers; i++) {
             asked a = ask(guide.triggers[i].grammar);
             const char *at = strstr(shown.ptr, guide.triggers[i].text);
-            /* The rest of what was shown is that of what was said, but for the marks in it. */
+            /* The rest of the rendered text equals that of the sampled text, except for marks. */
             size_t rest = at ? strlen(at + strlen(guide.triggers[i].text)) : 0, skipped = 0;
             const char *from = output.ptr + output.len - 1;
             while (at && skipped < rest && from > output.ptr) skipped += *--from != mark[0];
@@ -203,7 +203,7 @@ static void test_triggers(void)
     tokenizer_close(&t);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 #define CALL(name, arguments)                                                                      \
     "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
@@ -220,7 +220,7 @@ static void test_refused(void)
     TEST_CHECK(!allows(MUST, "chatml", "Hi."));
     TEST_CHECK(!allows(MUST, "chatml", CALL("any", "[]")));
     TEST_CHECK(allows(MUST, "chatml", CALL("any", "{\"x\": [1]}")));
-    /* A custom tool's grammar, as it is in JSON and in XML. */
+    /* A custom tool's grammar, in JSON and in XML. */
     TEST_CHECK(allows(MUST, "chatml", CALL("patch", "{\"input\": \"*** Begin\\n+\\\"x\\n\"}")));
     TEST_CHECK(!allows(MUST, "chatml", CALL("patch", "{\"input\": \"*** Begin\\n-x\\n\"}")));
     TEST_CHECK(!allows(MUST, "chatml", CALL("patch", "{\"input\": \"*** Begin\\n+x\"}")));
@@ -318,7 +318,7 @@ static void test_probed(void)
     protocol_request_free(&r);
 }
 
-/* Values that are no text have a mark of their own before them. */
+/* Values that are not text have a mark of their own before them. */
 #define TYPED                                                                                      \
     "{\"open\":\"<f>\",\"key\":\"<k>\",\"key_end\":\"<s>\",\"json_key_end\":\"<j>\",\""            \
     "value_end\":"                                                                                 \

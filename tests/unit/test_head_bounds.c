@@ -1,5 +1,5 @@
-/* test_head_bounds.c - how far the second product of the output head may move a logit: the bound
- * holds for weights that lie as the rest of the input does, for which it is nearly reached. */
+/* test_head_bounds.c - how far the second product of the output head can move a logit: the bound
+ * holds, and is nearly reached by weights parallel to the input's rest. */
 #include <math.h>
 
 #include "cpu/pass.h"
@@ -12,7 +12,7 @@ enum { COLS = 512, ROWS = 40, PANELS = 3 };
 
 static float uniform(void) { return (float)random_below(1u << 24) / (float)(1 << 23) - 1.0f; }
 
-/* Both parts of a state as the head takes it; its rest as floats in x. */
+/* Both parts of a state as the head reads them; its rest as floats in x. */
 static void parts_of(const kernel_table *k, kernel_acts acts, float *x, kernel_act *q)
 {
     const uint32_t n_groups = kernel_n_groups(COLS);
@@ -22,7 +22,7 @@ static void parts_of(const kernel_table *k, kernel_acts acts, float *x, kernel_a
     k->quantize[acts](q + n_groups, x, COLS);
 }
 
-/* The greatest share of its bound by which a logit moved. */
+/* The largest movement of a logit, as a share of its bound. */
 static double worst(const kernel_table *k, block_type type, float scale)
 {
     static float x[COLS], row[COLS], y[2][PANELS * KERNEL_PANEL_ROWS], norms[PANELS];
@@ -39,7 +39,7 @@ static double worst(const kernel_table *k, block_type type, float scale)
     const pass_rows in = {.q = {[0] = q, [1] = q}, .q_stride = kernel_n_groups(COLS)};
     const cpu_executor ex = {.n_head_rows = 1};
     parts_of(k, acts, x, q);
-    for (uint32_t r = 0; r < ROWS; r++) { /* as the rest, against it, and as chance wills */
+    for (uint32_t r = 0; r < ROWS; r++) { /* parallel to the rest, against it, and at random */
         for (int i = 0; i < COLS; i++)
             row[i] = scale * (r % 8 == 0 ? x[i] : r % 8 == 1 ? -x[i] : 0.01f * uniform());
         block_encode(type, rows + r * row_bytes, row, COLS);
@@ -78,7 +78,7 @@ static void test_bounds_hold_and_are_near(void)
     }
 }
 
-/* Rows of a batch: of each tile first all first parts, then all second ones, and none twice. */
+/* Rows of a batch: for each tile all first parts, then all second ones, none twice. */
 static void test_parts_have_places(void)
 {
     static const uint32_t sizes[] = {1, 2, PASS_HEAD_ROWS - 1, PASS_HEAD_ROWS, PASS_HEAD_ROWS + 1,

@@ -32,7 +32,7 @@ static void test_globs(void)
                             all[i].matches, "%s %s", all[i].pattern, all[i].path);
 }
 
-/* A pattern with many stars is tried a number of times that does not grow with their number. */
+/* The work for a pattern with many stars does not grow with their number. */
 static void test_many_stars(void)
 {
     char pattern[402], name[4001];
@@ -80,7 +80,7 @@ static void test_files(void)
     unlink(path);
 }
 
-/* An index of version 2 with the names, as git writes them but for what is not looked at. */
+/* An index of version 2 with the names, as git writes it, except for unused fields. */
 static size_t make_index(char *out, const char *const *names, size_t n)
 {
     size_t len = 12;
@@ -110,7 +110,7 @@ static void test_index(void)
     TEST_CHECK(tracked_has(&t, "build/x", true) && !tracked_has(&t, "buil", true));
     TEST_CHECK(!tracked_has(&t, "zz", false) && !tracked_has(&t, "0", false));
     tracked_free(&t);
-    for (size_t cut = 0; cut < len; cut++) { /* a damaged one has none */
+    for (size_t cut = 0; cut < len; cut++) { /* a damaged index has no names */
         write_text(path, index, cut);
         TEST_CHECK(!tracked_read(&t, path));
         TEST_CHECK(!tracked_has(&t, "nothing", false));
@@ -174,7 +174,7 @@ static void test_places(void)
         expect_place(&p, 19, "caf\303\251.py", 1);
         expect_place(&p, 20, NULL, 0);
         expect_place(&p, 23, "new.py", 2);
-        expect_place(&p, 26, NULL, 0); /* nobody says where */
+        expect_place(&p, 26, NULL, 0); /* no place given */
         expect_place(&p, 99, NULL, 0);
         diff_places_free(&p);
     }

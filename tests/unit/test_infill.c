@@ -1,5 +1,5 @@
 /* test_infill.c - fill-in-the-middle prompts of each family, written out by hand from the model
- * cards, and that what comes before the cursor's file stays the same while the user types. */
+ * cards, and that the tokens before the cursor's file stay the same while the user types. */
 #include "base/memory.h"
 #include "tokenizer/infill.h"
 
@@ -28,7 +28,7 @@ static const char *const codellama[] = {BLANK "<PRE>", BLANK "<SUF>", BLANK "<MI
 static const char *const codestral[] = {"[PREFIX]", "[SUFFIX]", "[MIDDLE]", NULL};
 static const char *const glm[] = {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>", NULL};
 
-/* With suffix_first, the file says so. */
+/* suffix_first: the file has the key for it. */
 static tokenizer *open_vocabulary(const char *pre, const char *const *control, bool suffix_first)
 {
     size_t n = 0;
@@ -50,7 +50,7 @@ static tokenizer *open_tokens(const char *pre, const char *const *control)
     return open_vocabulary(pre, control, false);
 }
 
-/* Of a tokenizer that is taken and closed. */
+/* Takes the tokenizer and closes it. */
 static void expect_of(tokenizer *t, const cerium_infill *infill, const char *want)
 {
     int32_t tokens[TOKENS_MAX];
@@ -131,7 +131,7 @@ static void test_files(void)
            "<|fim_prefix|>a = <|fim_suffix|>\nprint(a)<|fim_middle|>");
 }
 
-/* Names of special tokens in what the user has open are text. */
+/* Names of special tokens in the user's files are text. */
 static void test_injection(void)
 {
     static const char text[] = "<|fim_middle|><|endoftext|>";
@@ -147,7 +147,7 @@ static void test_injection(void)
     tokenizer_close(&t);
 }
 
-/* A file may say that what is after the hole comes first. */
+/* A file may say that the suffix comes first. */
 static void test_suffix_first(void)
 {
     expect_of(open_vocabulary("qwen2", qwen, true), &hole,

@@ -57,16 +57,16 @@ static void test_blocks(void)
         /* within a body */
         {"def f(x):\n    ", "", "y = x\n    return y\n\n\ndef g(x):\n", "y = x\n    return y",
          INFILL_STOP_LEFT},
-        /* a body, and nothing of it is there */
+        /* a body that does not exist yet */
         {"def f(x)", "", ":\n    if x:\n        return 1\n    return x\n\ndef g",
          ":\n    if x:\n"
          "        return 1\n    return x",
          INFILL_STOP_LEFT},
         {"class A:\n    def f(self):", "", "\n        return 1\n\n    def g(self):\n",
          "\n        return 1", INFILL_STOP_LEFT},
-        /* the line goes on, lines like it belong to the block */
+        /* the line continues, lines like it belong to the block */
         {"    a = ", "\n", "1\n    b = 2\nc", "1\n    b = 2", INFILL_STOP_LEFT},
-        /* its bracket belongs to a block, unless it is there */
+        /* its bracket belongs to a block, unless the suffix has it */
         {"int f(void)\n{\n    ", "", "return 1;\n}\n\nint g(void)\n", "return 1;\n}",
          INFILL_STOP_LEFT},
         {"int f(void)\n{\n    ", "\n}\n", "return 1;\n}\n", "return 1;", INFILL_STOP_MET},
@@ -80,7 +80,7 @@ static void test_blocks(void)
         {"", "", "int f(void)\n{\n    return 1;\n}\n\nint", "int f(void)\n{\n    return 1;\n}",
          INFILL_STOP_LEFT},
         {"", "", "\n\nint x;\n", "\n\nint x;", INFILL_STOP_NONE},
-        /* empty lines and blanks at the end are nothing */
+        /* empty lines and blanks at the end do not count */
         {"    ", "", "a\n\n    b\n\n   ", "a\n\n    b", INFILL_STOP_NONE},
         {"x", "", "\n    ", "", INFILL_STOP_NONE},
         {"x", "", "", "", INFILL_STOP_NONE},
@@ -112,9 +112,9 @@ static void test_loops(void)
         {"while (n) {\n    ", "", "if (n) {\n        if (n) {\n", "if (n) {", INFILL_STOP_ROUND},
         {"    ", "", "if a:\n        return x\n    return x\n",
          "if a:\n        return x\n    return x", INFILL_STOP_NONE},
-        /* what the file does by itself */
+        /* repetitions that the file has itself */
         {"    f();\n    f();\n    ", "", "f();\n    g();", "f();\n    g();", INFILL_STOP_NONE},
-        /* brackets are not said twice by who closes two */
+        /* closing two brackets is not a repetition */
         {"    ", "", "{{\n    }\n    }\n", "{{\n    }\n    }", INFILL_STOP_NONE},
         {"", "", "if a:\n    b\n    return\nif c:\n    b\n    return\n",
          "if a:\n    b\n    return\nif c:\n    b\n    return", INFILL_STOP_NONE},
@@ -138,7 +138,7 @@ static void add_words(char *text, size_t size, uint32_t most)
         n += (size_t)snprintf(text + n, size - n, "%s", words[random_u32() % ARRAY_LEN(words)]);
 }
 
-/* Whatever comes: what is shown is the beginning of the text, and the same for every cut. */
+/* For any text: the output is a beginning of the text, and the same for every cut. */
 static void test_any_text(void)
 {
     static uint32_t n_ended[4];
@@ -189,7 +189,7 @@ static void test_memory_runs_out(void)
     }
 }
 
-/* What was told of a line that went round, by which whoever shows it whole cuts it back. */
+/* Bytes released of a line in a loop, so that a client that shows whole lines can cut it back. */
 static void test_broken(void)
 {
     static const struct {

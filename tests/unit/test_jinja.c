@@ -1,5 +1,5 @@
 /* test_jinja.c - templates against jinja2 (jinja_vectors.jsonl, written by make_jinja_vectors.py),
- * where bytes come from, and templates that are not meant well. */
+ * the origin of bytes, and hostile templates. */
 #include "template/jinja.h"
 
 #include "unit.h"
@@ -77,7 +77,7 @@ static void test_vectors(void)
     TEST_CHECK(n > 100);
 }
 
-/* ---- where bytes come from ---- */
+/* ---- the origin of bytes ---- */
 
 /* The text with what came from messages in brackets. */
 static void check_origins(const char *source, const char *want)
@@ -125,7 +125,7 @@ static void test_origins(void)
     check_origins("{{ m|indent(2, true) }}{{ m[::-1] }}", "  [ <|end|>  >|dne|< ]");
 }
 
-/* ---- not meant well ---- */
+/* ---- hostile templates ---- */
 
 static void check_bound(const char *source, uint32_t line, const char *why)
 {
@@ -170,7 +170,7 @@ static void test_bounds(void)
     check_bound(deep, 1, "nested deeper");
 }
 
-/* A piece again and again, as long as a template may be. */
+/* A piece repeated up to the maximal length of a template. */
 static int compile_long(const char *head, const char *piece, jinja_error *err)
 {
     jinja_template *t = NULL;
@@ -191,7 +191,7 @@ static void test_long(void)
     jinja_error err;
     TEST_CHECK(compile_long("{{ [", "'a' ", &err) == CERIUM_OK); /* neighbours are one string */
     TEST_CHECK(compile_long("{{ [", "a,", &err) == CERIUM_OK);
-    TEST_CHECK(compile_long("{{ [", "a<b,", &err) == CERIUM_OK); /* a node a byte */
+    TEST_CHECK(compile_long("{{ [", "a<b,", &err) == CERIUM_OK); /* a node per byte */
     check_bound("{% for i in range(9) %}\n{% set x = 'a' * 60000000 %}{% endfor %}", 2, "too much");
 }
 

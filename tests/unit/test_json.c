@@ -1,4 +1,4 @@
-/* test_json.c - JSON of others: numbers of any size, a mark before the text, Python's words. */
+/* test_json.c - JSON of other programs: numbers of any size, a byte-order mark, Python's words. */
 #include <float.h>
 #include <math.h>
 
@@ -38,7 +38,7 @@ static void test_numbers(void)
         TEST_CHECK(json_integer_value(json_object_get(root, "b")) == 7);
         json_decref(root);
     }
-    json_t *digits = NULL; /* as many as anybody likes */
+    json_t *digits = NULL; /* more than any number type holds */
     bytes text = {.max = 4096};
     CHECK(!bytes_append(&text, "[1", 2));
     for (int i = 0; i < 2000; i++) CHECK(!bytes_append(&text, "0", 1));
@@ -49,7 +49,7 @@ static void test_numbers(void)
     bytes_free(&text);
 }
 
-/* What fits is what it was: an integer stays one, to the last digit. */
+/* Values that fit are unchanged: an integer stays one, to the last digit. */
 static void test_exact(void)
 {
     json_t *root = json_read(VIEW("[9223372036854775807,-9223372036854775808,1e30,0.1,1e999]"), 0,
@@ -79,7 +79,7 @@ static void test_python(void)
     TEST_CHECK(json_is_null(json_object_get(root, "c")));
     TEST_CHECK(json_is_string(json_object_get(root, "d")));
     json_decref(root);
-    TEST_CHECK(!json_read(text, 0, NULL)); /* of a request: no JSON */
+    TEST_CHECK(!json_read(text, 0, NULL)); /* in a request: not JSON */
 }
 
 /* NULs in names, which jansson does not have: U+FFFD; those of values stay. */

@@ -1,4 +1,4 @@
-/* test_json_out.c - numbers as text: what is read back is what was written. */
+/* test_json_out.c - numbers as text: reading gives back what was written. */
 #include "protocol/json_out.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void check_float(float value)
     TEST_CHECK_THAT(isfinite(value) && strlen(at) <= 24, "%s for %.9g", at, (double)value);
 }
 
-/* All exponents, and around powers of ten, where digits are gained and lost. */
+/* All exponents, and around powers of ten, where the number of digits changes. */
 static void test_floats(void)
 {
     static const float some[] = {0.1f, -0.1f, 1e-4f, 9.9999e-5f, 0.5f, -13.815511f, 99999992.0f,

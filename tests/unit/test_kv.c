@@ -1,5 +1,5 @@
-/* test_kv.c - the KV cache: what was computed is found again, by the right ones and with the right
- * bytes, windows are whole, and what is given up is what is worth least. */
+/* test_kv.c - the KV cache: computed tokens are found again, by the right tenants, with the right
+ * bytes, windows are whole, and the least valuable blocks are evicted. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,13 +46,13 @@ static void test_others_find_it(void)
     fill(tokens, 400, 1);
     memcpy(other, tokens, sizeof tokens);
     TEST_CHECK(take(seq[0], 5, tokens, 330) == 0);
-    /* While the first still holds it: whole blocks; its last block is its own. */
+    /* While the first still holds them, only whole blocks are found; its last block is private. */
     TEST_CHECK(take(seq[1], 5, tokens, 400) == 320);
     other[350] = other[350] + 1; /* inside of a block: found up to there, and copied */
     TEST_CHECK(take(seq[2], 5, other, 400) == 350);
     /* Never another tenant's. */
     TEST_CHECK(take(seq[3], 77, tokens, 400) == 0);
-    /* What somebody let go of is found to the last token that agrees. */
+    /* Released tokens are found to the last one that agrees. */
     kv_sequence_rest(seq[1]);
     kv_sequence_rest(seq[2]);
     TEST_CHECK(kv_sequence_length(seq[1]) == 0 && kv_sequence_blocks(seq[1]) == 0);
@@ -63,7 +63,7 @@ static void test_others_find_it(void)
     close_all(pool, seq, 4);
 }
 
-/* Hold tokens as take() does, and before that what another holds in an unfinished block. */
+/* Hold tokens as take() does, but first borrow those in another's unfinished block. */
 static uint32_t borrow(kv_sequence *seq, kv_sequence *from, const int32_t *tokens, uint32_t n)
 {
     kv_sequence_adopt(seq, tokens, n);
@@ -73,7 +73,7 @@ static uint32_t borrow(kv_sequence *seq, kv_sequence *from, const int32_t *token
     return found;
 }
 
-/* What somebody goes on with, in a block that is not full, is copied as far as it agrees. */
+/* Tokens in another's unfinished block are copied as far as they agree. */
 static void test_unfinished_block(void)
 {
     int32_t tokens[400], other[400];
@@ -87,17 +87,17 @@ static void test_unfinished_block(void)
     TEST_CHECK(take(seq[0], 5, tokens, 350) == 0);
     TEST_CHECK(borrow(seq[1], seq[0], tokens, 360) == 350);
     TEST_CHECK(borrow(seq[2], seq[0], other, 352) == 340); /* as far as it agrees */
-    TEST_CHECK(borrow(seq[3], seq[0], other, 345) == 340); /* less is wanted than is there */
+    TEST_CHECK(borrow(seq[3], seq[0], other, 345) == 340); /* fewer are wanted than exist */
     TEST_CHECK(borrow(seq[3], seq[2], other, 348) == 348); /* it has some of it itself */
-    TEST_CHECK(borrow(seq[3], seq[0], other, 330) == 330); /* all that is wanted it has itself */
+    TEST_CHECK(borrow(seq[3], seq[0], other, 330) == 330); /* it has all of them itself */
     other[100] = other[100] + 1; /* another block comes before */
     TEST_CHECK(borrow(seq[2], seq[0], other, 352) == 100);
     TEST_CHECK(borrow(seq[1], seq[0], tokens, 384) == 360); /* its own is longer */
     kv_sequence_rest(seq[3]);
     TEST_CHECK(borrow(seq[3], seq[1], tokens, 390) == 384); /* full ones are found, and no more */
     kv_sequence_rest(seq[0]);
-    TEST_CHECK(kv_sequence_borrow(seq[1], seq[0], tokens, 390) == 384); /* that holds nothing */
-    /* Others go on with their copies, and nobody's changes. */
+    TEST_CHECK(kv_sequence_borrow(seq[1], seq[0], tokens, 390) == 384); /* it holds none */
+    /* Each continues with its copy, and no copy changes another. */
     TEST_CHECK(compute(seq[1], 5, tokens, 384, 400) == 0);
     TEST_CHECK(count_lost(seq[1], 5, tokens, 400) == 0 && count_lost(seq[3], 5, tokens, 390) == 0);
     TEST_CHECK(count_lost(seq[2], 5, other, 352) == 0);
@@ -121,8 +121,8 @@ static void test_rewind_keeps(void)
     close_all(pool, &seq, 1);
 }
 
-/* What is hidden nobody finds, not while it is held, not when it was let go of, and not in a fork;
- * what comes before it, everybody finds. */
+/* Hidden tokens are never found: not while held, not after release, and not in a fork;
+ * those before them are found by all. */
 static void check_hidden(uint32_t from, uint32_t n)
 {
     int32_t tokens[400];
@@ -141,7 +141,7 @@ static void check_hidden(uint32_t from, uint32_t n)
     TEST_CHECK(kv_sequence_length(seq[0]) == (n > from ? from / 64 * 64 : from));
     TEST_CHECK(kv_pool_check_invariants(pool));
     close_all(pool, seq, 3);
-    /* The same when the sequence is let go of as it is. */
+    /* The same if the sequence is released as it is. */
     pool = open_pool(2, 0);
     for (int i = 0; i < 2; i++) seq[i] = open_sequence(pool, 5);
     kv_sequence_hide(seq[0], from);
@@ -150,7 +150,7 @@ static void check_hidden(uint32_t from, uint32_t n)
     TEST_CHECK(kv_pool_check_invariants(pool));
     TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 400) == from);
     TEST_CHECK(take(seq[1], 5, tokens, 400) == from);
-    /* What everybody knew before stays known, and what comes after it is hidden. */
+    /* Blocks that were shared before stay shared, and those after them are hidden. */
     kv_sequence_hide(seq[1], from);
     TEST_CHECK(take(seq[1], 5, tokens, 400) == 400);
     tokens[from] = tokens[from] + 1;
@@ -199,11 +199,11 @@ static void test_eviction_order(void)
     TEST_CHECK(use.blocks_max == CONTEXT / KERNEL_PAGE);
     take(seq[0], 0, a, KERNEL_PAGE * 6);
     take(seq[0], 0, b, KERNEL_PAGE * 6);
-    TEST_CHECK(take(seq[0], 0, a, KERNEL_PAGE) == KERNEL_PAGE); /* a's first block is used again */
+    TEST_CHECK(take(seq[0], 0, a, KERNEL_PAGE) == KERNEL_PAGE); /* a's first block is reused */
     kv_sequence_rest(seq[0]);
     kv_pool_measure(pool, &use);
     TEST_CHECK(use.idle == 12 && use.held == 0);
-    /* Six of 4 free and 12 idle: two ends of a go, which was used before b was. */
+    /* Six of 4 free and 12 idle: two last blocks of a are evicted, which was used before b. */
     take(seq[0], 0, c, KERNEL_PAGE * 6);
     TEST_CHECK(kv_sequence_adopt(seq[1], a, KERNEL_PAGE * 6) == 4 * KERNEL_PAGE);
     TEST_CHECK(kv_sequence_adopt(seq[1], b, KERNEL_PAGE * 6) == 6 * KERNEL_PAGE);
@@ -225,17 +225,17 @@ static void test_exhaustion(void)
     uint32_t n_blocks = kv_sequence_blocks(seq[1]);
     TEST_CHECK(kv_sequence_reserve(seq[1], CONTEXT) == CERIUM_ERR_MEMORY);
     TEST_CHECK(kv_sequence_blocks(seq[1]) == n_blocks);
-    /* When the other lets go, there is room for a whole context. */
+    /* Once the other releases its blocks, there is room for a whole context. */
     kv_sequence_rest(seq[0]);
     TEST_CHECK(take(seq[1], 0, tokens[1], CONTEXT) == held);
-    /* Rewinding into a block with no place for a copy: back to its beginning. */
+    /* Rewinding into a block without room for a copy goes back to its beginning. */
     tokens[1][CONTEXT - 10]++;
     uint32_t found = take(seq[1], 0, tokens[1], CONTEXT);
     TEST_CHECK(found == CONTEXT - 10 || found == CONTEXT - KERNEL_PAGE);
     close_all(pool, seq, 2);
 }
 
-/* A timeline can be taken up where its window still is. */
+/* A timeline can be resumed where its window is still cached. */
 static void test_windows_bound_it(void)
 {
     static int32_t tokens[2][CONTEXT];
@@ -252,7 +252,7 @@ static void test_windows_bound_it(void)
     close_all(pool, seq, 2);
 }
 
-/* ---- random: any order of anything, against what the tokens say ---- */
+/* ---- random: operations in any order, checked by the tokens ---- */
 
 /* Few different tokens, so that beginnings and whole timelines meet. */
 static void random_timeline(int32_t *tokens, uint32_t n)
@@ -279,16 +279,16 @@ static void simulate(const uint32_t *with, uint32_t seed, uint64_t size)
             n[i] = 0;
             continue;
         }
-        if (what < 5) { /* another timeline, often one that begins like its own */
+        if (what < 5) { /* another timeline, often with the same beginning */
             uint32_t held = n[i], keep = random_below(2) ? random_below(held + 1) : 0, all;
             if (random_below(4) == 0) keep = held;
             all = keep + random_below(CONTEXT - keep) / 2;
             random_timeline(tokens[i] + keep, all - keep);
             n[i] = kv_sequence_adopt(seq[i], tokens[i], all);
             n_found += n[i];
-            TEST_CHECK(keep < held || n[i] >= held); /* what agrees to its end is never lost */
+            TEST_CHECK(keep < held || n[i] >= held); /* a full match is never lost */
             TEST_CHECK(n[i] <= all && n[i] == kv_sequence_length(seq[i]));
-        } else { /* go on */
+        } else { /* continue */
             uint32_t more = 1 + random_below(100);
             if (more > CONTEXT - n[i]) more = CONTEXT - n[i];
             random_timeline(tokens[i] + n[i], more);
@@ -320,7 +320,7 @@ static void test_nothing_leaks(void)
     long before = memory_live();
     int32_t tokens[CONTEXT];
     kv_pool *pool = open_pool(1, 1);
-    for (uint32_t i = 0; i < 50; i++) { /* blocks go back to the pool, or this would run dry */
+    for (uint32_t i = 0; i < 50; i++) { /* blocks must return to the pool, or it would run out */
         kv_sequence *seq = open_sequence(pool, 0);
         fill(tokens, CONTEXT, i);
         TEST_CHECK(compute(seq, 0, tokens, 0, CONTEXT) == 0);
@@ -340,7 +340,7 @@ static bool is_ready(const uint8_t *first, size_t at)
     return is_there & 1;
 }
 
-/* Pages after those that were ever used have their memory, and not many more. */
+/* The pages after those ever used have memory, but not many more. */
 static void test_memory_ahead(void)
 {
     static int32_t tokens[CONTEXT];
@@ -378,7 +378,7 @@ static void test_memory_ahead(void)
     windows = some_windows;
 }
 
-/* Layers whose values are their keys keep half, and their neighbours lie where they did. */
+/* Layers whose values are their keys take half, and their neighbours do not move. */
 static void test_latents(void)
 {
     const kv_heads both[LAYERS] = {{1, DIM, true}, {HEADS, DIM, false}, {1, 2 * DIM, true}};

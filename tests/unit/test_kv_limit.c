@@ -1,5 +1,5 @@
-/* test_kv_limit.c - less memory for the KV cache than there is room for: what is held stays, what
- * is idle goes, its memory is the system's again, and nothing that is found is wrong. */
+/* test_kv_limit.c - a memory limit below the KV cache's size: held blocks stay, idle
+ * ones are evicted, their memory is returned to the system, and no found data is wrong. */
 #include <sys/mman.h>
 
 #include "../random.h"
@@ -34,7 +34,7 @@ static void test_idle_goes(void)
     TEST_CHECK_THAT(use.idle == 2 * BLOCKS && use.blocks_max == 2 * BLOCKS, "%u of %u", use.idle,
                     use.blocks_max);
     TEST_CHECK(kv_pool_check_invariants(pool));
-    /* More than the limit is never in use, and less than one whole context is never left. */
+    /* No more than the limit is ever in use, and at least one whole context always remains. */
     kv_pool_limit(pool, 1);
     for (uint32_t i = 0; i < SEQUENCES; i++) {
         fill(tokens, CONTEXT, 100 + i);
@@ -71,7 +71,7 @@ static void test_held_stays(void)
     for (uint32_t i = 0; i < 2; i++)
         TEST_CHECK(count_lost(seq[i], 1, tokens[i], CONTEXT / 4 * 3) == 0);
     TEST_CHECK(compute(seq[0], 1, tokens[0], CONTEXT / 4 * 3, CONTEXT) == CERIUM_ERR_MEMORY);
-    kv_sequence_rest(seq[1]); /* its end goes, and the first can go on */
+    kv_sequence_rest(seq[1]); /* its end is evicted, and the first can continue */
     TEST_CHECK(measure(pool).idle == BLOCKS - BLOCKS / 4 * 3);
     TEST_CHECK(kv_pool_check_invariants(pool));
     take(seq[0], 1, tokens[0], CONTEXT);
@@ -80,7 +80,7 @@ static void test_held_stays(void)
     windows = some_windows;
 }
 
-/* Memory from p on that is there. */
+/* Resident memory from p on. */
 static size_t resident(const uint8_t *p, size_t size)
 {
     static unsigned char is_there[1 << 16];
@@ -119,7 +119,7 @@ static void test_memory_goes(void)
     windows = some_windows;
 }
 
-/* In any order: what is found is right, and the limit holds but for what is held. */
+/* In any order: found data is right, and the limit holds, except for held blocks. */
 static void test_random(void)
 {
     static int32_t tokens[CONTEXT];

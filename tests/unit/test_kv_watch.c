@@ -1,5 +1,5 @@
-/* test_kv_watch.c - who watches the KV cache knows, after anything, exactly the full blocks that it
- * finds; and what waits for a slow reader is never more than the ring, and never wrong. */
+/* test_kv_watch.c - a listener of the KV cache knows, after any operation, exactly its full
+ * blocks; and events for a slow reader never exceed the ring, and are never wrong. */
 #include "../random.h"
 #include "cache/pool.h"
 #include "kv_marks.h"
@@ -44,7 +44,7 @@ static void cleared(void *user)
     known.n_cleared++;
 }
 
-/* Every full block of the tree is known as often as it is there, and nothing else is. */
+/* Every full block of the tree is known as often as it exists, and nothing else. */
 static bool agrees(const kv_pool *pool)
 {
     uint32_t n = 0;
@@ -65,7 +65,7 @@ static void test_random(void)
     kv_pool *pool = open_pool(SEQUENCES, size_of_block() * CONTEXT / KERNEL_PAGE * 3);
     kv_pool_watch(pool, &watcher, NULL);
     for (uint32_t i = 0; i < TEXTS; i++) fill(texts[i], CONTEXT, i / 3);
-    /* Three of a kind part somewhere. */
+    /* Three timelines of a kind diverge somewhere. */
     for (uint32_t i = 0; i < TEXTS; i++)
         for (uint32_t k = 200 + 50 * i; i % 3 && k < CONTEXT; k++) texts[i][k] += (int32_t)i;
     for (uint32_t i = 0; i < SEQUENCES; i++) seq[i] = open_sequence(pool, i % 2);
@@ -118,7 +118,7 @@ static void test_ring(void)
     static const char gone[] = "\x91\x93\xac" "BlockRemoved" "\x91\x06\xc0\xc0";
     TEST_CHECK(out.len == 29 && !memcmp(out.ptr + 10, gone, 19));
     TEST_CHECK(!kv_events_take(e, 1, &model, &out));
-    /* Too much: what waits is given up, and both are said to have nothing. */
+    /* Overflow: waiting events are dropped, and both are reset to empty. */
     for (uint32_t i = 0; i <= KV_EVENTS_RING + 5; i++)
         kv_events_watcher.removed(kv_events_of(e, 3), i);
     for (uint32_t want = 3; want <= 4; want++) {

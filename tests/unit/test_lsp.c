@@ -139,7 +139,7 @@ static void test_random_edits(void)
         if (i % 16 == 0) n_wrong += !same_text(&naive, &text);
         lsp_position back = lsp_text_position(&text, from_byte, encoding);
         size_t again = lsp_text_offset(&text, back, encoding);
-        /* A place between CR and LF is told as that before them. */
+        /* A place between CR and LF is reported as the one before them. */
         n_wrong += again != from_byte && again + 1 != from_byte;
     }
     n_wrong += !same_text(&naive, &text);
@@ -220,7 +220,7 @@ static void test_typing_along(void)
         TEST_CHECK(lsp_text_replace(&t, 4 + i, 4 + i, (view){"f(1)" + i, 1}) == 0);
         lsp_proposals_move(&all, 4 + i, 4 + i, 1);
     }
-    /* Another letter ends it, and going back brings it again. */
+    /* Another letter ends it, and deleting letters brings it back. */
     TEST_CHECK(lsp_text_replace(&t, 7, 7, VIEW("q")) == 0);
     TEST_CHECK(!lsp_proposals_find(&all, &t, 8, &fit));
     TEST_CHECK(lsp_text_replace(&t, 6, 8, VIEW("")) == 0);
@@ -257,16 +257,16 @@ static void test_items(void)
     } cases[] = {
         {"x = ", "f(1)  \ny = 3", "", false, 4, 0},          /* a line, without blanks */
         {"x = ", "\ny = 3", "", false, 0, 0},                /* nothing on this line */
-        {"f(", "a, b)", ")", false, 5, 1},                   /* the editor's closer is taken */
+        {"f(", "a, b)", ")", false, 5, 1},                   /* the editor's closer is replaced */
         {"f(", "a, b)", "", false, 5, 0},                    /* the line's own is closed */
-        {"x", " = 1)", "", false, 4, 0},                     /* one that nobody opened */
+        {"x", " = 1)", "", false, 4, 0},                     /* a bracket that was never opened */
         {"f(g(", "a))", "))", false, 3, 2},
         {"f(", "a[1])", ")", false, 5, 1},
         {"print(", "\")\")", ")", false, 4, 1},              /* in a string it closes nothing */
-        {"def f(w", "):", ", h):", false, 0, 0},             /* what closes it is there */
+        {"def f(w", "):", ", h):", false, 0, 0},             /* its closer exists already */
         {"f(", ")", ")", false, 0, 0},
         {"x = [", "1]", ", 2]", false, 1, 0},
-        {"x = ", "None", " None", false, 0, 0},              /* the line says it already */
+        {"x = ", "None", " None", false, 0, 0},              /* the line has it already */
         {"if x:", "\n    a()\n    b()\n    c()\n    d()", "", true, 24, 0}, /* three lines */
         {"{", "\n  a();\n}", "", true, 9, 0},                /* the block's own end */
     };

@@ -1,11 +1,11 @@
-/* test_memory.c - runs of bytes: what was put in stays through every growth, also where it gets
+/* test_memory.c - byte buffers: content survives every growth, also where it gets
  * pages of its own; a growth that fails changes nothing. */
 #include "base/memory.h"
 #include "unit.h"
 
 static char byte_at(size_t i) { return (char)(i * 131 >> 3); }
 
-/* The first byte that is not what was put in; len when all are. */
+/* Index of the first wrong byte; len if all are right. */
 static size_t first_wrong(const bytes *b)
 {
     for (size_t i = 0; i < b->len; i++)
@@ -41,7 +41,7 @@ static void test_growth(void)
     }
 }
 
-/* In one step to where it is mapped, and used again after it was freed. */
+/* In one step to the size where it is mapped, and reused after it was freed. */
 static void test_leaps(void)
 {
     long live = memory_live();
@@ -70,7 +70,7 @@ static void test_failures(void)
         whole = !status;
         TEST_CHECK(whole || status == CERIUM_ERR_MEMORY);
         TEST_CHECK(first_wrong(&b) == b.len);
-        TEST_CHECK(!put(&b, LEN, 4096) && first_wrong(&b) == LEN); /* it goes on */
+        TEST_CHECK(!put(&b, LEN, 4096) && first_wrong(&b) == LEN); /* it can continue */
         bytes_free(&b);
         TEST_CHECK(memory_live() == live);
     }

@@ -1,5 +1,5 @@
 /* test_mesh.c - the mesh gives the CPU's logits: to the bit in the order of the contract, within
- * the bound that it states in its own; and faults that are planted in it are found. */
+ * the bound that it states for its own; and planted faults are found. */
 #include "wafer/timing.h"
 
 #include "mesh_beside.h"
@@ -29,7 +29,7 @@ static void test_equal_order_is_the_cpu(void)
         truth t = {0};
         const char *path = path_of(fixtures[f]);
         const kernel_kv_type kv = (kernel_kv_type)(f % KERNEL_KV_TYPE_END);
-        /* Two of them over more than one chunk of attention. */
+        /* Two of them span more than one chunk of attention. */
         const uint32_t n = f == 0 || f == 7 ? PROMPT_MAX : PROMPT;
         if (!ask_cpu(&t, path, kv, n, NULL)) continue;
         for (size_t i = 0; i < ARRAY_LEN(meshes); i++) {
@@ -71,11 +71,11 @@ static void test_mesh_order_is_within_its_bound(void)
     }
 }
 
-/* The issue's own case: the model that lies in the repository on 32 x 32 cores. */
+/* The bundled model on 32 x 32 cores. */
 static void test_bundled_model(void)
 {
     static const char path[] = "models/cerium-line.gguf";
-    /* A text whose next tokens leave little doubt: the bound is that of the worst case. */
+    /* A text whose next tokens are nearly certain: the bound is that of the worst case. */
     static const char text[] = "    def __init__(self, a, b):\n        super().__init__(a, b)\n"
                                "        self.a = a\n        self.b = b\n";
     truth t = {0};
@@ -90,9 +90,9 @@ static void test_bundled_model(void)
     memory_free(t.logits);
 }
 
-/* ---- what is where, and in which order it is summed ---- */
+/* ---- placement, and order of sums ---- */
 
-/* Pieces cover a vector once, in order, and a core has what the placement gives it. */
+/* Pieces cover a vector once, in order, and each core has the piece of its placement. */
 static void check_split(const mesh_split *s, uint32_t n, uint32_t tile, bool even)
 {
     uint32_t at = 0, share[MESH_SIDE_MAX] = {0};
@@ -136,7 +136,7 @@ static void test_tiles_are_the_placements(void)
 }
 
 /* Two ways to the middle: 0 to 1 and both to 2, then 4 to 3 and both to 2.  The right side first
- * would give 0: beside 1e8 there is no 2 in floats. */
+ * would give 0: in floats, 1e8 + 2 is 1e8. */
 static void test_order_of_a_sum(void)
 {
     gguf_file *file = NULL;
@@ -158,8 +158,8 @@ static void test_order_of_a_sum(void)
 
 /* ---- tokens that move ---- */
 
-/* Every token that may still be seen is in one row, and rows are even; the first tokens go down the
- * rows one by one, so they are even only as far as a row of one has come. */
+/* Every visible token is in one row, and rows are balanced; the first tokens go down the
+ * rows one by one, so rows are balanced only as far as a row of one has come. */
 static void check_rows(const mesh *m, uint32_t layer, uint32_t low, uint32_t n, bool is_even)
 {
     const uint32_t h = m->layout.height;
@@ -204,7 +204,7 @@ static void check_moves(const char *model)
     const uint64_t each = H * (H - 1) / 2;
     TEST_CHECK_THAT(m->kv_moves - moves == each * (n_layers - full) + 2 * each * full, "%s: %llu",
                     model, (unsigned long long)(m->kv_moves - moves));
-    /* Tokens that are taken back leave; what comes in their place goes up as there is room. */
+    /* Retracted tokens leave; their successors move up as there is room. */
     const int32_t again[3] = {7, 8, 9};
     mesh_run(m, again, 3, N - 9, 0);
     const uint32_t window = m->program->ops[1].window, n = N - 6;
@@ -237,7 +237,7 @@ static void test_faults_are_found(void)
             const distance d = run(path, &layout, f, &t);
             TEST_CHECK_THAT(d.same_bits == (f == MESH_SOUND), "%s: fault %d", cases[i].model, f);
         }
-        /* A wrong order is no fault of MESH order; wrong values leave its bound. */
+        /* A wrong order is no fault in MESH order; wrong values leave its bound. */
         layout.order = MESH_ORDER;
         if (i == 0) {
             TEST_CHECK(run(path, &layout, MESH_FAULT_TILE, &t).worst > 1);
@@ -339,7 +339,7 @@ static void test_sampling_is_that_over_all_logits(void)
 
 /* ---- events ---- */
 
-/* What the clocks of the timing half count for a sum is what is counted here. */
+/* The timing model's counts for a sum equal those counted here. */
 static void test_counts_agree_with_the_clocks(void)
 {
     gguf_file *file = NULL;
@@ -369,7 +369,7 @@ static void test_counts_agree_with_the_clocks(void)
     }
 }
 
-/* What goes up by a row in as many tokens as there are rows. */
+/* What moves up by a row within as many tokens as there are rows. */
 static void test_moves_agree_with_the_clocks(void)
 {
     static const wafer_mesh machine = {.width = 4, .height = 4, .simd_fp16 = 8, .hop_cycles = 1,
@@ -433,7 +433,7 @@ static void test_fused_sums_agree_with_the_clocks(void)
             adds[fused] += k->issues;
             collectives[fused] += k->collectives;
         }
-        /* Apart from adds: a row is scaled in one instruction less before the product, and one
+        /* Except for adds: a row is scaled in one instruction less before the product, and one
          * more after it; and so is each of its outputs, three of QKV and two of UP. */
         if (fused) adds[1] -= 16ull * n_ops / 2 * (3 + 2);
         mesh_close(&m);
@@ -445,7 +445,7 @@ static void test_fused_sums_agree_with_the_clocks(void)
                     (unsigned long long)(stages[0] - stages[1]));
 }
 
-/* And what they count for whole operations, where tiles come out even: a product and its sum.  The
+/* And their counts for whole operations with even tiles: a product and its sum.  The
  * clocks send two halves in a wavelet, the mesh one float. */
 static void test_operations_agree_with_the_clocks(void)
 {
@@ -476,7 +476,7 @@ static void test_operations_agree_with_the_clocks(void)
         const mesh_kind_events *k = &mesh_kinds(m)[kind];
         TEST_CHECK_THAT(k->hops == hops[kind], "%llu, not %llu", (unsigned long long)k->hops,
                         (unsigned long long)hops[kind]);
-        /* And, apart from theirs, one on each core that adds to the residual stream. */
+        /* And, besides theirs, one on each core that adds to the residual stream. */
         TEST_CHECK_THAT(k->issues == vectors[kind] + 16ull * k->collectives, "%llu, not %llu",
                         (unsigned long long)k->issues, (unsigned long long)vectors[kind]);
     }
@@ -485,7 +485,7 @@ static void test_operations_agree_with_the_clocks(void)
     gguf_close(&file);
 }
 
-/* Sums by core are those by kind, and nothing leaves the mesh at its edges. */
+/* Sums by core equal those by kind, and nothing leaves the mesh at its edges. */
 static void test_counts_of_a_token(void)
 {
     gguf_file *file = NULL;
@@ -521,7 +521,7 @@ static void test_counts_of_a_token(void)
     gguf_close(&file);
 }
 
-/* ---- layouts that cannot be ---- */
+/* ---- impossible layouts ---- */
 
 static void test_bad_layouts(void)
 {

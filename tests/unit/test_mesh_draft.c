@@ -1,5 +1,5 @@
-/* test_mesh_draft.c - a model that drafts for another: the text is the other's, and good guesses
- * save passes. */
+/* test_mesh_draft.c - a model that drafts for another: the text is the main model's, and right
+ * guesses save passes. */
 #include "wafer/mesh_draft.h"
 
 #include "mesh_beside.h"
@@ -42,7 +42,7 @@ static void test_the_text_is_the_models(void)
     const char *path = "tests/golden/fixtures/qwen2-q4_0.gguf";
     if (!ask_cpu(&t, path, KERNEL_KV_I8, PROMPT, NULL)) return;
     for (uint32_t n_max = 1; n_max <= 5; n_max++) {
-        /* Who knows the text is right each time; who does not costs passes, not tokens. */
+        /* A drafter that knows the text is always right; others cost passes, not tokens. */
         const mesh_draft same = draft_text(path, path, n_max, MESH_EQUAL, &t);
         TEST_CHECK_THAT(same.n_passes == (NEW + n_max - 1) / n_max && same.n_accepted ==
                         same.n_drafted, "%u a pass: %u", n_max, (unsigned)same.n_passes);
@@ -53,7 +53,7 @@ static void test_the_text_is_the_models(void)
     memory_free(t.logits);
 }
 
-/* One guess in two is right: what was computed of wrong ones is forgotten on both regions. */
+/* One guess in two is right: wrong ones are forgotten in both regions. */
 static void test_wrong_guesses_are_forgotten(void)
 {
     truth t = {0};
@@ -122,7 +122,7 @@ static mesh_draft draft_by_the_clock(two_meshes *s, draft_us us, uint32_t n_max,
     }
     TEST_CHECK_THAT(!memcmp(tokens, s->text, (BEGIN + LONG) * sizeof *tokens), "%u a pass", n_max);
     TEST_CHECK(overlapped || !d.n_foreseen);
-    /* Of a pass the formulas have the guesses after it, and the clock has those before it: after
+    /* For a pass the formulas count the guesses after it, the clock those before it: after
      * the last there are n_chain already. */
     const double passes = (double)d.n_passes, ready = (double)d.n_foreseen, made = d.n_chain;
     double us_all = ready * draft_overlapped_us(&us, 1, n_max) +
@@ -175,7 +175,7 @@ static void test_drafting_on(void)
     TEST_CHECK(foreseen > 20 && missed > 20);
 }
 
-/* No guess after the end of the context, and none that nobody could take. */
+/* No guess after the end of the context, and none that could not be accepted. */
 static void test_the_end_of_the_context(void)
 {
     enum { CONTEXT = 24, TOKENS = 4 };
@@ -203,9 +203,9 @@ static void test_the_end_of_the_context(void)
     gguf_close(&file[1]);
 }
 
-/* What a plan charges the smaller model for a pass of guesses that are all right: in turns a step
+/* A plan's cost of the smaller model for a pass whose guesses are all right: in turns a step
  * after two tokens and one for each other guess; overlapped one for each token of the pass.  Of
- * operations whose tiles come out even. */
+ * operations with even tiles. */
 static void check_steps(bool overlapped)
 {
     enum { PASSES = 3, TOKENS = 4, FIRST = 2 };

@@ -1,5 +1,5 @@
-/* test_mesh_expert_groups.c - experts on groups of cores: the CPU's logits, whatever the groups;
- * rows that go astray and answers that do not come back are found; counts are those of the clocks.
+/* test_mesh_expert_groups.c - experts on groups of cores: the CPU's logits for any groups;
+ * lost rows and missing answers are found; counts equal those of the clocks.
  */
 #include "wafer/timing.h"
 
@@ -8,8 +8,8 @@
 static const char *const mixtures[] = {"qwen3moe", "gpt-oss", "qwen3moe-q4_0", "gpt-oss-mxfp4"};
 enum { N_FLOAT = 2 }; /* the first of them have float matrices */
 
-/* More groups than experts, and fewer; cores to spare at the edges; slices and parts that do not
- * come out even, or have nothing in them. */
+/* More groups than experts, and fewer; spare cores at the edges; slices and parts that are
+ * uneven or empty. */
 static const struct {
     uint32_t width, height, group, multiple;
 } meshes[] = {{8, 8, 2, 1}, {11, 9, 3, 1}, {5, 7, 5, 1}, {3, 2, 1, 1}, {16, 15, 7, 8}};
@@ -79,7 +79,7 @@ static void test_faults_are_found(void)
     memory_free(t.logits);
 }
 
-/* Each value of a slice is in one part, and a core keeps what the plan charges it for. */
+/* Each value of a slice is in one part, and a core stores what the plan counts for it. */
 static void test_groups_are_the_placements(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(meshes); i++) {
@@ -168,7 +168,7 @@ static void test_colours(void)
                 TEST_CHECK(n == 8u * (order ? 2 : 1) + 6);
             }
     mesh_layout l = expert_groups_layout(8, 8, 2, MESH_ORDER, KERNEL_KV_I8);
-    l.colours = 20; /* as many as sums of two phases take without groups */
+    l.colours = 20; /* the number for sums of two phases without groups */
     TEST_CHECK(mesh_routes_check(&l, &shape, false, &n, &err) == CERIUM_ERR_ARGUMENT);
     TEST_CHECK_THAT(strstr(err.message, "and expert groups, need 22 colours"), "%s", err.message);
 }

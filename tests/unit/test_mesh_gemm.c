@@ -1,5 +1,5 @@
 /* test_mesh_gemm.c - prompts as MeshGEMM products: within the bound of the CPU's logits, in the
- * order that the rings give, and counted as the plan times them. */
+ * order of the rings, and with the counts of the plan. */
 #include "wafer/timing.h"
 
 #include "mesh_beside.h"
@@ -40,7 +40,7 @@ static void test_prompts_are_within_the_bound(void)
                 mesh_layout l = mesh_gemm_layout(meshes[i].width, meshes[i].height, kv);
                 l.choice.k_multiple = meshes[i].multiple;
                 l.choice.kv = meshes[i].kv;
-                l.choice.is_fused = i % 2 && f != 5; /* of what follows the prompt */
+                l.choice.is_fused = i % 2 && f != 5; /* for the tokens after the prompt */
                 l.rows_max = meshes[i].rows;
                 const distance d = run(path, &l, MESH_SOUND, &t);
                 TEST_CHECK_THAT(d.worst <= 1, "%s, mesh %zu: %g bounds", fixtures[f], i,
@@ -99,7 +99,7 @@ static void test_order_of_a_product(void)
     gguf_close(&file);
 }
 
-/* Where tiles come out even: instructions and steps, links and ramps are those of the plan's
+/* With even tiles: instructions and steps, links and ramps equal those of the plan's
  * product, beside the turn of lines and the residual stream.  The plan sends halves, two in a
  * wavelet. */
 static void check_counts(uint32_t width, uint32_t height)
@@ -134,7 +134,7 @@ static void check_counts(uint32_t width, uint32_t height)
         }
         hops[kind] += 2 * g.events.hops + turned * 2 * (width - 1);
         ramps[kind] += 2 * g.events.ramps + turned * 2 * width;
-        issues[kind] += g.events.vector_ops + ROWS * width; /* and x += y */
+        issues[kind] += g.events.vector_ops + ROWS * width; /* plus x += y */
         steps[kind] += g.events.vector_steps +
                        (uint64_t)ROWS * width * ((w->rows / width + lanes - 1) / lanes);
     }
@@ -171,7 +171,7 @@ static bool near(uint64_t have, uint64_t want, double slack)
 static void check_turns(mesh *m, const int32_t *tokens, uint32_t n_rows, const char *name)
 {
     const uint64_t values = (uint64_t)mesh_shape(m)->n_embd * n_rows;
-    uint64_t links = m->layout.width - 1 + 2 * (m->layout.height - 1); /* told, and round */
+    uint64_t links = m->layout.width - 1 + 2 * (m->layout.height - 1); /* broadcast, and around */
     for (uint32_t i = 0; i < m->sum[WAFER_AXIS_X].n_adds; i++) {
         const wafer_add add = m->sum[WAFER_AXIS_X].adds[i];
         links += add.from > add.to ? add.from - add.to : add.to - add.from;
@@ -187,8 +187,8 @@ static void check_turns(mesh *m, const int32_t *tokens, uint32_t n_rows, const c
     TEST_CHECK(mesh_kinds(m)[STEP_HEAD].hops > 2 * (values / n_rows) * (m->layout.width - 1));
 }
 
-/* The ring of attention, and rows that come from the embedding and go to the head: links and ramps
- * are those of the plan, and instructions but for those of the softmax, which the plan takes
+/* The ring of attention, and rows from the embedding and to the head: links and ramps
+ * equal those of the plan, and so do instructions, except the softmax, which the plan counts
  * element by element. */
 static void check_ring(const char *name, uint32_t width, uint32_t height, uint32_t before,
                        uint32_t n_rows, double slack)

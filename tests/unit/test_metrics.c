@@ -1,4 +1,4 @@
-/* test_metrics.c - what was counted is in the text, and the text is as Prometheus reads it. */
+/* test_metrics.c - all counts are in the text, and Prometheus can parse it. */
 #include "server/metrics.h"
 
 #include "base/limits.h"
@@ -56,7 +56,7 @@ static void test_counts(void)
     bytes_free(&text);
 }
 
-/* What is on disk, where anything is. */
+/* Metrics of the disk, if there is one. */
 static void test_disk(void)
 {
     static metrics m;
@@ -104,7 +104,7 @@ static void test_gateway_names(void)
     bytes_free(&text);
 }
 
-/* What answers used is counted once, wherever they were answered. */
+/* Usage is counted once, wherever an answer was computed. */
 static void test_used(void)
 {
     static metrics m;
@@ -130,7 +130,7 @@ static void test_times(void)
                           .new_tokens = 11, .queue_ns = 50000, .prompt_ns = 20000000,
                           .first_token_ns = 30000000, .duration_ns = 130000000};
     metrics_ended(&m, METRICS_END_STOP, &usage);
-    /* Canceled before its prompt was computed: no time of prompt, token or gap. */
+    /* Canceled before its prompt was computed: no times of prompt, token or gap. */
     usage = (cerium_usage){.prompt_tokens = 100, .computed_tokens = 3, .queue_ns = UINT64_MAX,
                            .duration_ns = 1};
     metrics_ended(&m, METRICS_END_ABORT, &usage);
@@ -150,7 +150,7 @@ static void test_times(void)
     bytes_free(&text);
 }
 
-/* Every sample belongs to the family whose head comes before it; buckets only rise. */
+/* Every sample belongs to the family of the head before it; buckets never decrease. */
 static void test_form(void)
 {
     static metrics m;
@@ -187,7 +187,7 @@ static void test_form(void)
     bytes_free(&text);
 }
 
-/* It fits with everything in it, and without room it leaves what was there. */
+/* It fits with everything in it, and without room it leaves the buffer unchanged. */
 static void test_room(void)
 {
     static metrics m;

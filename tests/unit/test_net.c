@@ -1,4 +1,4 @@
-/* test_net.c - HTTP/1.1 and WebSocket as bytes: what is taken, what is refused, whatever the cuts.
+/* test_net.c - HTTP/1.1 and WebSocket as bytes: accepted and refused input, for any cuts.
  */
 #include "net/http1.h"
 #include "net/websocket.h"
@@ -8,7 +8,7 @@
 
 #define HEAD "POST /tokenize HTTP/1.1\r\nHost: a\r\n"
 
-/* The status with which a text is refused, or 0: whole; -1: more must come. */
+/* The status with which a text is refused; 0: complete; -1: incomplete. */
 static int read_one(view text, size_t cut, bytes *body)
 {
     http_reader *r = http_reader_open();
@@ -168,7 +168,7 @@ static void test_bounds(void)
         TEST_CHECK(read_large("GET / HTTP/1.1\r\nX: ", "aaaaaaaa", 1 << 17, cuts[i]) == 431);
         TEST_CHECK(read_large("GET / HTTP/1.1\r\n", "aaaaaaaa", 1 << 17, cuts[i]) == 431);
         TEST_CHECK(read_large("GET /", "aaaaaaaa", 1 << 17, cuts[i]) == 414);
-        /* What is around chunks, and after them, is bounded as well. */
+        /* Bytes around chunks, and after them, are bounded as well. */
         TEST_CHECK(read_large(HEAD "Transfer-Encoding: chunked\r\n\r\n1;", "aaaaaaaa", 1 << 17,
                               cuts[i]) == 400);
         TEST_CHECK(read_large(HEAD "Transfer-Encoding: chunked\r\n\r\n0\r\n", "X: y\r\n", 1 << 17,
@@ -219,10 +219,10 @@ typedef struct {
     char got[256];
     bytes sent;
     ptrdiff_t gathered, most;
-    ptrdiff_t room; /* for what is gathered */
+    ptrdiff_t room; /* for assembled messages */
 } peer;
 
-/* Every second message is taken. */
+/* Accepts every second message. */
 static void on_message(void *user, bytes *text)
 {
     peer *p = user;
@@ -352,7 +352,7 @@ static void test_frames(void)
     }
 }
 
-/* What a head promises is refused before more comes, and what came before it is told. */
+/* A frame is refused by its head alone, and the messages before it are delivered. */
 static void test_promises(void)
 {
     static const struct {
@@ -365,7 +365,7 @@ static void test_promises(void)
         {"64 bits", VIEW("\x81\xff\x00\x00\x00\x00\x02\x00\x00\x01"), 1009},
         {"63 bits", VIEW("\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff"), 1009},
         {"too long in pieces", VIEW("\x01\x8a\0\0\0\0" "0123456789" "\x80\x87"), 1009},
-        {"too long behind a ping", VIEW("\x01\x8a\0\0\0\0" "0123456789" "\x89\x80\0\0\0\0"
+        {"too long after a ping", VIEW("\x01\x8a\0\0\0\0" "0123456789" "\x89\x80\0\0\0\0"
                                         "\x00\x87"), 1009},
         {"binary", VIEW("\x82\x81"), 1003},
         {"a close of one byte", VIEW("\x88\x81"), 1002},

@@ -1,5 +1,5 @@
-/* test_next_edit.c - prompts of models that predict edits are those of their makers, byte for byte,
- * and what comes of their answers. */
+/* test_next_edit.c - prompts of models that predict edits equal their makers' byte for byte,
+ * and the edits from their answers. */
 #include "base/json.h"
 #include "base/memory.h"
 #include "protocol/next_edit.h"
@@ -151,12 +151,12 @@ static void test_blocks(void)
 {
     check_blocks("", (size_t[]){0, 0}, 2);
     check_blocks("a\nb", (size_t[]){0, 3}, 2);
-    /* Behind three lines and a blank one; not before what closes, and not too near the end. */
+    /* After three lines and a blank one; not before a closing line, and not too near the end. */
     check_blocks("a\nb\nc\n\nd\ne\nf\n", (size_t[]){0, 7, 13}, 3);
     check_blocks("a\nb\nc\n\n}\nd\ne\nf\n", (size_t[]){0, 9, 15}, 3);
     check_blocks("a\nb\nc\n\nd\ne\n", (size_t[]){0, 11}, 2);
     check_blocks("a\n\nb\nc\nd\ne\n", (size_t[]){0, 11}, 2);
-    /* At most eight lines, then before what may begin a block. */
+    /* At most eight lines, then before a line that may begin a block. */
     check_blocks("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", (size_t[]){0, 16, 20}, 3);
     check_blocks("a\nb\nc\nd\ne\nf\ng\nh\n)\nreturn;\nj\n", (size_t[]){0, 26, 28}, 3);
 }
@@ -165,7 +165,7 @@ static void test_blocks(void)
 
 static const char whole[] = "int a;\nint b;\nint c;\nint d;\n";
 
-/* What the text becomes; NULL where nothing is proposed, and then why. */
+/* The edited text; NULL if nothing is proposed, with the reason. */
 static const char *answered(next_edit_form form, const next_edit_place *place, const char *answer,
                             bool is_whole, const char **why)
 {

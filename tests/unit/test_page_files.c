@@ -1,4 +1,4 @@
-/* test_page_files.c - the page in the program is that in web/ to the byte, and asks nobody else. */
+/* test_page_files.c - the page in the program equals web/ to the byte, and loads nothing else. */
 #include <dirent.h>
 
 #include "base/memory.h"
@@ -76,7 +76,7 @@ static void test_small_and_alone(void)
         total += content.len;
         const char *at = content.ptr, *end = content.ptr + content.len;
         while ((at = memmem(at, (size_t)(end - at), "://", 3))) {
-            /* The name of SVG's own namespace is not an address that anybody asks. */
+            /* SVG's namespace name is not an address that is fetched. */
             bool fine = (size_t)(end - at) > 13 && !memcmp(at, "://www.w3.org", 13);
             TEST_CHECK_THAT(fine, "%s has an address", page_files[i].path);
             at += 3;

@@ -1,4 +1,4 @@
-/* test_panel_file.c - files of panels: what was written is found, and nothing else is believed. */
+/* test_panel_file.c - panel files: a written file is accepted, and nothing else. */
 #include "model/panel_file.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void remove_folder(void)
 {
     unlink(places.paths[0]);
     unlink(model);
-    CHECK(rmdir(folder) == 0); /* nothing is left behind */
+    CHECK(rmdir(folder) == 0); /* nothing is left over */
     panel_places_close(&places);
     memory_unmap(panels, BYTES);
 }
@@ -56,7 +56,7 @@ static bool write_file(const panel_key *k, char *text)
     return ok;
 }
 
-/* Is the file believed, and does it hold what was written?  Why not, into text. */
+/* Whether the file is accepted and has the written content; otherwise the reason, in text. */
 static bool reads(char *text)
 {
     panel_map m;
@@ -85,7 +85,7 @@ static void writable(void) { CHECK(chmod(places.paths[0], 0600) == 0); }
 static void test_round_trip(void)
 {
     char text[PANEL_TEXT_MAX];
-    TEST_CHECK(!reads(text) && !text[0]); /* not there is no fault */
+    TEST_CHECK(!reads(text) && !text[0]); /* a missing file is no fault */
     TEST_CHECK(write_file(&key, text) && !text[0]);
     TEST_CHECK(reads(text) && !text[0]);
     struct stat st;
@@ -132,7 +132,7 @@ static void test_truncation(void)
     TEST_CHECK(!reads(text) && strstr(text, "damaged"));
 }
 
-/* What a power cut leaves when the name reached the disk and some blocks did not. */
+/* The state after a power cut if the name reached the disk and some blocks did not. */
 static void test_lost_blocks(void)
 {
     static const uint8_t zeros[4096];
@@ -160,7 +160,7 @@ static void test_other_keys(void)
                         "%s", text);
     }
     CHECK(write_file(&key, NULL));
-    TEST_CHECK(reads(NULL)); /* in the place of the others */
+    TEST_CHECK(reads(NULL)); /* in place of the others */
 }
 
 static void test_trust(void)
@@ -174,14 +174,14 @@ static void test_trust(void)
         CHECK(chown(places.paths[0], 12345, 12345) == 0);
         TEST_CHECK(!reads(text) && strstr(text, "another user"));
         CHECK(chown(model, 12345, 12345) == 0);
-        TEST_CHECK(reads(NULL)); /* the model's owner could give us any weights anyway */
+        TEST_CHECK(reads(NULL)); /* the model's owner could supply any weights anyway */
         CHECK(chown(model, 0, 0) == 0);
     }
     CHECK(unlink(places.paths[0]) == 0 && mkdir(places.paths[0], 0700) == 0);
     TEST_CHECK(!reads(text) && strstr(text, "not a regular file"));
     TEST_CHECK(!write_file(&key, text) && text[0]);
     CHECK(rmdir(places.paths[0]) == 0 && mkfifo(places.paths[0], 0600) == 0);
-    TEST_CHECK(!reads(text) && strstr(text, "not a regular file")); /* and does not hang */
+    TEST_CHECK(!reads(text) && strstr(text, "not a regular file")); /* must not hang */
     CHECK(unlink(places.paths[0]) == 0);
 }
 
@@ -193,20 +193,20 @@ static void test_writers(void)
     CHECK(panel_writer_open(&one, &places, &key));
     TEST_CHECK(!panel_writer_open(&two, &places, &key) && !two.fault[0] && two.fd < 0);
     panel_writer_close(&two);
-    TEST_CHECK(access(new_path, F_OK) == 0); /* the loser took nothing away */
+    TEST_CHECK(access(new_path, F_OK) == 0); /* the loser removed nothing */
     for (uint64_t i = 0; i < CHUNKS; i++) TEST_CHECK(panel_writer_put(&one, i, panels));
-    TEST_CHECK(!reads(NULL)); /* there is no file before it is whole */
+    TEST_CHECK(!reads(NULL)); /* no file until it is complete */
     TEST_CHECK(panel_writer_finish(&one));
     panel_writer_close(&one);
     TEST_CHECK(reads(NULL));
-    /* Given up half-way; and left over from a crash. */
+    /* Abandoned half-way; and left over from a crash. */
     CHECK(panel_writer_open(&one, &places, &key) && panel_writer_put(&one, 0, panels));
     panel_writer_close(&one);
     TEST_CHECK(access(new_path, F_OK) && reads(NULL));
     FILE *f = fopen(new_path, "w");
     CHECK(f && fputs("half of something", f) >= 0 && fclose(f) == 0);
     TEST_CHECK(write_file(&key, NULL) && reads(NULL) && access(new_path, F_OK));
-    /* A name that leads elsewhere is not written through. */
+    /* A symbolic link is not written through. */
     CHECK(symlink(model, new_path) == 0);
     TEST_CHECK(!write_file(&key, text) && text[0]);
     struct stat st;
@@ -238,7 +238,7 @@ static int race(void)
     return 0;
 }
 
-/* Writers in each other's way never touch a file that has its name: a mapping stays good. */
+/* Concurrent writers never touch a file that has its final name: mappings stay valid. */
 static void test_race(void)
 {
     pid_t pids[RACERS];
@@ -274,7 +274,7 @@ static void in_child(int (*fn)(void), const char *what)
                         (unsigned)status);
 }
 
-/* A limit on files kills whoever runs into it: nobody does. */
+/* Exceeding the limit on file sizes would kill the process: it must not happen. */
 static int limited(void)
 {
     char text[PANEL_TEXT_MAX];
@@ -282,7 +282,7 @@ static int limited(void)
     return write_file(&key, text) || !strstr(text, "larger than this process may write");
 }
 
-/* In a file system of its own: first too little room to begin with, then none left half-way. */
+/* In a file system of its own: first too little room to begin, then it fills up half-way. */
 static int full(void)
 {
     char data[32], filler[100];
@@ -290,7 +290,7 @@ static int full(void)
     if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
         mount("none", folder, "tmpfs", 0, data))
         return 77;
-    FILE *f = fopen(model, "w"); /* the folder is a new one */
+    FILE *f = fopen(model, "w"); /* the folder is new */
     if (!f || fclose(f)) return 1;
     panel_writer w;
     if (!panel_writer_open(&w, &places, &key) || !panel_writer_put(&w, 0, panels)) return 2;
@@ -301,7 +301,7 @@ static int full(void)
     if (panel_writer_finish(&w) || !strstr(w.fault, strerror(ENOSPC))) return 4;
     panel_writer_close(&w);
     if (panel_writer_open(&w, &places, &key) || !strstr(w.fault, "too little room")) return 5;
-    return unlink(filler) || rmdir(folder) == 0; /* what is left is the model */
+    return unlink(filler) || rmdir(folder) == 0; /* the only other file is the model */
 }
 
 static void test_no_room(void)

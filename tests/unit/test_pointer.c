@@ -1,5 +1,5 @@
-/* test_pointer.c - mixtures against a plain one that reads the text as a list of words, timelines
- * that turn back, and who has nothing to say. */
+/* test_pointer.c - mixtures against a naive one that reads the text as a list of words, timelines
+ * that are rewound, and texts without a match. */
 #include "sampling/pointer.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "../random.h"
 #include "unit.h"
 
-/* The vocabulary of these tests: twelve words, four that break a line, and three that are none. */
+/* The vocabulary of these tests: twelve words, four with line breaks, three non-words. */
 enum { WORDS = 12, BREAKS = 4, END = WORDS + BREAKS, SEAM, FENCE, VOCAB, LENGTH = 400 };
 
 static const char *const breaks[BREAKS] = {"\n", "\n  ", "a\n", "a\n\n"}; /* "a" is word 0 */
@@ -30,7 +30,7 @@ static void open_vocabulary(void)
     TEST_CHECK(pointer_vocabulary_open(&v, vocabulary, VOCAB, NULL) == CERIUM_OK);
 }
 
-/* Few words, much that comes again, and now and then what is not text. */
+/* Few words, many repetitions, and now and then tokens that are not text. */
 static void random_text(int32_t *tokens, uint32_t n)
 {
     uint32_t words = 2 + random_below(WORDS - 2);
@@ -49,12 +49,12 @@ static void random_logits(float *logits)
     for (uint32_t i = 0; i < VOCAB; i++) logits[i] = (float)random_below(1 << 16) / 8192 - 4;
 }
 
-/* ---- the plain one ---- */
+/* ---- the naive mixture ---- */
 
 static const double shares[POINTER_RUN_MAX + 1] = {0,   .10, .18, .34, .37, .37, .40, .50, .52,
                                                    .52, .52, .52, .72, .72, .72, .72, .72};
 
-/* Which classes a word with a line break stands for: all that read alike up to the break. */
+/* Classes of a word with a line break: all words that read alike up to the break. */
 static bool alike(int32_t breaking, int32_t other)
 {
     bool empty = breaking == WORDS || breaking == WORDS + 1;
@@ -69,7 +69,7 @@ static void softmax(const float *logits, double *p)
     for (uint32_t i = 0; i < VOCAB; i++) p[i] /= sum;
 }
 
-/* The words without seams; what is not text separates. */
+/* The words without seams; tokens that are not text separate. */
 static void plain(const float *logits, double strength, const int32_t *tokens, uint32_t n,
                   double *p)
 {
@@ -186,7 +186,7 @@ static void test_who_knows_nothing_changes_nothing(void)
     pointer_close(&p);
 }
 
-/* A word that the model thinks impossible comes, where the text had it, by its share alone. */
+/* A word of probability 0 in the model appears, where the text has it, by its share alone. */
 static void test_the_text_names_what_the_model_does_not(void)
 {
     static const int32_t ids[] = {0, 1, 2, 0, 1};

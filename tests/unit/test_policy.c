@@ -1,4 +1,4 @@
-/* test_policy.c - configuration files: what they say, and one line with the place of each fault. */
+/* test_policy.c - configuration files: their values, and one line with the place of each fault. */
 #include "server/policy.h"
 
 #include "base/memory.h"
@@ -52,7 +52,7 @@ static void test_all_keys(void)
     TEST_CHECK(u->rest_s == 6 && !u->health_s && !strcmp(u->key_env, "BIG_KEY"));
 }
 
-/* Stores that know nothing of each other let through a part each, and no limit becomes none. */
+/* With separate stores each admits a part, and no limit becomes zero or unlimited. */
 static void test_replicas(void)
 {
     TEST_CHECK(parse("") == CERIUM_OK && p.replicas == 1);
@@ -116,7 +116,7 @@ static void test_limits(void)
     TEST_CHECK_THAT(strstr(err.message, "f.ini:2: longer than"), "%s", err.message);
     TEST_CHECK(policy_parse(&p, (view){"[server]\na = \0b\n", 16}, "f.ini", &err) ==
                    CERIUM_ERR_FORMAT && strstr(err.message, "f.ini:2: a NUL"));
-    /* As many tiers and settings as there may be, and one more. */
+    /* The maximal number of tiers and settings, and one more. */
     for (uint32_t n = POLICY_TIERS_MAX - 3; n <= POLICY_TIERS_MAX - 2; n++) {
         text.len = 0;
         for (uint32_t i = 0; i < n; i++) {

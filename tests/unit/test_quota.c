@@ -1,4 +1,4 @@
-/* test_quota.c - limits of processor time: in the texts of the kernel, and in trees of them. */
+/* test_quota.c - limits of processor time: in the kernel's files, and in trees of groups. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ static void test_texts(void)
     TEST_CHECK(quota_of_pair(VIEW("-1\n"), VIEW("100000\n")) == QUOTA_NONE);
 }
 
-/* root/name with text in it; its folders are made. */
+/* Writes text to root/name, and creates its folders. */
 static void put(const char *root, const char *name, const char *text)
 {
     char path[512];

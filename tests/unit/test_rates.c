@@ -10,7 +10,7 @@
 static void test_bucket(void)
 {
     bucket b = 0;
-    uint64_t now = 1000 * SECOND, cost = bucket_cost(1, 60); /* one a second */
+    uint64_t now = 1000 * SECOND, cost = bucket_cost(1, 60); /* one per second */
     TEST_CHECK(cost == SECOND);
     for (int i = 0; i < 60; i++) TEST_CHECK(bucket_take(&b, now, cost) == 0);
     TEST_CHECK(bucket_take(&b, now, cost) == SECOND);
@@ -28,7 +28,7 @@ static void test_settle(void)
 {
     bucket b = 0;
     uint64_t now = 1000 * SECOND;
-    /* More than the whole bucket: from a full one, paid off afterwards. */
+    /* More than the whole bucket: taken from a full one, paid off afterwards. */
     TEST_CHECK(bucket_take(&b, now, 3 * BUCKET_NS) == 0);
     TEST_CHECK(bucket_take(&b, now, 1) == 2 * BUCKET_NS + 1);
     bucket_settle(&b, now, -(int64_t)(2 * BUCKET_NS));
@@ -40,7 +40,7 @@ static void test_settle(void)
     TEST_CHECK(bucket_take(&b, now, 1) == 100 * BUCKET_NS + 1);
     TEST_CHECK(bucket_take(&b, now + 99 * BUCKET_NS, 1) == BUCKET_NS + 1);
     TEST_CHECK(bucket_take(&b, now + 101 * BUCKET_NS, 1) == 0);
-    /* And the arithmetic has no end in which a key would be free again. */
+    /* And the arithmetic does not wrap around, which would free the key. */
     for (int i = 0; i < 9; i++)
         bucket_settle(&b, now, (int64_t)bucket_cost(UINT64_MAX, 1));
     TEST_CHECK(bucket_wait(&b, now, 1) > BUCKET_DEBT_NS / 2);
@@ -63,8 +63,8 @@ static void test_load(void)
     TEST_CHECK(rates_under_load(1000, 500, 25) == 625);
     TEST_CHECK(rates_under_load(1000, 1000, 25) == 250);
     TEST_CHECK(rates_under_load(1000, 9999, 25) == 250);
-    TEST_CHECK(rates_under_load(0, 1000, 25) == 0); /* no limit stays none */
-    TEST_CHECK(rates_under_load(1, 1000, 1) == 1);  /* and some stays some */
+    TEST_CHECK(rates_under_load(0, 1000, 25) == 0); /* unlimited stays unlimited */
+    TEST_CHECK(rates_under_load(1, 1000, 1) == 1);  /* and a limit stays a limit */
     TEST_CHECK(rates_under_load(RATES_MAX, 0, 100) == RATES_MAX);
 }
 
@@ -100,14 +100,14 @@ static void test_headers(void)
     TEST_CHECK(has(out, "x-cerium-start-ms: 7"));
     limits = (rates_report){.plan = "team"};
     TEST_CHECK(rates_headers(out, &limits, 1) == 0 && !out[0]);
-    /* As long as it can get. */
+    /* The longest possible one. */
     limits = (rates_report){.requests = {UINT32_MAX, UINT32_MAX, UINT64_MAX / 2},
                          .tokens = {UINT32_MAX, 0, UINT64_MAX / 2}, .plan = "x",
                          .start_ms = UINT64_MAX};
     TEST_CHECK(rates_headers(out, &limits, INT64_MAX / 4) < sizeof out);
 }
 
-/* In the shape that Codex reads. */
+/* In the form that Codex reads. */
 static void test_event(void)
 {
     char out[RATES_EVENT_BYTES];

@@ -1,4 +1,4 @@
-/* test_reader.c - what a model samples, read by its chat form, in whatever cuts it comes. */
+/* test_reader.c - sampled text, read by its chat form, for any cuts. */
 #include <jansson.h>
 
 #include "base/memory.h"
@@ -14,7 +14,7 @@ typedef struct {
     cerium_part_kind kind;
 } transcript;
 
-/* Parts of a kind are one, as cuts may divide them: T:said R:thought C:name A:arguments E: */
+/* Adjacent parts of a kind are joined: T:text R:thought C:name A:arguments E: */
 static int write_part(void *user, const cerium_part *part)
 {
     static const char *const names[] = {"T:", "R:", "C:", "A:", "E:"};
@@ -46,7 +46,7 @@ static char *read_cut(const char *form, view text, size_t cut)
     CHECK(!cerium_reader_open(&r, form, tools, ARRAY_LEN(tools), NULL));
     for (size_t i = 0; i < text.len;) {
         size_t n = cut == SIZE_MAX ? 1 : i < cut ? cut - i : text.len - i;
-        char *piece = memory_copy(text.ptr + i, n); /* so that reading on is seen */
+        char *piece = memory_copy(text.ptr + i, n); /* so that a read past its end is seen */
         CHECK(piece && !cerium_reader_feed(r, piece, n, write_part, &t));
         memory_free(piece);
         i += n;
@@ -97,7 +97,7 @@ static void test_hermes(void)
     check("chatml",
           "<tool_call>{\"id\":7,\"name\":\"exec\",\"arguments\":{},\"x\":[1]}</tool_call>.",
           "C:exec|A:{}|E:|T:.");
-    /* Arguments twice in JSON; text for a tool that takes it; something else for it. */
+    /* Arguments encoded twice in JSON; text for a tool that takes text; another type for it. */
     check("chatml", CALL("exec", "\"{\\\"n\\\": 1}\""), "C:exec|A:{\"n\": 1}|E:");
     check("chatml", CALL("patch", "\"\\u00e4\\ud83d\\ude00\\ud800x\""),
           "C:patch|A:\xC3\xA4\xF0\x9F\x98\x80\xEF\xBF\xBDx|E:");
@@ -111,8 +111,8 @@ static void test_hermes(void)
 
 static void test_broken_calls(void)
 {
-    /* What is not a call is text, and what becomes none later is said as it is; what the end of the
-     * answer cuts off is not said. */
+    /* Text that is not a call stays text, also if that shows later; a call that the end of the
+     * answer cuts off is dropped. */
     check("chatml", "<tool_call>\n{\"name\": 3}</tool_call>x",
           "T:<tool_call>\n{\"name\": 3}</tool_call>x");
     check("chatml", "<tool_call>\n{\"name\": \"exec\"}\n</tool_call>",
@@ -140,7 +140,7 @@ static void test_thoughts(void)
     check("mistral-v7-tekken", "[THINK]hm[/THINK]Hi [THINK]", "R:hm|T:Hi [THINK]");
 }
 
-/* ---- xML ---- */
+/* ---- XML ---- */
 
 #define FUNCTION(name, parameters)                                                                 \
     "<tool_call>\n<function=" name ">\n" parameters "</function>\n</tool_call>"
@@ -173,7 +173,7 @@ static void test_xml(void)
     check("chatml", FUNCTION("exec", ""), "C:exec|A:{}|E:");
 }
 
-/* ---- mistral, Llama, Harmony ---- */
+/* ---- Mistral, Llama, Harmony ---- */
 
 /* As the model's own template writes calls: marks that were found by probing. */
 #define ARG_TAGS                                                                                   \
@@ -205,7 +205,7 @@ static void test_marks(void)
           "R:hm|C:exec|A:{\"ok\": true}|E:|C:exec|A:{}|E:");
 }
 
-/* The same with an object for arguments: an id after the name, before it, and after all. */
+/* The same with an object for arguments: an id after the name, before it, and at the end. */
 #define KIMI                                                                                       \
     "{\"json\":true,\"section\":\"<|calls|>\",\"open\":\"<|call|>functions.\",\"name_end\":\":"    \
     "\\u0001"                                                                                      \
@@ -218,7 +218,7 @@ static void test_marks(void)
     "\"]</CALLS>\",\"opens_thought\":true}"
 #define BARE                                                                                       \
     "{\"json\":true,\"open\":\"<function=\",\"name_end\":\">\",\"end\":\"</function>\"}"
-/* Values that are no text after a mark of their own. */
+/* Values that are not text, after a mark of their own. */
 #define TYPED                                                                                      \
     "{\"section\":\"<calls>\",\"section_end\":\"</calls>\",\"open\":\"<f name=\\\"\",\""           \
     "name_end\":"                                                                                  \
@@ -257,7 +257,7 @@ static void test_probed(void)
           "C:exec|A:{\"cmd\": \"3\", \"n\": 3}|E:");
 }
 
-/* A mark that anything would fit is no mark. */
+/* A mark that any text would match is refused. */
 static void test_marks_that_are_none(void)
 {
     static const char *const forms[] = {
@@ -336,7 +336,7 @@ static void test_harmony(void)
     check("harmony", "<|channel|>anal", "");
 }
 
-/* ---- what the makers of the forms write (call_oracles.txt) ---- */
+/* ---- output of the forms' makers (call_oracles.txt) ---- */
 
 enum { DEFINED_MAX = 4, PARTS_MAX = 8, LINE_MAX = 4096 };
 
@@ -406,7 +406,7 @@ static void forget(found *all)
 
 /* ---- ends ---- */
 
-/* Said so far of an answer that something ended after n bytes, and whether a call was cut. */
+/* The output of an answer that was cut after n bytes, and whether a call was cut. */
 static char *said_by(const char *form, const char *answer, size_t n, const char *stop, bool *cut)
 {
     found all = {0};
@@ -426,7 +426,7 @@ static char *said_by(const char *form, const char *answer, size_t n, const char 
     return output.ptr;
 }
 
-/* An answer "Hi" and a call in each form: wherever it ends, "Hi" is all that is said. */
+/* An answer "Hi" and a call in each form: wherever it ends, "Hi" is the only text. */
 static void test_cut_calls(void)
 {
     static const struct {
@@ -457,14 +457,14 @@ static void test_cut_calls(void)
         for (size_t n = head; n <= strlen(answer); n++) {
             bool cut;
             char *output = said_by(cases[i].form, answer, n, NULL, &cut);
-            /* Line feeds may be the text's. */
+            /* Line feeds may belong to the text. */
             bool is_text = n - head <= strspn(cases[i].call, "\n");
             TEST_CHECK_THAT(!strcmp(output, "Hi") || (is_text && !strncmp(output, "Hi\n", 3)),
                             "%s: %.*s: says '%s'", cases[i].form, (int)n, answer, output);
             memory_free(output);
         }
     }
-    /* What looks like a call without a mark, and cannot be one any more, is text. */
+    /* Text that looks like a call without a mark, and can no longer be one, is text. */
     bool cut;
     char *output = said_by("llama3.1", "{\"result\": \"long te", 20, NULL, &cut);
     TEST_CHECK_THAT(!strcmp(output, "{\"result\": \"long te") && !cut, "%s", output);
@@ -571,7 +571,7 @@ static int refuse(void *user, const cerium_part *part)
 
 static void test_limits(void)
 {
-    /* A call that never becomes certain is kept so far and no further. */
+    /* A call that never becomes certain is held up to a bound. */
     transcript t = {.out = {.max = SIZE_MAX}};
     cerium_reader *r = NULL;
     static const char begin[] = "<tool_call>{\"arguments\": \"";
@@ -584,7 +584,7 @@ static void test_limits(void)
     TEST_CHECK(t.out.len == 2 + sizeof begin - 1 + sizeof long_text);
     cerium_reader_close(&r);
     bytes_free(&t.out);
-    /* Whoever takes the parts may end it. */
+    /* The receiver of the parts may end it. */
     CHECK(!cerium_reader_open(&r, "chatml", tools, ARRAY_LEN(tools), NULL));
     TEST_CHECK(cerium_reader_feed(r, CALL("x", "{}"), sizeof CALL("x", "{}") - 1, refuse, NULL) ==
                CERIUM_ERR_CANCELED);

@@ -1,4 +1,4 @@
-/* test_record.c - recorded answers: written, read again, refused by name, and without memory. */
+/* test_record.c - records of answers: written, read back, refused by name, and out of memory. */
 #include "protocol/protocol.h"
 #include "protocol/record.h"
 
@@ -60,7 +60,7 @@ static void test_again(void)
     bytes_free(&text);
 }
 
-/* An answer has one for each choice, and for some a reason why not. */
+/* An answer has one record per choice, or a reason why there is none. */
 static bytes answer_of(view first, view last)
 {
     bytes out = {.max = 1 << 20};
@@ -102,7 +102,7 @@ static void test_answers(void)
     bytes_free(&one);
 }
 
-/* What is none, and the word of the line that says why. */
+/* Invalid records, and a word from the line with the reason. */
 static void test_refused(void)
 {
     static const struct {
@@ -138,7 +138,7 @@ static void test_refused(void)
     }
 }
 
-/* Every allocation fails once: nothing is half read, or lost. */
+/* Every allocation fails in turn: nothing is half read, or lost. */
 static void test_no_memory(void)
 {
     record r = a_record();
@@ -174,8 +174,8 @@ static void test_no_memory(void)
     bytes_free(&text);
 }
 
-/* usage.cerium_digests of a Chat answer of two choices, one of which has none; no allocation that
- * fails is passed over in silence. */
+/* usage.cerium_digests of a Chat answer of two choices, one of which has none; no failed allocation
+ * is ignored silently. */
 static void test_usage(void)
 {
     const protocol_defaults defaults = {.has_chat_form = true};

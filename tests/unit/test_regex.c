@@ -1,4 +1,4 @@
-/* test_regex.c - what regular expressions say of places between characters, of Unicode and cases:
+/* test_regex.c - regular expressions: places between characters, Unicode and cases,
  * as JSON schemas have them (found anywhere in a string), where Python and ECMAScript agree. */
 #include "takes.h"
 
@@ -59,7 +59,7 @@ static void test_patterns(void)
     }
 }
 
-/* Any count of places is one error, or none: never a wrong answer. */
+/* Any number of places gives an error, or none: never a wrong result. */
 static void test_many_places(void)
 {
     char pattern[256] = "^";

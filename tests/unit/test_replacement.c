@@ -1,8 +1,8 @@
-/* test_replacement.c - what is written in place of a weak line and after it: what is taken, what
- * is written again, and when that ends; and which lines are the beginning of code at all. */
+/* test_replacement.c - the text in place of a weak line and after it: what is accepted, what
+ * is rewritten, and when that ends; and which lines can begin code. */
 #include "../guard/forced.h"
 
-/* A text that the model is made to say. */
+/* A text that the model is forced to write. */
 static cerium_watch_order say(watch *w, const char *text, run *r)
 {
     int32_t tokens[TOKENS_MAX];
@@ -37,7 +37,7 @@ static watch *open_weak(guard_form form, const char *before, bool recorded)
     return w;
 }
 
-/* What is not code is no correction: a comment on the note, a line that does not parse. */
+/* Only code is a correction: not a remark on the note, nor a line that does not parse. */
 static void test_replies(void)
 {
     static run r;
@@ -53,7 +53,7 @@ static void test_replies(void)
         TEST_CHECK_THAT(say(w, declined[i], &r) == CERIUM_WATCH_RETRY && !r.len, "%s", declined[i]);
         TEST_CHECK(!r.n_corrected && !r.n_taken);
     }
-    /* This many times; then a line is put there. */
+    /* After this many tries a line is inserted. */
     TEST_CHECK(say(w, "os.listdir())\n", &r) == CERIUM_WATCH_RETRY && r.n_replaced == 1);
     TEST_CHECK_THAT(!strcmp(r.text, safe), "%s", r.text);
     watch_retry(w, &plan);
@@ -63,7 +63,7 @@ static void test_replies(void)
     watch_close(&w);
 }
 
-/* Words of the note are never told, and when there is nothing else a line is put there. */
+/* Words of the note are never released; if there is nothing else, a line is inserted. */
 static void test_words_of_notes(void)
 {
     static run r;
@@ -76,8 +76,8 @@ static void test_words_of_notes(void)
     watch_close(&w);
 }
 
-/* What closes the block, or the fence, is no line in the weak one's place, nor is the answer's end:
- * the rule's safe form is put there. */
+/* The end of the block, of the fence or of the answer does not replace the weak line:
+ * the rule's safe form is inserted. */
 static void test_holes(void)
 {
     static run r;
@@ -95,7 +95,7 @@ static void test_holes(void)
     }
 }
 
-/* What is forbidden at first is the line up to what is wrong in it. */
+/* First, the line is forbidden up to its fault. */
 static void test_avoided(void)
 {
     static run r;
@@ -112,7 +112,7 @@ static void test_avoided(void)
     watch_close(&w);
 }
 
-/* After a corrected line: where all is code the answer ends, else it is left as it is. */
+/* A bad line after a corrected one: in pure code the answer ends, otherwise the line stays. */
 static void test_behind(void)
 {
     static run r;
@@ -132,7 +132,7 @@ static void test_behind(void)
     }
 }
 
-/* What is recorded is said as it is, once a line is in the weak one's place. */
+/* Recorded text is released unchanged once a line has replaced the weak one. */
 static void test_recorded(void)
 {
     static run r;
@@ -144,9 +144,9 @@ static void test_recorded(void)
     watch_close(&w);
 }
 
-/* ---- which lines are the beginning of code ---- */
+/* ---- lines that can begin code ---- */
 
-/* Is the last line of the text found to be none, and where? */
+/* Whether the last line of the text is found to be invalid, and where. */
 static void check_line(guard_language language, const char *text, bool fits, const char *wrong)
 {
     guard_stream *s;
@@ -163,7 +163,7 @@ static void check_line(guard_language language, const char *text, bool fits, con
     guard_stream_close(&s);
 }
 
-/* Each line of a program is a beginning of it. */
+/* Each line of a valid program is accepted. */
 static void check_program(guard_language language, const char *text)
 {
     char part[1024];
@@ -222,7 +222,7 @@ static void test_programs(void)
 
 static void test_lines(void)
 {
-    check_line(GUARD_PYTHON, "a b\nc = 1)\n", true, ""); /* the line before was none either */
+    check_line(GUARD_PYTHON, "a b\nc = 1)\n", true, ""); /* the line before is invalid, too */
     check_line(GUARD_PYTHON, "f(]\nc = 1)\n", false, "]");
     check_line(GUARD_PYTHON, "x = 1 for y in z]\n", false, "for");
     check_line(GUARD_PYTHON, "if (f(a, (list, b)):\n", false, ":");
@@ -233,7 +233,7 @@ static void test_lines(void)
     check_line(GUARD_TEXT, "so it is, (\n", true, "");
 }
 
-/* Lines that are wrong only where they stand. */
+/* Lines that are wrong only in their place. */
 static void test_places(void)
 {
     static const struct {

@@ -108,7 +108,7 @@ static void test_conditions(void)
                        "\"role\":\"tool\",\"last\":\"code 0\",\"api\":\"chat\"},\"output\":\"7\"}");
     TEST_CHECK(gives(r, &request, "7") && gives(r, &request, NULL));
     replay_free(&r);
-    /* Nobody said anything. */
+    /* There is no message. */
     request = chat(messages, NULL, "hello");
     r = parsed("{\"when\":{\"last\":\"\"},\"output\":\"1\"}\n"
                "{\"when\":{\"role\":\"user\"},\"output\":\"2\"}\n"

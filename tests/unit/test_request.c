@@ -1,4 +1,4 @@
-/* test_request.c - requests as real clients send them, and as they must not be. */
+/* test_request.c - requests as real clients send them, and invalid ones. */
 #include "protocol/protocol.h"
 
 #include "base/limits.h"
@@ -25,7 +25,7 @@ static protocol_request *good(protocol_api api, const char *body)
     return r;
 }
 
-/* It is refused, and the error names the field and its kind. */
+/* Checks that it is refused with an error that names the field and its kind. */
 static void bad(protocol_api api, const char *body, const char *param, const char *code)
 {
     protocol_request *r = parse(api, body);
@@ -62,7 +62,7 @@ static void call_is(const protocol_request *r, size_t i, const char *name, const
 
 /* ---- responses ---- */
 
-/* All that Codex 0.169 was seen to send, in one conversation. */
+/* All fields that Codex 0.169 sends, in one conversation. */
 static const char codex_turn[] =
     "{\"type\":\"response.create\",\"model\":\"local-code-model\",\"stream\":true,\"input\":["
     "{\"type\":\"message\",\"id\":\"msg_a\",\"role\":\"developer\",\"content\":["
@@ -152,7 +152,7 @@ static void test_input(void)
              "{\"input\":[{\"role\":\"user\",\"content\":\"cut \\ud83d here \\ud83d\\ude00\"}]}");
     message_is(r, 0, 0, "user", "cut \xEF\xBF\xBD here \xF0\x9F\x98\x80");
     protocol_request_free(&r);
-    /* What is not known says nothing; what hosts bring along is told. */
+    /* Unknown items are ignored; items that hosts add are read. */
     r = good(PROTOCOL_RESPONSES,
              "{\"input\":[{\"type\":\"web_search_call\",\"id\":\"ws_1\",\"status\":\"completed\"},"
              "{\"type\":\"brand_new\",\"x\":[1]},"
@@ -168,7 +168,7 @@ static void test_input(void)
     message_is(r, 2, 5, "user", "Message from /root/a:\ndone");
     TEST_CHECK(r && r->n_messages == 3);
     protocol_request_free(&r);
-    /* A warm-up without anything to compute, and a turn that only goes on. */
+    /* A warm-up with nothing to compute, and a turn that only continues. */
     r = good(PROTOCOL_RESPONSES, "{\"input\":[],\"previous_response_id\":\"resp_1\"}");
     TEST_CHECK(r && r->n_messages == 0 && !strcmp(r->previous_response_id, "resp_1"));
     protocol_request_free(&r);
@@ -240,7 +240,7 @@ static void test_compaction(void)
 
 static void test_tools(void)
 {
-    /* A flat name that is taken already gets a number; what was said twice counts once. */
+    /* A flat name that is already used gets a number; a repeated tool counts once. */
     protocol_request *r =
         good(PROTOCOL_RESPONSES,
              "{\"input\":[{\"type\":\"function_call\",\"namespace\":\"a\",\"name\":\"b\","
@@ -285,7 +285,7 @@ static void test_cached_tools(void)
     TEST_CHECK(json_equal(first->root, again->root));
     protocol_request_free(&first);
     call_is(again, 5, "multi_agent_v1__close_agent", "call_n");
-    /* The same bytes mean something else to Chat, and nothing cached hides broken JSON. */
+    /* The same bytes have another meaning in Chat, and the cache does not hide broken JSON. */
     static const char other[] = "{\"messages\":[{\"role\":\"user\"}],\"tools\":[]}";
     static const char tools[] = "{\"input\":\"x\",\"tools\":[]}";
     TEST_CHECK(!protocol_request_parse(&first, PROTOCOL_RESPONSES, view_of(tools), &with, &error));

@@ -1,11 +1,11 @@
-/* test_residency.c - where weights and KV live on machines that are described, and the plan as it
- * is printed for one of them. */
+/* test_residency.c - where weights and KV are placed on described machines, and the plan as it
+ * is printed for one. */
 #include "programs/residency.h"
 
 #include "base/memory.h"
 #include "unit.h"
 
-/* Two cores, of a desktop: round numbers. */
+/* Two cores of a desktop, in round numbers. */
 static const residency_machine desktop = {
     .levels = {{"L2", 2 << 20, 100e9}, {"L3", 32 << 20, 50e9}, {"memory", 16ull << 30, 20e9}},
     .n_levels = 3,
@@ -48,7 +48,7 @@ static void test_places(void)
     TEST_CHECK(residency_place(&desktop, l2 + 1) == 1);
     TEST_CHECK(residency_place(&desktop, l3) == 1);
     TEST_CHECK(residency_place(&desktop, l3 + 1) == 2);
-    TEST_CHECK(residency_place(&desktop, UINT64_MAX) == 2); /* the last has no end */
+    TEST_CHECK(residency_place(&desktop, UINT64_MAX) == 2); /* the last level is unbounded */
     TEST_CHECK(residency_place(&bare, UINT64_MAX) == 0);
     TEST_CHECK(residency_speed(&desktop, 1000000) == 100e9 / 1e6);
     TEST_CHECK(residency_speed(&desktop, 1000000000) == 20);
@@ -61,7 +61,7 @@ static void test_advice(void)
     uint32_t n = residency_advise(&desktop, &model, 2, 0, a);
     TEST_CHECK(n == 1 && !strcmp(a[0].what, "the head in Q4_0") && a[0].level == 2);
     TEST_CHECK(a[0].step_bytes == 20004000 + (uint64_t)(9411764 * 4.5 / 8));
-    /* A head that is smaller moves the whole into the next cache. */
+    /* A smaller head makes the whole fit into the next smaller cache. */
     residency_model small = model;
     small.read[ROLE_FFN] = 14000000;
     residency_machine machine = desktop;
@@ -69,7 +69,7 @@ static void test_advice(void)
     n = residency_advise(&machine, &small, 2, 0, a);
     TEST_CHECK(n == 1 && a[0].level == 1);
     TEST_CHECK(a[0].speed == 50e9 / (double)a[0].step_bytes);
-    /* Weights in L3 that KV pushes out: a context that keeps it, and no byte more. */
+    /* Weights in L3 that KV would evict: the longest context that does not, and no byte more. */
     small = model;
     small.read[ROLE_HEAD] = small.values[ROLE_HEAD] = 0;
     n = residency_advise(&desktop, &small, 4, 100000, a);
@@ -104,7 +104,7 @@ static void test_of_files(void)
     gguf_close(&file);
     CHECK(gguf_open(&file, "tests/golden/fixtures/deepseek2-yarn.gguf", &err) == 0);
     m = residency_of(file);
-    TEST_CHECK(m.kv_vectors == 1 && m.kv_values == 24 + 8); /* a latent, whatever heads it is for */
+    TEST_CHECK(m.kv_vectors == 1 && m.kv_values == 24 + 8); /* a latent, for any number of heads */
     gguf_close(&file);
 }
 

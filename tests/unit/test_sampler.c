@@ -53,7 +53,7 @@ static uint64_t naive_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* Leaves in r[*n] the tokens that may be drawn, best first, with their weights. */
+/* Puts into r[*n] the tokens that may be drawn, best first, with their weights. */
 static uint64_t naive_filter(ranked *r, uint32_t *n, const float *logits,
                              const cerium_sampling *sampling, const int32_t *recent,
                              size_t n_recent)
@@ -260,7 +260,7 @@ static void test_edges(void)
     sampler_close(NULL);
 }
 
-/* A choice leaves nothing behind that the next one sees, and allocates nothing. */
+/* A choice leaves no state that the next one sees, and allocates nothing. */
 static void test_stateless(void)
 {
     static float logits[1000];
@@ -279,7 +279,7 @@ static void test_stateless(void)
     sampler_close(&s);
 }
 
-/* The very tokens of a seed: a change of these is a change of everybody's texts. */
+/* The exact tokens of a seed: if these change, all users' texts change. */
 static void test_known(void)
 {
     static const int32_t want[12] = {9, 31, 16, 4, 21, 4, 8, 22, 4, 22, 18, 8};
@@ -392,7 +392,7 @@ static void test_weights(void)
     }
 }
 
-/* Among some of them: their probabilities are 1 in all, in the same proportions. */
+/* Among a subset: probabilities sum to 1, in the same proportions. */
 static void check_among(const float *logits, uint32_t n)
 {
     uint64_t allowed[VOCAB_MAX / 64 + 1];
@@ -459,7 +459,7 @@ static void test_top(void)
     }
 }
 
-/* Whatever instructions there are, the weights are those of plain ones. */
+/* With any instruction set, the weights are those of the reference. */
 static void test_variants(void)
 {
     enum { N = 300 };

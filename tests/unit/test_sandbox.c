@@ -1,5 +1,5 @@
-/* test_sandbox.c - programs that cheat, take too much, or reach out: each has its verdict, and
- * nothing of it is left.  tests/sandbox/cheats.jsonl has them. */
+/* test_sandbox.c - programs that cheat, use too much, or try to escape: each gets its verdict, and
+ * nothing is left over.  tests/sandbox/cheats.jsonl has them. */
 #include <ctype.h>
 #include <dirent.h>
 #include <grp.h>
@@ -123,7 +123,7 @@ static void read_text(const char *path, bytes *out)
     if (f) fclose(f);
 }
 
-/* Twice: what the first one leaves is not there. */
+/* Twice: files of the first run must be gone. */
 static void test_walls(void)
 {
     slots s = {0};
@@ -146,7 +146,7 @@ static void test_walls(void)
     close_slots(&s);
 }
 
-/* ---- nothing is left ---- */
+/* ---- nothing is left over ---- */
 
 static int count_of(const char *folder)
 {
@@ -178,7 +178,7 @@ static int interpreters(void)
     return n;
 }
 
-/* Those that are to end soon. */
+/* Waits for those that should end soon. */
 static bool is_gone(void)
 {
     for (int i = 0; i < 500; i++) {
@@ -207,7 +207,7 @@ static void test_bombs(void)
     sandbox_result r;
     int files = count_of("/proc/self/fd");
     if (!open_slots(&s)) return TEST_SKIP(why_not);
-    TEST_CHECK(interpreters() > 0); /* they are seen */
+    TEST_CHECK(interpreters() > 0); /* the count works */
     for (size_t i = 0; i < ARRAY_LEN(bombs); i++) {
         sandbox_job job = job_of("python", view_of(bombs[i]), VIEW("pass\nassert 1 == 2\n"));
         const sandbox_job good = job_of("python", VIEW("x = 1\n"), VIEW("assert x == 1\n"));
@@ -275,7 +275,7 @@ static void make_file(const char *folder, const char *name, const char *text)
 
 #define ADD "def add(a, b):\n    return "
 
-/* By pytest, whose status is 0 for what was skipped, left or not collected. */
+/* With pytest, whose status is 0 for skipped, deselected or uncollected tests. */
 static const struct {
     const char *program;
     wire_verdict want;
@@ -509,7 +509,7 @@ static void test_basic(void)
     sandbox_close(&s);
 }
 
-/* As anybody, not as root: a program that is right, one that is not, one that forks. */
+/* As an ordinary user: a program that is right, one that is wrong, one that forks. */
 static void test_as_user(void)
 {
     if (geteuid() != 0) return TEST_SKIP("another user: this is not root");

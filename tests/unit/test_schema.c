@@ -1,5 +1,5 @@
-/* test_schema.c - keys of schemas that speak of other members and items: which documents fit them.
- * What is called invalid is so by the specification; "order" marks what fits it and not us. */
+/* test_schema.c - schema keywords that refer to other members and items: which documents fit them.
+ * "Invalid" is meant by the specification; "order" marks documents that fit it and not us. */
 #include "base/memory.h"
 #include "sampling/matcher.h"
 
@@ -115,7 +115,7 @@ static const struct {
      "false}",
      {"[]", "[1,2]"},
      {"[\"a\"]"}},
-    /* bounds beyond what can be written are none, and those of 64 bits are exact */
+    /* bounds beyond all numbers do not count, and those of 64 bits are exact */
     {"{\"type\":\"integer\",\"minimum\":-9223372036854775808,\"maximum\":9223372036854775807}",
      {"5", "-5", "123456789012345678"},
      {"1.5"}},
@@ -143,7 +143,7 @@ static bool takes(matcher *w, const char *text)
     return matcher_accept(w, 0, 0, view_of(text)) && matcher_is_complete(w, 0);
 }
 
-/* Without texts: it is refused. */
+/* No text fits: it is refused. */
 static void test_cases(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -167,7 +167,7 @@ static void test_cases(void)
     }
 }
 
-/* Every allocation failing in turn: an error, and nothing left over. */
+/* Every allocation fails in turn: an error, and nothing left over. */
 static void test_memory(void)
 {
     static const size_t some[] = {1, 4, 7, 14, 21, 27};

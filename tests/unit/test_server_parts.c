@@ -1,5 +1,5 @@
 /* test_server_parts.c - the parts of the server that need no socket: token logs,
- * indentation, the type of a message, routes, and who may ask. */
+ * indentation, the type of a message, routes, and access. */
 #include "server/access.h"
 #include "server/history.h"
 #include "server/log.h"
@@ -41,7 +41,7 @@ static history_turn turn_of(const char *id, uint64_t tenant, const int32_t *toke
     return t;
 }
 
-/* Finding holds: what is only asked for is let go at once. */
+/* history_find() takes a reference, which is released here at once. */
 static bool has(history *h, uint64_t tenant, uint64_t serial, const char *id)
 {
     const history_turn *turn = history_find(h, tenant, serial, id);
@@ -89,14 +89,14 @@ static void test_history(void)
     TEST_CHECK(has(h, 7, 1, "c") && has(h, 7, 1, "e"));
     t = turn_of("f", 9, tokens, 4);
     TEST_CHECK(history_add(h, &t) == 0);
-    TEST_CHECK(history_turns(h) == 4); /* another tenant has a bound of its own */
+    TEST_CHECK(history_turns(h) == 4); /* another tenant has its own bound */
     history_forget(h, 7, "e");
     TEST_CHECK(!has(h, 7, 1, "e"));
     history_close(&h);
     TEST_CHECK(!h);
 }
 
-/* Who holds a turn reads on when it was forgotten, replaced, or the history closed. */
+/* A held turn stays readable after it was forgotten or replaced, or the history closed. */
 static void test_history_held(void)
 {
     const int32_t tokens[] = {1, 2, 3, 4}, others[] = {9};
@@ -130,7 +130,7 @@ typedef struct {
     bool good;
 } history_user;
 
-/* Each adds turns of its own under names that all share, and reads whatever it finds. */
+/* Each thread adds turns of its own under shared names, and reads whatever it finds. */
 static void *use_history(void *arg)
 {
     history_user *u = arg;

@@ -1,6 +1,6 @@
-/* test_shared_team.c - whose turn of shared compute threads is next: the better class, of one class
- * the older, before all who waited too long; who goes on keeps its turn beside lower classes; a
- * pass is stopped for a better class alone. */
+/* test_shared_team.c - who gets shared compute threads next: the better class, within one class
+ * the older, before all those who waited too long; a user that continues keeps its turn against
+ * lower classes; a pass is stopped for a better class alone. */
 #include "base/memory.h"
 #include "base/thread.h"
 #include "engine/shared_team.h"
@@ -28,7 +28,7 @@ static void *take_one(void *arg)
     return NULL;
 }
 
-/* It waits when this returns: of its class or a better one somebody is wanted. */
+/* Returns once it waits: the team is wanted by its class or a better one. */
 static void let_wait(uint32_t i, uint32_t class_)
 {
     thread_spin wait = {0};
@@ -63,8 +63,8 @@ static void end(void)
     TEST_CHECK(!turns);
 }
 
-/* All of them wait for a moment only, or for so long that all count as starved: then the oldest
- * is first, and the order is another. */
+/* All wait for a moment only, or so long that all count as starved: then the oldest
+ * is first, and the order differs. */
 static void test_order(void)
 {
     team_user me = {.stop = NULL};
@@ -96,7 +96,7 @@ static void test_starved(void)
     let_wait(0, 3), let_wait(1, 2), let_wait(2, 0);
     for (uint64_t start = clock_ns(); clock_ns() - start < TEAM_STARVED_NS_MIN + 1000000;) {
     }
-    shared_team_give(turns, &me, true); /* it would go on, but they waited too long */
+    shared_team_give(turns, &me, true); /* it would continue, but they waited too long */
     join(3);
     check_order(3, by_age);
     end();
@@ -116,9 +116,9 @@ static void test_keeps(void)
         shared_team_take(turns, &me, 1);
     }
     shared_team_give(turns, &me, true);
-    shared_team_leave(turns, &me); /* nothing was left to do */
+    shared_team_leave(turns, &me); /* no work was left */
     join(1);
-    shared_team_leave(turns, &me); /* it has none */
+    shared_team_leave(turns, &me); /* it has no turn */
     shared_team_take(turns, &me, 1);
     atomic_store(&n_came, 0);
     let_wait(0, 1);
@@ -147,7 +147,7 @@ static void test_stops(void)
     end();
 }
 
-/* Who had to wait for too long is not stopped again. */
+/* A user that waited too long is not stopped again. */
 static void test_starved_is_not_stopped(void)
 {
     _Atomic bool stop = false;

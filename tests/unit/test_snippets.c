@@ -1,4 +1,4 @@
-/* test_snippets.c - what of a workspace's files is found for a place, by cases that a person can
+/* test_snippets.c - the parts of a workspace that are found for a place, by cases that a person can
  * judge, and by rules that hold for any text. */
 #include "snippets/snippet_index.h"
 
@@ -72,7 +72,7 @@ static bool has_term(view word, uint32_t hash)
 static void test_terms(void)
 {
     word_term part[TERMS_OF_WORD_MAX];
-    /* Parts are the same however they are written. */
+    /* Parts of words are the same in every spelling. */
     TEST_CHECK(terms_of_word(VIEW("total"), part) == 2 && !part[0].is_part && part[1].is_part);
     word_term snake[TERMS_OF_WORD_MAX], camel[TERMS_OF_WORD_MAX];
     const uint32_t n = terms_of_word(VIEW("total_price"), snake);
@@ -80,8 +80,8 @@ static void test_terms(void)
     TEST_CHECK(snake[2].hash == camel[2].hash && snake[3].hash == camel[3].hash);
     TEST_CHECK(snake[0].hash != camel[0].hash);
     TEST_CHECK(has_term(VIEW("total_price"), term_of_prefix(VIEW("tot"))));
-    TEST_CHECK(!has_term(VIEW("tot"), term_of_prefix(VIEW("tot")))); /* it is whole */
-    TEST_CHECK(terms_of_word(VIEW("a_b_c_d"), part) == 2); /* nothing that short */
+    TEST_CHECK(!has_term(VIEW("tot"), term_of_prefix(VIEW("tot")))); /* it is a whole word */
+    TEST_CHECK(terms_of_word(VIEW("a_b_c_d"), part) == 2); /* parts are too short */
     TEST_CHECK(terms_of_word(VIEW("HTTPServer"), part) == 2); /* one run of capitals and more */
 }
 
@@ -127,14 +127,14 @@ static void test_needles(void)
     static snippet_index x;
     put(&x, "shop/basket.py", basket, false);
     put(&x, "shop/weather.py", weather, false);
-    /* A method of a class that the file imports, by the three letters that are there. */
+    /* A method of a class that the file imports, by its first three letters. */
     snippets s = find(&x, "shop/show.py",
                       "from shop.basket import Basket\n\n\ndef show(basket):\n"
                       "    print(basket.tot", "\n", 600);
     TEST_CHECK(s.n > 0 && says(&s, "def total_of_prices(self):"));
     TEST_CHECK(!strcmp(s.files[s.n - 1].path, "shop/basket.py"));
     snippets_close(&s);
-    /* What a function takes that is called. */
+    /* The parameters of a called function. */
     s = find(&x, "shop/pay.py", "from basket import order_basket\n\ndone = order_basket(", "\n",
              600);
     TEST_CHECK(says(&s, "address, express=False"));
@@ -143,22 +143,22 @@ static void test_needles(void)
         defines |= s.lines[i] == 0 && !strcmp(s.files[i].path, "shop/basket.py");
     TEST_CHECK(defines);
     snippets_close(&s);
-    /* By nothing but the letters of the word that is begun. */
+    /* By nothing but the letters of the word at the caret. */
     s = find(&x, "zoo.py", "zzz.tot", "", 600);
     TEST_CHECK(s.n == 1 && says(&s, "total_of_prices") && s.lines[0] > 0);
     snippets_close(&s);
-    /* The other file, where that is what the place is about. */
+    /* The other file, if the place is about it. */
     s = find(&x, "shop/town.py", "city = 1\nwind = 2\nprint(rea", "\n", 600);
     TEST_CHECK(s.n && !strcmp(s.files[s.n - 1].path, "shop/weather.py") && says(&s, "read_wind"));
     snippets_close(&s);
-    /* Nothing of the file itself, and nothing where nothing is shared. */
+    /* Nothing from the file itself, and nothing without shared words. */
     s = find(&x, "shop/basket.py", "self.prices.tot", "\n", 600);
     for (uint32_t i = 0; i < s.n; i++) TEST_CHECK(strcmp(s.files[i].path, "shop/basket.py") != 0);
     snippets_close(&s);
     s = find(&x, "a.py", "zzz = yyy\n", "", 600);
     TEST_CHECK(s.n == 0);
     snippets_close(&s);
-    /* Nothing that the place shows already. */
+    /* Nothing that is already visible at the place. */
     s = find(&x, "copy.py", weather, "", 600);
     TEST_CHECK(!says(&s, "read_wind"));
     snippets_close(&s);
@@ -177,7 +177,7 @@ static void test_nearness(void)
     snippets s = find(&x, "shop/use.py", "parse_order(line)\nline.spl", "", 300);
     TEST_CHECK(s.n && !strcmp(s.files[s.n - 1].path, "shop/near.py"));
     snippets_close(&s);
-    put(&x, "other/far.py", far, true); /* somebody works on it */
+    put(&x, "other/far.py", far, true); /* a file that is being edited */
     s = find(&x, "shop/use.py", "parse_order(line)\nline.spl", "", 300);
     TEST_CHECK(x.n == 2);
     TEST_CHECK(s.n && !strcmp(s.files[s.n - 1].path, "other/far.py"));
@@ -203,7 +203,7 @@ static void test_refused(void)
     snippet_file_close(&f);
 }
 
-/* ---- what holds for any text ---- */
+/* ---- properties for any text ---- */
 
 static size_t make_text(char *out, size_t max)
 {

@@ -10,7 +10,7 @@ enum { TEXT_MAX = 4000 };
 
 /* ---- ngrams ---- */
 
-/* All places, the way the header says it: a naive search. */
+/* All places as the header defines them: a naive search. */
 static uint32_t find_naively(const int32_t *text, uint32_t n_places, const int32_t *context,
                              uint32_t n, uint32_t from, uint32_t *at)
 {
@@ -26,7 +26,7 @@ static uint32_t find_naively(const int32_t *text, uint32_t n_places, const int32
     return best;
 }
 
-/* Texts whose chains are shorter than a walk: the same places. */
+/* For texts whose chains are shorter than a walk: the same places. */
 static void test_ngrams(void)
 {
     static int32_t text[TEXT_MAX], context[64];
@@ -60,7 +60,7 @@ static void test_ngrams(void)
     memory_free(memory);
 }
 
-/* Growing and cutting leaves the index as growing alone would have made it, to the bit. */
+/* After growing and cutting, the index equals one that only grew, to the bit. */
 static void test_cut(void)
 {
     static int32_t text[TEXT_MAX];
@@ -81,12 +81,12 @@ static void test_cut(void)
             TEST_CHECK(!memcmp(x.heads[k], y.heads[k], sizeof(uint32_t) << x.bits));
             TEST_CHECK(!memcmp(x.older[k], y.older[k], grow * sizeof(uint32_t)));
         }
-        memset(memory + size, 0, size); /* places that neither reached are as they were */
+        memset(memory + size, 0, size); /* places that neither reached are unchanged */
     }
     memory_free(memory);
 }
 
-/* A search is bounded where every place looks alike. */
+/* A search is bounded even if every place looks alike. */
 static void test_monotony(void)
 {
     static int32_t text[TEXT_MAX];
@@ -133,7 +133,7 @@ static void test_pace(void)
     learn(&pace, 1, 1000);
     TEST_CHECK(pace_estimate(&pace, PACE_ROWS_MAX, ns) && ns[1] == 1000);
     TEST_CHECK(ns[17] > 1500 && ns[17] < 6000);
-    learn(&pace, 20, 90000); /* seen once is not enough: somebody may have held it up */
+    learn(&pace, 20, 90000); /* once is not enough: it may have been delayed */
     TEST_CHECK(pace_estimate(&pace, 20, ns) && ns[20] < 6000);
     for (int i = 0; i < 12; i++) learn(&pace, 20, 6000);
     TEST_CHECK(pace_estimate(&pace, PACE_ROWS_MAX, ns));
@@ -148,7 +148,7 @@ static void test_pace(void)
     for (int i = 0; i < 9; i++) learn(&pace, 24, 7000);
     TEST_CHECK(pace_estimate(&pace, 24, ns) && ns[12] <= 7000);
     float then = ns[20];
-    for (int i = 0; i < 5000; i++) learn(&pace, 1, 2000); /* what is old is tried again */
+    for (int i = 0; i < 5000; i++) learn(&pace, 1, 2000); /* old measurements are repeated */
     TEST_CHECK(pace_estimate(&pace, 24, ns) && ns[20] < then * 0.6f);
     TEST_CHECK(!pace_wants(&pace, PACE_ROWS_MAX + 1));
     /* Some passes are measured at first, then few. */
@@ -171,7 +171,7 @@ static float best_rate(const draft_odds *odds, uint32_t match, const float *cost
     return best;
 }
 
-/* The way the header says it: each row is paid with what a token costs where it is right. */
+/* As the header defines it: a row that is right earns the cost of a token. */
 static uint32_t length_naively(const draft_odds *odds, uint32_t match, const float *cost)
 {
     float value = 0, best_value = 0, all_right = 1;
@@ -189,8 +189,8 @@ static uint32_t length_naively(const draft_odds *odds, uint32_t match, const flo
     return best;
 }
 
-/* Where rows cost what a token brings, there are no drafts; where they are free, all; where a place
- * is uncertain and all is well beyond it, few. */
+/* If rows cost what a token earns, there are no drafts; if they are free, all; if a place
+ * is uncertain and all after it are certain, few. */
 static void test_length(void)
 {
     draft_odds odds;
@@ -291,7 +291,7 @@ static void test_edits(void)
     TEST_CHECK_THAT(by_nothing > n * 9 / 10, "%u of %u", by_nothing, n);
 }
 
-/* What repeats itself is drafted beyond its own end. */
+/* A repeating text is drafted beyond its own end. */
 static void test_period(void)
 {
     static int32_t answer[600];
@@ -300,7 +300,7 @@ static void test_period(void)
     TEST_CHECK_THAT(n <= 7 + 22, "%u", n);
 }
 
-/* A timeline that is cut and goes on otherwise is as one that never was longer. */
+/* A timeline that is cut and continues differently equals one that was never longer. */
 static void test_shorter(void)
 {
     static int32_t tokens[TEXT_MAX], draft[2][63];
@@ -331,7 +331,7 @@ static past_answers *open_earlier(uint32_t n_max)
     static past_answers x;
     size_t size = past_answers_bytes(n_max);
     void *memory = memory_alloc(size);
-    memset(memory, 0xa5, size); /* whatever was there */
+    memset(memory, 0xa5, size); /* garbage */
     past_answers_lay_out(&x, memory, n_max);
     past_answers_clear(&x);
     return &x;
@@ -339,8 +339,8 @@ static past_answers *open_earlier(uint32_t n_max)
 
 static void close_earlier(past_answers *x) { memory_free(x->index.heads[0]); }
 
-/* The text is the end of all answers as they would stand there without a bound, at least the newer
- * half of the room, and its index that of a text which never was longer. */
+/* The text is the end of all answers as they would be without a bound, at least the newer
+ * half of the room, and its index is that of a text which was never longer. */
 static void check_earlier(const past_answers *x, const int32_t *all, uint32_t n_all)
 {
     uint32_t n = x->index.n;
@@ -379,7 +379,7 @@ static void test_earlier(void)
         n_all += n - first;
         all[n_all++] = PAST_END;
         check_earlier(x, all, n_all);
-        uint32_t there = x->index.n; /* what is there is not added again, whatever it answers */
+        uint32_t there = x->index.n; /* existing answers are not added again, whatever the prompt */
         if (begin > 0) timeline[0] = 7777;
         past_answers_add(x, timeline, begin, n);
         past_answers_add(x, timeline + begin, 0, n - begin);
@@ -389,8 +389,8 @@ static void test_earlier(void)
     close_earlier(x);
 }
 
-/* An answer that is asked for again in another session comes in few passes, its beginning, too,
- * though others stand before and after it; what was cut away meanwhile does no harm. */
+/* An answer that is requested again in another session needs few passes, also at its beginning,
+ * though others are before and after it; text cut away meanwhile does no harm. */
 static void test_again(void)
 {
     static int32_t answers[9][300], prompts[9][50], changed[300];
@@ -405,7 +405,7 @@ static void test_again(void)
     }
     for (uint32_t k = 0; k < 9; k++) {
         uint32_t n = passes_with(x, prompts[k], 50, NULL, 0, answers[k], 300);
-        TEST_CHECK_THAT(n <= 5 + 4, "%u", n); /* 63 drafts a pass, a shorter one at first */
+        TEST_CHECK_THAT(n <= 5 + 4, "%u", n); /* 63 drafts per pass, a shorter one at first */
         memcpy(changed, answers[k], sizeof changed);
         changed[100] = changed[200] = 999;
         prompts[k][10] = 998;

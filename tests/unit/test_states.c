@@ -1,7 +1,7 @@
-/* test_states.c - states in the KV cache: whatever was found, kept, given up, taken back or left in
- * the middle, a sequence holds the state of just the tokens that it holds, with all their pages.
+/* test_states.c - states in the KV cache: whatever was found, kept, evicted, rewound or left in
+ * the middle, a sequence has the state of exactly the tokens that it holds, with all their pages.
  *
- * A state is a number here: that of the tenant and all tokens so far, as the marks of pages are. */
+ * Here a state is a number made of the tenant and all tokens so far, like the marks of pages. */
 #include "../random.h"
 #include "kv_marks.h"
 
@@ -27,7 +27,7 @@ static uint32_t number_of(uint64_t tenant, const int32_t *tokens, uint32_t n)
 
 static void write_state(float *to, uint32_t value) { memcpy(to, &value, sizeof value); }
 
-/* Of tokens [n], which it holds. */
+/* Whether its state is that of tokens [n], which it holds. */
 static bool has_its_state(const kv_sequence *seq, uint64_t tenant, const int32_t *tokens,
                           uint32_t n)
 {
@@ -37,8 +37,8 @@ static bool has_its_state(const kv_sequence *seq, uint64_t tenant, const int32_t
     return value == number_of(tenant, tokens, n);
 }
 
-/* One pass over tokens [from, end), of which the states at `keeps` are kept; left before its end
- * where it is not whole. */
+/* One pass over tokens [from, end), keeping the states at `keeps`; abandoned before its end
+ * if it is not whole. */
 static int pass_over(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
                      uint32_t end, const uint32_t *keeps, uint32_t n_keeps, bool is_whole)
 {
@@ -92,16 +92,16 @@ static void test_found_where_kept(void)
     TEST_CHECK(compute_all(a, 7, tokens, 0, 200, keeps, 6) == 0 && is_right(a, 7, tokens));
     kv_sequence_rest(a);
     for (uint32_t n = 1; n <= 250; n++) {
-        uint32_t want = n >= 200 ? 200 : 0; /* where it rested, one is kept, too */
+        uint32_t want = n >= 200 ? 200 : 0; /* one is kept where it rested, too */
         for (uint32_t i = 0; i < 6; i++)
             if (keeps[i] <= n && keeps[i] > want) want = keeps[i];
         uint32_t found = kv_sequence_adopt(b, tokens, n);
         TEST_CHECK_THAT(found == want && is_right(b, 7, tokens), "%u of %u", found, n);
         memcpy(other, tokens, sizeof other);
-        other[n - 1] ^= 1; /* a state after what differs is none of ours */
+        other[n - 1] ^= 1; /* a state after the difference does not fit */
         TEST_CHECK(kv_sequence_adopt(b, other, 250) < n && is_right(b, 7, other));
     }
-    /* Up to there the tree has pages and no state: one is wanted where it ends. */
+    /* Up to there the tree has pages but no state: one is wanted at its end. */
     memcpy(other, tokens, sizeof other);
     other[170] ^= 1;
     TEST_CHECK(kv_sequence_adopt(b, other, 250) == 130 && kv_sequence_known(b) == 170);
@@ -109,7 +109,7 @@ static void test_found_where_kept(void)
     close_all(pool, two, 2);
 }
 
-/* What a pass that did not come to its end wrote is nobody's, whatever comes in its place. */
+/* Output of an unfinished pass is never used, whatever replaces it. */
 static void test_left_in_the_middle(void)
 {
     static int32_t tokens[200], other[200];
@@ -138,14 +138,14 @@ static void test_hidden(void)
     TEST_CHECK(compute_all(seq[0], 1, tokens, 0, 150, keeps, 3) == 0);
     kv_sequence_mark(seq[0]);
     TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 150) == 50);
-    kv_sequence_hide(seq[0], 0); /* what was hidden it holds no longer */
+    kv_sequence_hide(seq[0], 0); /* it no longer holds hidden tokens */
     TEST_CHECK(kv_sequence_length(seq[0]) <= 100 && is_right(seq[0], 1, tokens));
     TEST_CHECK(kv_sequence_adopt(seq[1], tokens, 150) == 90 && is_right(seq[1], 1, tokens));
     close_all(pool, seq, 2);
 }
 
-/* A state that another has in passing is kept by who asks for just these tokens: taken up from a
- * block that the other still fills, from one that is full, or held before. */
+/* A state that another sequence passed is kept for a request of exactly these tokens: from a
+ * block that the other still fills, from a full one, or held before. */
 static void test_asked_again(void)
 {
     static int32_t tokens[200];
@@ -168,7 +168,7 @@ static void test_asked_again(void)
     }
 }
 
-/* Everything at once, with as few states and blocks as can be, with plenty, and with a limit that
+/* Everything at once, with as few states and blocks as possible, with plenty, and with a limit that
  * comes and goes. */
 static void test_at_random(void)
 {

@@ -1,5 +1,5 @@
-/* test_stop.c - however a stream is cut into pieces, the same bytes come out, and they are those
- * that a naive search over the whole text finds. */
+/* test_stop.c - for any cuts of a stream the output is the same, and equals
+ * a naive search over the whole text. */
 #include "base/stop.h"
 
 #include "../random.h"
@@ -117,7 +117,7 @@ static void check_timing(view text, const char *stop, const char *n)
     }
 }
 
-/* Nothing is held back for longer than it can matter. */
+/* Nothing is held back longer than necessary. */
 static void test_timing(void)
 {
     check_timing(VIEW("hello"), "xy", "11111");
@@ -130,7 +130,7 @@ static void test_timing(void)
                  "xy", "00041");
     check_timing(VIEW("\xe2\x82"
                       "b"),
-                 "xy", "003");                            /* broken off */
+                 "xy", "003");                            /* truncated */
     check_timing(VIEW("\x82\xff\xc0\x80"), "xy", "1111"); /* never valid */
     check_timing(VIEW("\xe0\x80\x80"), "xy", "021");      /* overlong */
     check_timing(VIEW("\xed\xa0\x80"), "xy", "021");      /* a surrogate */
@@ -153,7 +153,7 @@ static void test_longest(void)
     TEST_CHECK(n == 2 && !hit && state.n_held == CERIUM_STOP_BYTES_MAX - 1);
     n = stop_feed(&state, stops, 1, VIEW("b!"), out, &hit);
     TEST_CHECK(n == 0 && hit && stop_flush(&state, out) == 0);
-    /* Other stop strings may come with the next call; what is held is looked at anew. */
+    /* The next call may have other stop strings; held bytes are then checked again. */
     n = stop_feed(&state, stops, 1, VIEW("aaa"), out, &hit);
     TEST_CHECK(n == 0 && !hit && state.n_held == 3);
     n = stop_feed(&state, NULL, 0, VIEW("c"), out, &hit);

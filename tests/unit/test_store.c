@@ -1,5 +1,5 @@
-/* test_store.c - rows come back as they were, belong to their tenant, and the file to its owner;
- * what is not ours, newer, locked, full or read-only is refused in one line that says so. */
+/* test_store.c - rows are read as written, belong to their tenant, and the file to its owner;
+ * a foreign, newer, locked, full or read-only file is refused in one line that says so. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static uint64_t file_bytes(const char *path)
     return stat(path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-/* What is older than this many days is not shown, and goes when somebody looks or stores. */
+/* Rows older than this many days are not shown, and are removed at the next read or write. */
 static void test_age(void)
 {
     enum { DAY_S = 86400 };
@@ -171,8 +171,8 @@ static void test_age(void)
     store_close(&s);
 }
 
-/* 10,000 responses: the bytes told, the file, and its log stay within the bound, the newest are
- * there, and a child whose parent went is there too. */
+/* 10,000 responses: the reported bytes, the file, and its log stay within the bound, the newest are
+ * there, and so is a child whose parent was removed. */
 static void test_ten_thousand(void)
 {
     enum { N = 10000, BOUND = 2 << 20, SLACK = 256 << 10, LOG_MAX = 6 << 20 };
@@ -202,12 +202,12 @@ static void test_ten_thousand(void)
     TEST_CHECK(size.responses + size.expired == N && size.responses > 10);
     TEST_CHECK(absent(s, 0, "resp_0") && !absent(s, (N - 1) % 3, id));
     snprintf(id, sizeof id, "resp_%u", (uint32_t)(N - size.responses));
-    TEST_CHECK(!absent(s, (N - size.responses) % 3, id)); /* its parent has just gone */
+    TEST_CHECK(!absent(s, (N - size.responses) % 3, id)); /* its parent was just removed */
     store_close(&s);
     if (file_bytes(path) > most_file) most_file = file_bytes(path);
     TEST_CHECK_THAT(most_file < BOUND + SLACK, "the file had %llu", (unsigned long long)most_file);
     TEST_CHECK_THAT(most_log < LOG_MAX, "the log had %llu", (unsigned long long)most_log);
-    /* A smaller bound on what is there already; one response that is larger stays alone. */
+    /* A smaller bound than the present size; a single larger response stays. */
     s = open_at(path);
     TEST_CHECK(store_measure(s).bytes == size.bytes);
     uint64_t n = 0;
@@ -238,7 +238,7 @@ static void test_bounds(void)
     TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_CAPACITY);
     r = response_of(long_id, 1, 1);
     TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_CAPACITY && !strchr(err.message, '\n'));
-    /* A reader with little room is told, and one with room gets it. */
+    /* A reader with little room gets an error, and one with room gets the row. */
     r = response_of("resp_1", 1, 1);
     bytes little = {.max = 16};
     bool found = false;
@@ -325,7 +325,7 @@ static void test_not_ours(void)
     TEST_CHECK(refused(path, CERIUM_ERR_FORMAT, "newer cerium"));
     TEST_CHECK(refused(folder, CERIUM_ERR_IO, "not a file"));
     TEST_CHECK(refused(path_of("no/such/folder.db"), CERIUM_ERR_IO, "No such file"));
-    /* An empty file is as good as none. */
+    /* An empty file counts as a new one. */
     path = path_of("empty.db");
     fclose(fopen(path, "w"));
     s = open_at(path);
@@ -354,7 +354,7 @@ static void test_migration_is_whole(void)
     TEST_CHECK(refused(path, CERIUM_ERR_IO, "no such table"));
 }
 
-/* What version 1 kept is there, and what it did not know yet is not known. */
+/* Data of version 1 is there, and newer fields are unset. */
 static void test_first_version(void)
 {
     const char *path = path_of("first.db");
@@ -378,12 +378,12 @@ static void test_first_version(void)
     store_close(&s);
 }
 
-/* ---- files that are somebody else's ---- */
+/* ---- files of other programs ---- */
 
 typedef struct {
     const char *name, *fault;
-    const char *side; /* what ends the name of the file that is not ours; "" = the database */
-    const char *text; /* in it; NULL: the kind below */
+    const char *side; /* suffix of the foreign file; "" = the database */
+    const char *text; /* its content; NULL: the kind below */
     enum { OTHER_FILE, OTHER_LINK, OTHER_DANGLING, OTHER_FIFO, OTHER_FOLDER, OTHER_NAME } kind;
 } not_ours;
 
@@ -418,7 +418,7 @@ static void put_text(const char *path, const not_ours *o)
     TEST_CHECK(chmod(path, 0644) == 0);
 }
 
-/* Makes it at `path`; where a file with content is then is in `real`. */
+/* Makes it at `path`; `real` is the path of the file with the content. */
 static void make_other(const not_ours *o, const char *path, char real[192])
 {
     bool is_apart = o->kind == OTHER_LINK || o->kind == OTHER_NAME;
@@ -433,7 +433,7 @@ static void make_other(const not_ours *o, const char *path, char real[192])
     }
 }
 
-/* A process that is killed as it makes the index leaves a part of it, in pages. */
+/* A process killed while it writes the index leaves a part of it, in pages. */
 static void test_index_in_part(void)
 {
     static const off_t sizes[] = {0, 3, 4096, 12288, 28672, 32768, 36864};
@@ -457,8 +457,8 @@ static bool same_times(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Refused in one line, and nothing of it was touched: not its content, mode, owner or times, and
- * nothing was made beside it. */
+/* Refused in one line, and left untouched: content, mode, owner and times are the same, and
+ * no file was created next to it. */
 static void test_files_of_others(void)
 {
     static const char *const sides[] = {"", "-wal", "-shm", "-journal"};
@@ -534,7 +534,7 @@ static void test_locked(void)
     TEST_CHECK(!sqlite3_open(path, &other));
     TEST_CHECK(!sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL));
     TEST_CHECK(store_put(s, &r, &err) == CERIUM_ERR_IO && strstr(err.message, "locked"));
-    TEST_CHECK(absent(s, 1, "resp_1")); /* readers go on */
+    TEST_CHECK(absent(s, 1, "resp_1")); /* readers continue */
     TEST_CHECK(!sqlite3_exec(other, "COMMIT", NULL, NULL, NULL));
     TEST_CHECK(store_put(s, &r, &err) == CERIUM_OK && found_as(s, &r));
     sqlite3_close(other);

@@ -14,7 +14,7 @@ typedef struct {
     _Atomic uint32_t ran[PHASES][UNITS];
     _Atomic uint32_t done[PHASES];
     team_phase phases[PHASES];
-    _Atomic uint32_t n_early, n_workers_bad, who; /* a bit a worker that did something */
+    _Atomic uint32_t n_early, n_workers_bad, who; /* a bit per worker that did something */
     uint32_t n_workers;
 } record;
 
@@ -77,8 +77,8 @@ static void test_sleep_and_wake(void)
     team_close(&t);
 }
 
-/* Any number of workers, changed before every pass: so many take part at most (but for one that was
- * taken away just when it had seen that it should), and every unit still runs once. */
+/* Any number of workers, changed before every pass: at most that many take part (except one
+ * removed just after it joined), and every unit still runs once. */
 static void test_changing_numbers(void)
 {
     static record r;
@@ -103,7 +103,7 @@ static void test_changing_numbers(void)
     team_close(&t);
 }
 
-/* As if the system took away one worker in the middle of a unit: all others, the caller too, have
+/* As if the system suspended one worker in the middle of a unit: all others, the caller too, have
  * nothing left to do and wait for it. */
 static void run_held(void *arg, uint32_t phase, uint32_t first, uint32_t end, uint32_t worker)
 {
@@ -114,7 +114,7 @@ static void run_held(void *arg, uint32_t phase, uint32_t first, uint32_t end, ui
     while (!atomic_load(&is_held)) {}
 }
 
-/* Then the caller sleeps, and knows for whom; that is what fewer workers are tried for. */
+/* Then the caller sleeps, and knows for whom; that is the reason to try fewer workers. */
 static void test_late_worker(void)
 {
     static record r = {.n_workers = 4};
@@ -124,7 +124,7 @@ static void test_late_worker(void)
     TEST_CHECK(team_open(&t, 4, &err) == 0);
     if (!t) return;
     const worker_tuner *m = team_tuner(t);
-    team_run(t, &phase, 1, run_units, &r); /* the first of a kind does not count */
+    team_run(t, &phase, 1, run_units, &r); /* the first pass of a kind does not count */
     TEST_CHECK(m->n == 4 && m->n_passes == 0);
     team_run(t, &phase, 1, run_held, NULL);
     TEST_CHECK_THAT(m->n_passes == 1 && m->ns >= m->sleep_ns, "%u passes", m->n_passes);
@@ -133,7 +133,7 @@ static void test_late_worker(void)
     team_close(&t);
 }
 
-/* Nobody spins when there is nothing to do: processor time of a second without passes. */
+/* No worker spins when there is nothing to do: processor time of a second without passes. */
 static void test_idle(void)
 {
     static record r;
@@ -141,7 +141,7 @@ static void test_idle(void)
     cerium_error err;
     struct timespec second = {1, 0}, used[2];
     TEST_CHECK(team_open(&t, 4, &err) == 0);
-    for (int pass = 0; t && pass < 100; pass++) { /* brisk, so that they end in a spin */
+    for (int pass = 0; t && pass < 100; pass++) { /* brisk: workers then end in a spin */
         memset(&r, 0, sizeof r);
         r.n_workers = 4;
         r.phases[0] = (team_phase){200, 1};

@@ -173,7 +173,7 @@ static void test_capacity(void)
     tokenizer_close(&t);
 }
 
-/* ---- sentencePiece ---- */
+/* ---- SentencePiece ---- */
 
 /* <unk> <s> </s>, 256 byte tokens, then these with their scores; the mark is U+2581. */
 #define MARK "\xE2\x96\x81"
@@ -200,7 +200,7 @@ static int open_pieces(tokenizer **t, const char *scheme, cerium_error *err)
     vocab_file v;
     vocab_open(&v);
     vocab_string(&v, "tokenizer.ggml.model", VIEW("llama"));
-    vocab_bool(&v, "tokenizer.ggml.add_eos_token", true); /* for training: says nothing to us */
+    vocab_bool(&v, "tokenizer.ggml.add_eos_token", true); /* for training: ignored */
     if (scheme) vocab_string(&v, "cerium.space_prefix", view_of(scheme));
     if (scheme) {
         vocab_array(&v, "cerium.end_token_ids", GGUF_INT32, 2);
@@ -368,7 +368,7 @@ static uint64_t count_work(const merge_map *pairs, size_t n, uint32_t n_symbols,
     return work;
 }
 
-/* Work on one long piece grows like the piece, counted instead of timed: in windows, and in one. */
+/* Work on one long piece is linear, counted instead of timed: in windows, and in one. */
 static void test_linear(void)
 {
     enum { SYMBOLS = 64, N = 1 << 16 };
@@ -397,8 +397,8 @@ static void test_linear(void)
     merge_map_close(&random);
 }
 
-/* A megabyte of one character, alone and before another: no expression backtracks over it again
- * and again, no limit of PCRE2 is met. */
+/* A megabyte of one character, alone and before another: no expression backtracks over it
+ * repeatedly, no limit of PCRE2 is reached. */
 static void test_long_runs(void)
 {
     enum { LEN = 1 << 20 };
@@ -499,8 +499,8 @@ static void test_refused(void)
     expect_refused(&v, "tokenizer.ggml.scores");
 }
 
-/* What several threads ask of one tokenizer at a time: short texts and long ones, runs, a talk, a
- * hole, names of tokens. */
+/* Work of several threads on one tokenizer at once: short texts and long ones, runs, a chat, a
+ * infill prompt, names of tokens. */
 enum { LONG = 20000, WORKERS = 4, ROUNDS = 20 };
 
 typedef struct {

@@ -139,7 +139,7 @@ static void test_llama_cpp(void)
     }
 }
 
-/* ---- qwen2.5 ---- */
+/* ---- Qwen2.5 ---- */
 
 enum { QWEN_TOKENS = 151643 };
 

@@ -15,7 +15,7 @@ static protocol_error error;
     "\"function\":{\"name\":\"f\"}},{\"type\":\"custom\",\"custom\":{\"name\":\"c\"}}],"           \
     "\"tool_choice\":"
 
-/* ---- what may be called ---- */
+/* ---- allowed tools ---- */
 
 /* want: "auto", "none" or "required", and after it a letter for each tool: y or n. */
 static void check(protocol_api api, const char *body, const char *want)
@@ -150,7 +150,7 @@ static void test_legacy(void)
 typedef struct {
     json_t *object; /* owned */
     json_t *events; /* owned array */
-    size_t taken;   /* bytes that were read before it was enough */
+    size_t taken;   /* bytes read until the answer was complete */
 } outcome;
 
 static void on_event(void *user, const char *name, const char *json, size_t len)
@@ -194,8 +194,8 @@ static void forget(outcome *out)
 #define HERMES "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
 #define XML "<tool_call>\n<function=f>\n</function>\n</tool_call>"
 
-/* However the text is cut, the answer is its first call; what the model says after its end is
- * neither asked for nor told. */
+/* For any cuts of the text, the answer is its first call; text after its end is
+ * neither generated nor sent. */
 static void check_one_call(const char *form, const char *call, const char *more)
 {
     char words[512];
@@ -244,7 +244,7 @@ static void test_no_tools(void)
     }
 }
 
-/* As the SDKs put it together: names come first, arguments are added up. */
+/* As the SDKs assemble it: names come first, arguments are concatenated. */
 static void test_legacy_answer(void)
 {
     outcome out = answer(PROTOCOL_CHAT, LEGACY ",\"stream\":true}", "chatml",

@@ -1,6 +1,6 @@
-/* test_translation.c - a timeline read in another vocabulary is the same bytes, in the tokens that
- * the text has as a whole, however it grew and was cut; guesses are the same bytes back; what is
- * open is spelled by the best token that can. */
+/* test_translation.c - a timeline read in another vocabulary has the same bytes, in the tokens of
+ * the whole text, however it grew and was cut; guesses translate back to the same bytes; an
+ * open end is spelled by the best possible token. */
 #include "speculation/translation.h"
 
 #include <math.h>
@@ -117,8 +117,8 @@ static char want_bytes[TEXT_MAX], have_bytes[TEXT_MAX];
 static int32_t tokens[TOKENS_MAX], read_tokens[TOKENS_MAX], before[TOKENS_MAX], whole[TOKENS_MAX];
 static uint32_t places[TOKENS_MAX];
 
-/* Of the model's tokens [begin, n) the draft model has the bytes, and in the usual case the tokens
- * that it would have encoded. */
+/* The draft model has the bytes of the model's tokens [begin, n), and in the usual case the tokens
+ * of their encoding. */
 static bool check_read(const translation *x, const tokenizer *model, const tokenizer *draft,
                        uint32_t n)
 {
@@ -161,7 +161,7 @@ static void test_reading(int of, int by)
     while (n < n_all) {
         n += 1 + random_below(random_below(4) ? 6 : 200);
         if (n > n_all) n = (uint32_t)n_all;
-        if (random_below(5) == 0) { /* another end, and back */
+        if (random_below(5) == 0) { /* another continuation, then a rewind */
             uint32_t cut = n - random_below(n < 50 ? n : 50);
             translation_cut(&x, cut);
             TEST_CHECK(x.end <= cut);
@@ -192,7 +192,7 @@ static void test_readings(void)
             if (of != by) test_reading(of, by);
 }
 
-/* A timeline that is too long begins later, at a place that others find, too. */
+/* A timeline that is too long begins later, at a place that does not depend on its history. */
 static void test_long(void)
 {
     translator *t = NULL;
@@ -275,7 +275,7 @@ static void test_guess(void)
     }
 }
 
-/* Against a look at every token. */
+/* Against a search over all tokens. */
 static void test_spell(void)
 {
     static float logits[1 << 15];
@@ -314,7 +314,7 @@ static void test_spell(void)
     translator_close(&t);
 }
 
-/* Of bytes that a vocabulary lacks nothing is drafted, and of all others as ever. */
+/* Bytes that a vocabulary lacks are not drafted, all others are. */
 static void test_lacking(void)
 {
     static const char *const texts[] = {"int return s(1)", "int \xc3\xa9 s(1)"};
@@ -352,7 +352,7 @@ static void test_refused(void)
                     err.message);
     TEST_CHECK(translator_open(&t, without, all[0], &err) == CERIUM_ERR_FORMAT && !t);
     TEST_CHECK_THAT(strstr(err.message, "the model's cannot say all of ASCII"), "%s", err.message);
-    TEST_CHECK(translator_open(&t, without, without, &err) == 0); /* the same need not */
+    TEST_CHECK(translator_open(&t, without, without, &err) == 0); /* the same one needs none */
     translator_close(&t);
     for (long n = 0; n < 12; n++) { /* no memory, at any point */
         long live = memory_live();

@@ -1,4 +1,4 @@
-/* test_upstream_api.c - requests as other servers read them, and streams of events in any cuts. */
+/* test_upstream_api.c - requests as other servers read them, and event streams in any cuts. */
 #include "protocol/upstream_api.h"
 
 #include "unit.h"
@@ -41,7 +41,7 @@ static void check_same(json_t *got, const char *want_text)
     json_decref(got);
 }
 
-/* Everything that a conversation of Codex has, for a server that has Chat alone. */
+/* A full conversation of Codex, for a server that only has Chat. */
 static void test_translated(void)
 {
     check_same(
@@ -94,7 +94,7 @@ static void test_translated(void)
         "\"json_schema\":{\"name\":\"n\",\"strict\":true,\"schema\":{\"type\":\"object\"}}}}");
 }
 
-/* The same API: as the client said it, but for what is ours. */
+/* The same API: as the client sent it, except for our own fields. */
 static void test_same_api(void)
 {
     check_same(body_of(PROTOCOL_RESPONSES,
@@ -112,7 +112,7 @@ static void test_same_api(void)
                        "\"seed\":4,\"stream\":false,\"service_tier\":\"flex\"}", NULL, true),
                "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
                "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"seed\":4}");
-    /* A cap by the name that it came with, once. */
+    /* A cap keeps the name that it came with, once. */
     check_same(body_of(PROTOCOL_RESPONSES, "{\"input\":\"hi\",\"max_output_tokens\":7}", "[]",
                        true),
                "{\"model\":\"big\",\"stream\":true,\"store\":false,\"input\":[],"
@@ -132,7 +132,7 @@ static void test_same_api(void)
 #define TO_CHAT                                                                                    \
     "{\"model\":\"big\",\"stream\":true,\"stream_options\":{\"include_usage\":true}," ASKED
 
-/* A budget of thoughts goes under the other server's name for it, whatever it was called here. */
+/* A budget of thoughts is sent under the other server's name, whatever its name here. */
 static void test_budgets(void)
 {
     static const char *const names[] = {"thinking_budget_tokens", "reasoning_budget",
@@ -156,7 +156,7 @@ static void test_budgets(void)
     check_same(body_of(PROTOCOL_RESPONSES, "{\"input\":\"hi\",\"reasoning\":{\"max_tokens\":8}}",
                        "[{\"role\":\"user\",\"content\":\"hi\"}]", false),
                TO_CHAT ",\"thinks_for\":8}");
-    /* The same API reads its own words. */
+    /* The same API reads its own field names. */
     check_same(body_of(PROTOCOL_RESPONSES, "{\"input\":\"hi\",\"reasoning\":{\"max_tokens\":8}}",
                        "[]", true),
                "{\"model\":\"big\",\"stream\":true,\"store\":false,\"input\":[],\"reasoning\":"
@@ -215,7 +215,7 @@ static void test_refusal(void)
                      400, "big", &e);
     TEST_CHECK(e.http_status == 400 && !strcmp(e.code, "context_length_exceeded"));
     TEST_CHECK(!strcmp(e.message, "big says HTTP 400: too long"));
-    upstream_refusal(VIEW("<html>"), 401, "big", &e); /* our key for it: no fault of the client's */
+    upstream_refusal(VIEW("<html>"), 401, "big", &e); /* our key: not the client's fault */
     TEST_CHECK(e.http_status == 502 && !strcmp(e.code, "upstream_failed"));
     upstream_refusal(VIEW(""), 429, "big", &e);
     TEST_CHECK(e.http_status == 429 && !strcmp(e.code, "rate_limit_exceeded"));

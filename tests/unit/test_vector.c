@@ -68,7 +68,7 @@ static void test_exp(void)
     TEST_CHECK(isnan(kernel_exp_ref(NAN)));
 }
 
-/* The polynomial changes n where x log2 e is halfway: no step back by more than rounding. */
+/* The polynomial changes n where x log2 e is halfway: it decreases by rounding at most. */
 static void test_exp_seams(void)
 {
     for (int n = -125; n < 128; n++) {
@@ -231,7 +231,7 @@ static void test_rope(void)
     }
 }
 
-/* exp(u) is off by what u was rounded by, twice or so: |u| 2^-24 each time. */
+/* The error of exp(u) comes from rounding u about twice: |u| 2^-24 each time. */
 static double activation_tolerance(double u) { return 1.2e-7 * (4.0 + fabs(u)); }
 
 static void test_activations(void)
@@ -313,12 +313,12 @@ static void attention_make(attention_case *a, kernel_kv_type type, uint32_t head
         }
         for (uint32_t r = 0; r < n_q; r++) {
             a->first[p][r] = low + random_bits() % 30;
-            a->end[p][r] = high - random_bits() % 30; /* now and then empty */
+            a->end[p][r] = high - random_bits() % 30; /* sometimes empty */
         }
     }
 }
 
-/* What is kept of x, but for the rounding to 8 bits, which depends on the head around it. */
+/* x as stored, except for the rounding to 8 bits, which depends on its whole head. */
 static double kept(const attention_case *a, float x)
 {
     return a->type == KERNEL_KV_F16 ? nearest_half((double)x) : (double)x;
@@ -358,14 +358,14 @@ static void attention_run(const attention_case *a, uint32_t page_from, uint32_t 
     }
 }
 
-/* Sums become what attention gives. */
+/* Turns sums into attention's output. */
 static void attention_finish(const attention_case *a, const kernel_softmax_state *state, float *out)
 {
     for (uint32_t d = 0; d < a->head_dim; d++) out[d] /= state->sum;
     if (table.attend_result[a->type]) table.attend_result[a->type](out, a->head_dim);
 }
 
-/* How far from the truth, values being up to 2: floats round 4e-6, 8 bits move the scores of the
+/* The allowed error for values up to 2: floats round 4e-6, 8 bits move the scores of the
  * smallest head, which reach 11, by some hundredths, and so results. */
 static double attention_error(kernel_kv_type type) { return type == KERNEL_KV_I8 ? 0.1 : 4e-6; }
 
@@ -403,7 +403,7 @@ static void test_attention(void)
     for (int type = 0; type < KERNEL_KV_TYPE_END; type++) check_attention((kernel_kv_type)type);
 }
 
-/* What has seen nothing weighs nothing, on either side; one token is its value. */
+/* A part without tokens has weight 0, on either side; one token gives its value. */
 static void check_attention_edges(kernel_kv_type type)
 {
     enum { DIM = 8 };
@@ -426,7 +426,7 @@ static void check_attention_edges(kernel_kv_type type)
     table.attend_join(&state, out, &other, other_out, DIM);
     TEST_CHECK(memcmp(&state, &other, sizeof state) == 0 && memcmp(out, other_out, sizeof v) == 0);
     if (table.attend_result[type]) table.attend_result[type](out, DIM);
-    TEST_CHECK(fabsf(other.sum - 1.0f) < 1e-6f); /* exp of what is left of a score less itself */
+    TEST_CHECK(fabsf(other.sum - 1.0f) < 1e-6f); /* exp(score - score) */
     for (int d = 0; d < DIM; d++)
         TEST_CHECK_THAT(fabsf(out[d] - v[d]) <= (type == KERNEL_KV_I8 ? 0.02f : 0.0f),
                         "%g is not %g", (double)out[d], (double)v[d]);

@@ -1,4 +1,4 @@
-/* test_view.c - text without the bytes of a set at its ends, and what a text has in it. */
+/* test_view.c - trimming the bytes of a set, and classes of bytes. */
 #include <ctype.h>
 
 #include "base/text.h"

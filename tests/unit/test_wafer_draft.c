@@ -1,5 +1,5 @@
-/* test_wafer_draft.c - a model that drafts on idle cores: what passes yield and take, against every
- * outcome one by one; where it lies; and one line where it cannot. */
+/* test_wafer_draft.c - a model that drafts on idle cores: tokens and time of passes, against every
+ * outcome one by one; its placement; and one line if it does not fit. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -18,7 +18,7 @@ static double walk_overlapped(const draft_us *t, uint32_t tokens, uint32_t right
 {
     const bool all = right == (1u << tokens) - 1;
     double clock = 0;
-    for (uint32_t made = 0; made < tokens; made++) { /* guesses while it is verified */
+    for (uint32_t made = 0; made < tokens; made++) { /* guesses made during the verification */
         if (!all && clock >= t->verify + t->tell) break;
         clock += t->step;
         ++*guesses;
@@ -106,8 +106,8 @@ static void close_pair(pair *s)
     TEST_CHECK(memory_live() == 0);
 }
 
-/* Without guesses it is the plan's own token.  When all are wrong a token has the energy of a whole
- * pass and its guesses, when all are right a part of it; money follows time. */
+/* Without guesses it is the plan's own token.  If all are wrong, a token has the energy of a whole
+ * pass and its guesses, if all are right a part of it; cost follows time. */
 static void check_figures(const pair *s, const draft_plan *d, const plan_result *plan)
 {
     plan_figures alone;
@@ -210,8 +210,8 @@ static void test_places(void)
     }
 }
 
-/* Rows of the room are shifted by dead cores to the left of it, too: layers take what they take
- * where they really lie. */
+/* Rows of the free area are shifted by dead cores to its left, too: layers cost what
+ * they do at their real place. */
 static void check_dead(const char *drafter, bool sdk)
 {
     pair s;
@@ -258,7 +258,7 @@ static void test_places_beside_dead_cores(void)
     check_dead("llama-3.2-1b", true);
 }
 
-/* ---- what cannot be ---- */
+/* ---- impossible cases ---- */
 
 static void refused(const char *drafter, uint32_t context, int status, const char *what)
 {

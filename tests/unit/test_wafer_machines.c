@@ -1,4 +1,4 @@
-/* test_wafer_machines.c - descriptions of machines and models, and everything wrong with them. */
+/* test_wafer_machines.c - descriptions of machines and models, and every fault in them. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -94,7 +94,7 @@ static void test_dead(void)
     load("machines/small.ini");
     char *at = strstr(text, "wafers = 4");
     CHECK(at);
-    memcpy(at, "dead= 2,1 ", 10); /* in the place of a needed key */
+    memcpy(at, "dead= 2,1 ", 10); /* in place of a required key */
     TEST_CHECK(machine_parse(&m, view_of(text), "x.ini", &err) == CERIUM_ERR_FORMAT);
     TEST_CHECK(strstr(err.message, "key wafers of [mesh] is missing") != NULL);
     load("machines/small.ini");
@@ -236,7 +236,7 @@ static void test_rows(void)
     TEST_CHECK(memory_live() == 0);
 }
 
-/* Rows as people write them: what they mean, in the unit that they ask for. */
+/* The prediction for a row in any notation, in the row's unit. */
 static double predict(const char *fields, bool *is_modelled)
 {
     char csv[400];
@@ -259,7 +259,7 @@ static void test_spellings(void)
 {
     static const struct {
         const char *one, *other;
-        double factor; /* of the other's figure in the one's */
+        double factor; /* prediction for one / for other */
     } same[] = {
         {"wse_decode,WSE-2 420x420 PEs,1,LLaMA3-8B,fp16,4K,,tok/s",
          "wse_decode,Cerebras WSE2 (420 \xc3\x97 420),,meta-llama/Meta-Llama-3-8B-Instruct,,,~1,",
@@ -296,7 +296,7 @@ static void test_spellings(void)
     }
 }
 
-/* Figures of the literature that no constant was fitted on, each within what it says of itself. */
+/* Published figures that no constant was fitted to, each within its stated error. */
 static void test_figures_apart(void)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* test_wafer_time.c - orders of sums, tiles, and clocks: folded against every core on its own. */
+/* test_wafer_time.c - orders of sums, tiles, and clocks: folded, against every core on its own. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -32,7 +32,7 @@ static void test_reductions(void)
     check_adds(750, 2);
     check_adds(1170, 3);
     check_adds(4096, 4);
-    /* As shallow as WaferLLM's groups: 420 is 20 x 21, 660 is 22 x 30. */
+    /* The depth of WaferLLM's groups: 420 is 20 x 21, 660 is 22 x 30. */
     wafer_reduction r = reduction_of(420, 2);
     TEST_CHECK(r.group[0] * r.group[1] == 420 && r.group[0] + r.group[1] == 41);
     r = reduction_of(660, 2);
@@ -216,7 +216,7 @@ static void test_collectives(void)
                     line_cycles(1024, 2, 16, &tuned), two);
 }
 
-/* Adds that depend on each other more are slower: a wrong order shows in the time. */
+/* Longer chains of dependent adds are slower: a wrong order shows in the time. */
 static void test_depth(void)
 {
     const wafer_style sdk = wafer_style_sdk();
@@ -230,7 +230,7 @@ static void test_dead_cores(void)
     wafer_mesh broken = mesh;
     broken.dead = cores;
     broken.n_dead = ARRAY_LEN(cores);
-    broken.width = 25; /* row 5 has 23 that live */
+    broken.width = 25; /* row 5 has 23 live cores */
     const wafer_style tuned = wafer_style_tuned();
     const wafer_message_cost message = message_cost(&mesh, &tuned);
     const wafer_reduction sum = reduction_of(24, 2);
@@ -314,7 +314,7 @@ static void test_plans(void)
     TEST_CHECK(!plan_of(&p, "wse3", "llama-3-8b", 8192, QUANT_FP16, &err));
     TEST_CHECK(p.layout.wafers == 1 && p.context_max == 8192 && p.users >= 1);
     TEST_CHECK(!plan_of(&p, "cs3", "llama-3-70b", 8192, QUANT_FP16, &err));
-    /* The vendor says four.  The vocabulary takes the room that ten layers a region leave. */
+    /* The vendor says four.  The vocabulary uses the room that ten layers per region leave. */
     TEST_CHECK(p.layout.wafers == 4 && p.layout.is_turned && !p.layout.table_regions);
     TEST_CHECK(!plan_of(&p, "wse3", "gpt-oss-20b", 8192, QUANT_MXFP4, &err));
     TEST_CHECK(!plan_of(&p, "cs3", "gpt-oss-120b", 32768, QUANT_MXFP4, &err));
@@ -370,7 +370,7 @@ static plan_prompt prompt_of(setting *s, plan_result *plan, uint32_t tokens)
     return p;
 }
 
-/* A pass has what weights, cache and tables leave of a core. */
+/* A pass has the memory that weights, cache and tables leave on a core. */
 static void test_room_for_prompts(void)
 {
     setting s;
@@ -401,13 +401,13 @@ static void test_room_for_prompts(void)
     TEST_CHECK(seventy.pass_tokens == 1 && !seventy.is_mesh_gemm);
     close_setting(&s);
     open_setting(&s, "cs3", "qwen3-coder-30b-a3b", QUANT_FP16);
-    /* Experts padded the other way round are more than a core has. */
+    /* Experts padded the other way round exceed a core's memory. */
     TEST_CHECK(!prompt_of(&s, &plan, 8192).mesh_gemm_max);
     close_setting(&s);
     TEST_CHECK(memory_live() == 0);
 }
 
-/* One region with room for all: MeshGEMM products in one pass, which is every layer once. */
+/* One region with room for all: MeshGEMM products in one pass over every layer. */
 static void test_one_pass(void)
 {
     setting s;
@@ -425,7 +425,7 @@ static void test_one_pass(void)
     TEST_CHECK(!time_prefill_layer(&layer, s.r.program, 0, l->width, l->height, &cost, 4096));
     const double us = 32 * layer.cycles / s.m.mesh.clock_ghz.high / 1e3;
     TEST_CHECK_THAT(p.us[0] > us && p.us[0] < 1.05 * us, "%.0f and %.0f", p.us[0], us);
-    /* Two passes, the second after the first: as much attention in all. */
+    /* Two passes, the second after the first: the same attention in total. */
     step_cost later = cost;
     step_time half[2];
     later.position = 2048;
@@ -437,7 +437,7 @@ static void test_one_pass(void)
     TEST_CHECK(memory_live() == 0);
 }
 
-/* Tokens in turn over the rows cost nothing; passing them up does. */
+/* Spreading tokens over the rows in turn costs nothing; passing them up does. */
 static void test_kv_policy(void)
 {
     setting s;
@@ -455,7 +455,7 @@ static void test_kv_policy(void)
     TEST_CHECK(memory_live() == 0);
 }
 
-/* Every so often an allocation fails: an error each time, and nothing is lost. */
+/* Every nth allocation fails: an error each time, and no leak. */
 static void test_memory(void)
 {
     static const long at[] = {0, 1, 2, 3, 5, 8, 13, 100, 1001, 3003};

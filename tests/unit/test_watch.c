@@ -1,5 +1,5 @@
-/* test_watch.c - an answer and its guard: what is released, where it is cut, what is said then; and
- * with a session, that nothing weak is released and that no note stays anywhere. */
+/* test_watch.c - an answer and its guard: what is released, where it is cut, what follows; and
+ * with a session, that nothing weak is released and that no note remains anywhere. */
 #include "../guard/forced.h"
 
 static const char weak[] =
@@ -7,7 +7,7 @@ static const char weak[] =
 static const char prompt[] =
     "import sqlite3\n\ndef find(name):\n    db = sqlite3.connect('x.db')\n";
 
-/* ---- what is released ---- */
+/* ---- released text ---- */
 
 static void test_taken_back(void)
 {
@@ -29,7 +29,7 @@ static void test_taken_back(void)
     watch_close(&w);
 }
 
-/* Tokens of the answer say its text, exactly. */
+/* The answer's tokens spell its text exactly. */
 static void check_log(const run *r)
 {
     char text[TEXT_MAX];
@@ -45,7 +45,7 @@ static void check_log(const run *r)
     TEST_CHECK_THAT(n >= r->len && !memcmp(text, r->text, r->len), "%zu of %zu", r->len, n);
 }
 
-/* The note is in no token log and nobody finds what was computed after it; the logits at the end
+/* The note is in no token log, and pages computed after it are never found; the logits at the end
  * are those of a session that never saw one. */
 static void check_clean(cerium_session *s, const run *r, const char *before)
 {
@@ -78,7 +78,7 @@ static void test_nothing_stays(void)
     drive(&r, s, prompt, weak, 40, NULL, w);
     TEST_CHECK(r.n_taken >= 1);
     check_log(&r);
-    /* Who asks for the prompt with the note gets what comes before it, and computes the note. */
+    /* A request for the prompt with the note finds the pages before it, and computes the note. */
     size_t n = encode(prompt, tokens, TOKENS_MAX);
     size_t n_note = encode(r.notes, tokens + n, TOKENS_MAX), n_same = 0;
     TEST_CHECK(n_note > 8);
@@ -93,7 +93,7 @@ static void test_nothing_stays(void)
     watch_close(&w);
 }
 
-/* ---- the same text, however it comes about ---- */
+/* ---- the same text with and without drafts ---- */
 
 static void test_drafts_change_nothing(void)
 {
@@ -140,7 +140,7 @@ static void test_policies(void)
     TEST_CHECK(!p.opens_late);
 }
 
-/* ---- where a line begins within a token, and in what it is ---- */
+/* ---- lines that begin within a token, in any context ---- */
 
 static cerium_watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r)
 {
@@ -162,7 +162,7 @@ static cerium_watch_order feed(watch *w, const int32_t *tokens, size_t n, run *r
     return out.order;
 }
 
-/* Tokens of a text, the byte before `at` and the one after it in one of them, if any has both. */
+/* Feeds a weak text: the answer is cut to `keeps`, and the notes begin with `note`. */
 static void check_cut(guard_form form, guard_language language, const char *text, const char *keeps,
                       const char *note)
 {
@@ -264,7 +264,7 @@ static void test_heal_prefixes(void)
     check_heal_prefix("):\n\n    x = 1\n    os.system('ls ' + n)\n", 2, "\n\n    x = 1\n");
 }
 
-/* Twice, then the rule's safe form is put there, and the answer goes on after it. */
+/* Twice, then the rule's safe form is inserted, and the answer continues after it. */
 static void test_two_tries(void)
 {
     static run r;
@@ -289,9 +289,9 @@ static void test_two_tries(void)
     watch_close(&w);
 }
 
-/* ---- beginnings that are not sampled ---- */
+/* ---- forbidden beginnings ---- */
 
-/* The first token that is sampled after the prompt, none of those to avoid. */
+/* The first token sampled after the prompt, except those to avoid. */
 static int32_t sample(cerium_session *s, const int32_t *avoid, size_t n_avoid, uint32_t skip)
 {
     int32_t tokens[TOKENS_MAX];
@@ -320,7 +320,7 @@ static void test_avoided(void)
     cerium_session_close(&s);
 }
 
-/* With logprobs text and tokens are told together; those of a line that is taken back are not. */
+/* With logprobs, text and tokens are released together; those of a retracted line are not. */
 static void test_logprobs(void)
 {
     char reported[TEXT_MAX], text[TEXT_MAX];
@@ -355,7 +355,7 @@ static void test_logprobs(void)
     watch_close(&w);
 }
 
-/* What is long, and has no end, is still bounded, and released. */
+/* A long line without an end is still bounded, and released. */
 static void test_endless(void)
 {
     static run r;
@@ -379,7 +379,7 @@ static void test_endless(void)
     watch_close(&w);
 }
 
-/* What has no grammar is read by lines, which is no reason to hold it. */
+/* A language without a grammar is read line by line; that is no reason to hold lines. */
 static void test_without_grammars(void)
 {
     static run r;

@@ -1,4 +1,4 @@
-/* test_watch_api.c - the watchdog as cerium.h has it: policies, languages and the request's texts
+/* test_watch_api.c - the watchdog through cerium.h: policies, languages and the request's texts
  * reach the watch, a retry starts where the answer was cut, and every allocation may fail. */
 #include "base/memory.h"
 
@@ -20,7 +20,7 @@ static cerium_watch_config config_of(cerium_watch_form form)
     return config;
 }
 
-/* Say it, token by token, up to an order. */
+/* Feeds it, token by token, up to an order. */
 static int say_tokens(cerium_watch *w, const int32_t *tokens, size_t n, cerium_watch_result *out,
                       char *shown)
 {
@@ -73,7 +73,7 @@ static void test_configurations(void)
     check(&c, CERIUM_WATCH_GO, weak, 1, CERIUM_FINDING_WARNED);
     c.policy = "warn,command=off";
     check(&c, CERIUM_WATCH_GO, weak, 0, CERIUM_FINDING_WARNED);
-    /* What the user wrote is theirs; what the assistant wrote is not. */
+    /* Code in the user's messages is exempt; code in the assistant's is not. */
     cerium_message messages[] = {{.role = "user", .content = "import os\nos.system('ls ' + name)"},
                                  {.role = "assistant", .content = "Yes."}};
     c = config_of(CERIUM_WATCH_CODE);
@@ -112,7 +112,7 @@ static void test_errors(void)
     cerium_watch_close(&w);
 }
 
-/* A good line and a weak one: the answer goes on after the good one, with a note. */
+/* A good line and a weak one: the answer continues after the good one, with a note. */
 static int retry(bool checks)
 {
     char shown[TEXT_MAX];

@@ -1,5 +1,5 @@
-/* test_watch_names.c - a name that is not there holds its line: it is taken back, the model reads
- * what is there, and after two tries the line is told as it was, with a warning. */
+/* test_watch_names.c - an unknown name holds its line: the line is retracted, the model reads
+ * the known names, and after two tries the line is released as it was, with a warning. */
 #include "../guard/forced.h"
 
 #include "exists/exists_names.h"
@@ -42,7 +42,7 @@ static void test_held(void)
     TEST_CHECK_THAT(strstr(r.notes, "array") != NULL, "%s", r.notes);
     TEST_CHECK(!strstr(r.notes, "CWE-"));
     TEST_CHECK(!strncmp(r.text, "a = np.zeros(3)\n", 16));
-    /* It ends no answer: either another line is there, or this one with a warning. */
+    /* It never ends an answer: the result is another line, or this one with a warning. */
     TEST_CHECK(r.n_blocked == 0);
     TEST_CHECK_THAT(!strstr(r.text, "np.aray") || r.n_warned >= 1, "%s", r.text);
     watch_close(&w);
@@ -57,7 +57,7 @@ static void test_off(void)
     watch_close(&w);
 }
 
-/* What the request says, too, is told and not held. */
+/* A name that the request has, too, is reported and not held. */
 static void test_asked_for(void)
 {
     static run r;
@@ -80,7 +80,7 @@ static void test_real(void)
     watch_close(&w);
 }
 
-/* Blocked is an import, and only where that is said by name. */
+/* Only imports are blocked, and only if the policy names that. */
 static void test_blocked(void)
 {
     static run r;
@@ -96,7 +96,7 @@ static void test_blocked(void)
     TEST_CHECK(watch_policy_set(&all, VIEW("off")) && !watch_policy_uses_names(&all));
 }
 
-/* The same findings however the bytes are cut, in every form. */
+/* The same findings for any cuts of the bytes, in every form. */
 typedef struct {
     uint64_t sum;
     uint32_t n;

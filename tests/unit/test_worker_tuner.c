@@ -1,12 +1,12 @@
-/* test_worker_tuner.c - how many workers the team uses, on a machine that is played: what
- * passes take with each number is known, and the cheapest must be found and kept. */
+/* test_worker_tuner.c - how many workers the team uses, on a simulated machine: the time of
+ * passes with each number is known, and the cheapest must be found and kept. */
 #include "cpu/worker_tuner.h"
 #include "unit.h"
 
-/* Passes of a quarter of a millisecond with all workers; every sixth is held up. */
+/* Passes of a quarter of a millisecond with all workers; every sixth is delayed. */
 typedef struct {
     double cost_ns[17];  /* by workers */
-    uint64_t held_ns;    /* what the sixth takes more */
+    uint64_t held_ns;    /* extra time of every sixth */
     uint64_t n_passes, n_with[17];
 } machine;
 
@@ -47,7 +47,7 @@ static void test_fewer_are_cheaper(void)
     play(&busy, &m, 7, 60000000000);
     TEST_CHECK_THAT(busy.n_with[2] * 20 < busy.n_with[1], "%lu with two, %lu with one",
                     (unsigned long)busy.n_with[2], (unsigned long)busy.n_with[1]);
-    /* The others went away. */
+    /* The other load is gone. */
     busy.cost_ns[2] = 160000, busy.held_ns = 0;
     play(&busy, &m, 7, TUNER_REST_NS_MAX + 2 * TUNER_REST_NS);
     TEST_CHECK(m.n == 2);

@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-/* What the workers tell: each wake is one more. */
+/* Notifications of the workers: counts wakes. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -35,14 +35,14 @@ static void await_ring(void)
     pthread_mutex_unlock(&rung.lock);
 }
 
-/* ---- jobs that are watched ---- */
+/* ---- observed jobs ---- */
 
 typedef struct {
     job job; /* first */
     int number;
     int n_runs, n_done, n_released;
-    int rounds;      /* runs that it wants */
-    bool resubmits;  /* once, when it is done */
+    int rounds;      /* runs that it needs */
+    bool resubmits;  /* once, in done() */
     bool saw_unwanted;
     bool is_owned;   /* freed by its release */
 } watched;
@@ -91,7 +91,7 @@ static watched job_of(int number, uint64_t client, workers_lane lane)
                      .number = number, .rounds = 1};
 }
 
-/* A job that stays in its lane until it is let through. */
+/* A job that occupies its lane until it is let through. */
 typedef struct {
     watched w; /* first */
     bool is_open, is_in;
@@ -110,7 +110,7 @@ static bool run_gate(job *j)
     return false;
 }
 
-/* Holds a lane: returns once it runs. */
+/* Occupies a lane: returns once it runs. */
 static void gate_shut(gate *g, uint64_t client, workers_lane lane)
 {
     *g = (gate){.w = job_of(-1, client, lane)};
@@ -177,7 +177,7 @@ static void test_order(void)
     TEST_CHECK(!pool);
 }
 
-/* One client after another, each in its own order. */
+/* Clients take turns; each client's jobs stay in order. */
 static void test_turns(void)
 {
     open_pool();
@@ -195,7 +195,7 @@ static void test_turns(void)
     workers_close(&pool);
 }
 
-/* What has several rounds lets the other clients have a turn between them, and none of its own. */
+/* Between the rounds of a job, other clients get a turn, but no other job of its own client. */
 static void test_rounds(void)
 {
     open_pool();
@@ -217,7 +217,7 @@ static void test_rounds(void)
     workers_close(&pool);
 }
 
-/* A lane that is busy holds no other. */
+/* A busy lane does not delay another. */
 static void test_lanes(void)
 {
     open_pool();
@@ -267,7 +267,7 @@ static void test_drop(void)
     submit(&first);
     submit(&last);
     gate both;
-    gate_shut(&both, 1, WORKERS_LARGE); /* after them: so both are done, and nobody polled */
+    gate_shut(&both, 1, WORKERS_LARGE); /* after them: so both are done, and not polled */
     job *j = &last.job;
     workers_drop(pool, &j);
     TEST_CHECK(last.n_released == 1);
@@ -325,13 +325,13 @@ static void test_withdraw(void)
     poll_until(&n_done, 2);
     TEST_CHECK(ARE(done, n_done, -1, 2) && g.w.saw_unwanted && !waits.n_runs);
     TEST_CHECK(!waits.n_released && !g.w.n_released);
-    submit(&waits); /* it is ours again, and wanted */
+    submit(&waits); /* the caller owns it again, and wants it */
     poll_until(&n_done, 3);
     TEST_CHECK(waits.n_runs == 1 && job_is_wanted(&waits.job));
     workers_close(&pool);
 }
 
-/* A client has a part of a lane, and the lane a bound; what cannot be refused is taken. */
+/* A client has a share of a lane, and the lane a bound; mandatory jobs are always accepted. */
 static void test_full(void)
 {
     open_pool();
@@ -364,7 +364,7 @@ static void test_full(void)
     memory_free(jobs);
 }
 
-/* A poll ends, however many jobs are done. */
+/* A poll is bounded, however many jobs are done. */
 static void test_poll_is_bounded(void)
 {
     open_pool();
@@ -377,7 +377,7 @@ static void test_poll_is_bounded(void)
     gate_shut(&g, 1, WORKERS_SMALL);
     rung.n_wakes = 0;
     TEST_CHECK(workers_poll(pool) && n_done > 0 && n_done < 200);
-    TEST_CHECK(rung.n_wakes == 1); /* there is more: it will be looked for */
+    TEST_CHECK(rung.n_wakes == 1); /* there are more: another poll is requested */
     while (workers_poll(pool)) {
     }
     TEST_CHECK(n_done == 200);
@@ -386,7 +386,7 @@ static void test_poll_is_bounded(void)
     workers_close(&pool);
 }
 
-/* Closing waits for what runs, though nobody wants it. */
+/* Closing waits for running jobs, even if they were dropped. */
 static void *open_gate_later(void *arg)
 {
     gate_let_through(arg);
@@ -414,7 +414,7 @@ static void test_close(void)
     pthread_join(helper, NULL);
 }
 
-/* What still waits, and what is done and nobody polled, is released. */
+/* Waiting jobs, and finished jobs that were not polled, are released. */
 static void test_close_with_jobs(void)
 {
     open_pool();
@@ -440,7 +440,7 @@ static void free_number(void *thing)
     memory_free(thing);
 }
 
-/* Things are freed, whether a thread comes to it or not, and without memory for the order. */
+/* Objects are freed, whether a thread gets to it or not, and without memory for the job. */
 static void test_bury(void)
 {
     long before = memory_live();
@@ -456,7 +456,7 @@ static void test_bury(void)
         memory_fail_at(-1);
         workers_bury(pool, free_number, NULL);
         if (round == 0) {
-            gate_shut(&g, 2, WORKERS_LARGE); /* after it: it is over */
+            gate_shut(&g, 2, WORKERS_LARGE); /* runs after it, so it is over */
             TEST_CHECK(memory_live() == with_pool && !workers_poll(pool));
         }
         pthread_t helper;

@@ -1,5 +1,5 @@
-/* test_workspace.c - which files of a folder are taken, what is kept of them and believed, and
- * texts that change while somebody holds them. */
+/* test_workspace.c - which files of a folder are read, what the stored index keeps and accepts, and
+ * texts that change while they are held. */
 #include "engine/workspace.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void take_notice(void *user, const char *line)
     snprintf(notice_text, sizeof notice_text, "%s", line);
 }
 
-/* A file of the workspace that was changed this many seconds after 2001. */
+/* Writes a file of the workspace, with a time of this many seconds after 2001. */
 static void put(const char *name, const char *text, size_t len, int changed)
 {
     char path[256];
@@ -128,7 +128,7 @@ static void test_files(void)
     run_in("rm -r");
 }
 
-/* What did not change is not read again, and the result is the same; what changed is. */
+/* Unchanged files are not read again, and the result is the same; changed files are read. */
 static void test_again(void)
 {
     corpus c, again, anew;
@@ -138,7 +138,7 @@ static void test_again(void)
     put_text("b.c", "int second_file(void);\n", 2);
     void *block = make(NULL, &c, &size[0]);
     put_text("a.c", "int other_bytes(long);\n", 1);
-    put_text("b.c", "int SECOND_FILE(void);\n", 2); /* as it was, by time and size */
+    put_text("b.c", "int SECOND_FILE(void);\n", 2); /* unchanged by time and size */
     put_text("c.c", "int third_file(void);\n", 3);
     void *next = make(&c, &again, &size[1]);
     TEST_CHECK(has_text(&again, "other_bytes") && has_text(&again, "third_file"));
@@ -152,7 +152,7 @@ static void test_again(void)
     run_in("rm -r");
 }
 
-/* Beyond the limit the oldest are left out. */
+/* Beyond the limit, the oldest files are left out. */
 static void test_room(void)
 {
     char *text = memory_alloc(WORKSPACE_FILE_BYTES_MAX), name[32];
@@ -174,7 +174,7 @@ static void test_room(void)
     run_in("rm -r");
 }
 
-/* Every allocation fails once. */
+/* Every allocation fails in turn. */
 static void test_memory(void)
 {
     workspace_look look;
@@ -206,7 +206,7 @@ static void test_memory(void)
 
 /* ---- the block ---- */
 
-/* Whatever one byte becomes, it is told; so is every shorter block. */
+/* A change of any byte is detected; so is every shorter block. */
 static void test_damage(void)
 {
     corpus c, other;
@@ -226,7 +226,7 @@ static void test_damage(void)
     run_in("rm -r");
 }
 
-/* Chains that lead nowhere, and tokens that are none, are told though the checksum is right. */
+/* Broken chains and invalid tokens are detected, though the checksum is right. */
 static void test_sound(void)
 {
     size_t size = corpus_bytes(1, 100);
@@ -282,8 +282,8 @@ static void test_large(void)
 
 /* ---- the thread ---- */
 
-/* Until there is an index, with a text in it unless that is NULL: it comes, however busy a machine
- * is.  Whether the newest index then has `expected`. */
+/* Waits for an index, with a text in it unless that is NULL, however busy the machine
+ * is.  Returns whether the newest index then has `expected`. */
 static bool comes(workspace *w, const char *text, const char *expected)
 {
     static const struct timespec nap = {0, 10000000};
@@ -306,7 +306,7 @@ static workspace *open_it(const char *kept_in)
     return w;
 }
 
-/* Texts come, change, and stay with whoever holds them. */
+/* Texts appear, change, and stay valid for their holders. */
 static void test_changes(void)
 {
     begin();
@@ -324,8 +324,8 @@ static void test_changes(void)
     run_in("rm -r");
 }
 
-/* A later start has the index before it looked; a damaged one is made anew; where none can be
- * written there is one in memory, and one line. */
+/* A later start has the index before its scan; a damaged one is rebuilt; if none can be
+ * written, there is one in memory, and a line in the log. */
 static void test_kept(void)
 {
     char command[256];
@@ -347,7 +347,7 @@ static void test_kept(void)
     TEST_CHECK(comes(w, NULL, "other_file"));
     workspace_close(&w);
     TEST_CHECK_THAT(!notice_text[0], "%s", notice_text);
-    /* What is where the next index would be written, and is not ours, stays. */
+    /* A foreign file at the path of the next index stays. */
     snprintf(command, sizeof command, "cd %s && echo precious > mine && for f in *.drafts; do ln "
              "mine $f.new; done", cache);
     TEST_CHECK(system(command) == 0);

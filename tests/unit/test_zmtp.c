@@ -1,4 +1,4 @@
-/* test_zmtp.c - what ZeroMQ's sockets say, as bytes. */
+/* test_zmtp.c - messages of ZeroMQ sockets, as bytes. */
 #include "net/zmtp.h"
 
 #include "unit.h"

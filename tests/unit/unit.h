@@ -17,7 +17,7 @@
 #define UNIT_TIMES(alone, sanitized) (UNIT_SANITIZED ? (sanitized) : (alone))
 
 static int unit_passed, unit_failed, unit_test_failed;
-static int unit_checks; /* that ran in this test, and skipped things */
+static int unit_checks; /* run in this test, and skips */
 
 #define TEST_CHECK(cond)                                                                           \
     do {                                                                                           \
@@ -53,7 +53,7 @@ static int unit_checks; /* that ran in this test, and skipped things */
         }                                                                                          \
     } while (0)
 
-/* For things that this machine or this checkout cannot test: TEST_SKIP("the AVX2 path: no AVX2
+/* For tests that this machine or this checkout cannot run: TEST_SKIP("the AVX2 path: no AVX2
  * here") */
 #define TEST_SKIP(what_and_why) ((void)unit_checks++, (void)printf("skipped: %s\n", what_and_why))
 

@@ -1,7 +1,7 @@
-// check_modules.mjs - which proposal stands, what is asked and when; colours that lose nothing;
-// metrics as text.
+// check_modules.mjs - the current proposal, its requests and their times; highlighting that loses
+// no text; metrics as text.
 //
-//   node check_modules.mjs FOLDER     where the page's modules are
+//   node check_modules.mjs FOLDER     with the page's modules
 import assert from "node:assert/strict";
 import { join, resolve } from "node:path";
 
@@ -26,7 +26,7 @@ async function test(name, run) {
   }
 }
 
-/** A follower whose requests and screen are looked at; moments pass by hand. */
+/** A follower whose requests and screen are recorded; time is advanced by hand. */
 function bench() {
   const seen = { asked: [], canceled: [], shown: "", timers: [] };
   globalThis.setTimeout = (act) => seen.timers.push(act);
@@ -41,7 +41,7 @@ function bench() {
   return { follower, seen, pass };
 }
 
-/** It stands behind "int " with a proposal "main(void)" that ended for a reason. */
+/** The caret is after "int ", with a proposal "main(void)" that ended for a reason. */
 function proposed(reason) {
   const b = bench();
   b.follower.update("int ", ";");
@@ -315,7 +315,7 @@ await test("the tightest limit is shown, and none where there is none", () => {
   assert.equal(left({}), undefined);
 });
 
-/** As much of a document as an element needs. */
+/** The parts of a document that an element needs. */
 function page() {
   const element = () => ({
     className: "",
@@ -334,7 +334,7 @@ await test("nothing to show is said in words, whatever the reason", () => {
   assert.match(reason("unsure"), /not sure/);
   assert.equal(reason("error", "the queue is full"), "the queue is full");
   assert.match(reason("error"), /failed/);
-  assert.equal(reason("canceled"), ""); // nobody waits for it
+  assert.equal(reason("canceled"), ""); // no one waits for it
   assert.equal(reason("superseded"), "");
 });
 
@@ -375,7 +375,7 @@ await test("what is offered: those that chat and fit first, with what they need"
   assert.equal(size(1650000000), "1.65 GB");
   assert.equal(percent({ done_bytes: 1, total_bytes: 0 }), 0); // not known
   assert.equal(percent({ done_bytes: 50, total_bytes: 100 }), 50);
-  assert.equal(percent({ done_bytes: 100, total_bytes: 100 }), 99); // it is checked yet
+  assert.equal(percent({ done_bytes: 100, total_bytes: 100 }), 99); // it is still checked
 });
 
 await test("a watchdog that cannot see is no watchdog that is content", () => {

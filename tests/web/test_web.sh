@@ -8,7 +8,7 @@ if ! command -v node >/dev/null; then
     report web
     exit
 fi
-# Node takes a .js for a module when a package.json above it says so.
+# Node treats a .js as a module if a package.json above it says so.
 mkdir "$work/web"
 cp web/*.js "$work/web"
 echo '{"type": "module"}' >"$work/package.json"

@@ -1,5 +1,5 @@
-"""promises.py - what every container of the chart has: probes, limits that are requests, whole
-processors, a user without rights; and time to end.
+"""promises.py - properties of every container of the chart: probes, limits that are requests, whole
+processors, an unprivileged user; and time to shut down.
 
     promises.py RENDERED.yaml..."""
 

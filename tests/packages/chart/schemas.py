@@ -1,5 +1,5 @@
-"""schemas.py - what helm made is valid for these versions of Kubernetes, by their own schemas, with
-no field that they do not know.  Kinds that gateways and operators bring are left out.
+"""schemas.py - helm's output is valid for these versions of Kubernetes, by their own schemas, with
+no unknown field.  Kinds of gateways and operators are skipped.
 
     schemas.py "1.33 1.37" RENDERED.yaml..."""
 

@@ -1,1 +1,1 @@
-"""Stands where setuptools would: see build_meta.py."""
+"""Takes the place of setuptools: see build_meta.py."""

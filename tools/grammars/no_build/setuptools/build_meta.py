@@ -1,7 +1,7 @@
 """build_meta.py - a build backend that builds nothing.
 
-pip asks a package's backend for its name and version before it hands out a source distribution.
-Both are in PKG-INFO already: so nothing of the package is run, and setuptools need not be there.
+pip asks a package's backend for its name and version before it stores a source distribution.
+Both are already in PKG-INFO, so no code of the package is run, and setuptools is not needed.
 """
 
 import os

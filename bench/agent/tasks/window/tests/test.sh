@@ -1,6 +1,6 @@
 #!/bin/bash
-# The reward is 1 where checks.sh ends well.  It is a program of its own: `set -e` counts for
-# nothing within a condition.
+# The reward is 1 if checks.sh succeeds.  It is a program of its own: `set -e` has no effect
+# within a condition.
 mkdir -p /logs/verifier
 reward=0
 bash /tests/checks.sh >/logs/verifier/checks.txt 2>&1 && reward=1
