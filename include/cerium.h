@@ -173,7 +173,8 @@ typedef struct {
                                     CERIUM_WORKSPACE in the environment, else none */
     const char *draft_model;     /* what drafts where no text does, as far as that saves time: it
                                     never changes the text.  GGUF file of a smaller model, of the
-                                    same vocabulary or another; "mtp", the model's own MTP head;
+                                    same vocabulary or another, or of an EAGLE-3 head made for the
+                                    model; "mtp", the model's own MTP head;
                                     "off", nothing; "", that head if the file has one; NULL =
                                     CERIUM_DRAFT_MODEL in the environment, else as "" */
     void (*observe)(void *user, const cerium_observation *seen); /* every input of every matrix in

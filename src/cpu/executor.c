@@ -49,6 +49,7 @@ typedef struct {
     bool branch, waiting, whole, gates;
     uint32_t heads_of_one, qkv_rows; /* at most: of a KV head; of a unit of QKV or LATENT_Q */
     uint32_t attended_width;         /* of what OUT reads */
+    uint32_t normed_width;           /* of what steps with a norm read */
     size_t latent_width;             /* output of LATENT; 0: no such step */
     uint32_t low_width, low_q, of_heads_width, of_heads_q; /* inputs of the steps after it */
 } needs;
@@ -58,7 +59,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static needs find_needs(const step_program *p, uint32_t rows_max)
 {
-    needs n = {0};
+    needs n = {.normed_width = p->shape.n_embd};
     for (uint32_t i = 0; i < p->n_ops; i++) {
         const step_op *op = &p->ops[i];
         uint32_t acts = step_acts(op);
@@ -104,6 +105,7 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             n.normed_q |= acts;
             break;
         case STEP_QKV:
+            n.normed_width = greater(n.normed_width, step_qkv_width(op, p->shape.n_embd));
             n.qkv_rows = greater(n.qkv_rows, pass_qkv_heads(op) * op->head_dim); /* fall through */
         case STEP_LINEAR_IN:
         case STEP_LAYER_INPUTS:
@@ -241,7 +243,8 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->queries = take(c, (size_t)m * s->n_heads, ex->query_bytes);
     ex->gates = need.gates ? take(c, (size_t)m * n_q, sizeof(float)) : NULL;
     ex->attended = take_rows(c, m, n_attended, true, need.attended_q, 1);
-    ex->normed = take_rows(c, m, s->n_embd, true, need.normed_q, 2);
+    ex->normed = take_rows(c, m, need.normed_width, true, need.normed_q, 2);
+    ex->normed = pass_rows_of(&ex->normed, s->n_embd);
     ex->hidden = take_hidden(c, &need);
     ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q, 1);
     ex->partials_max = m > 256 ? m : 256;
@@ -261,7 +264,7 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->phases = take(c, TEAM_PHASES_MAX, sizeof *ex->phases);
     ex->team_phases = take(c, TEAM_PHASES_MAX, sizeof *ex->team_phases);
     ex->scratch = take(c, ex->n_workers, sizeof *ex->scratch);
-    uint32_t input_width = n_attended > s->n_embd ? n_attended : s->n_embd;
+    uint32_t input_width = greater(n_attended, need.normed_width);
     for (uint32_t w = 0; w < ex->n_workers; w++)
         take_scratch(ex, c, c->base ? &ex->scratch[w] : NULL, &need, block_rows, input_width);
 }
@@ -299,6 +302,7 @@ int cpu_executor_open(cpu_executor **out, const step_program *program, const ker
 void cpu_executor_close(cpu_executor **ex)
 {
     if (!ex || !*ex) return;
+    memory_free((*ex)->tapped);
     memory_unmap((*ex)->memory, (*ex)->memory_bytes);
     memory_free(*ex);
     *ex = NULL;
@@ -436,7 +440,10 @@ static uint32_t plan(cpu_executor *ex)
     ex->search.by_parts = !ex->search.on && pass_goes_by_parts(ex);
     pass_attend_plan(ex);
     if (ex->program->shape.linear.n_layers) pass_linear_plan(ex);
-    for (uint32_t i = 0; i < ex->program->n_ops; i++) plan_op(ex, &n, i);
+    for (uint32_t i = 0; i < ex->program->n_ops; i++) {
+        if (pass_tap_before(ex, i) < ex->n_taps) add_phase(ex, &n, i, STAGE_TAP, ex->n_rows);
+        plan_op(ex, &n, i);
+    }
     return n;
 }
 
@@ -448,6 +455,7 @@ static void prepare(cpu_executor *ex, const step_op *op, uint32_t first, uint32_
         uint32_t row = op->kind == STEP_HEAD ? ex->head_rows[i] : i;
         pass_rows out = ex->normed;
         if (op->kind == STEP_OUT) out = pass_rows_of(&ex->attended, op->w[0]->cols);
+        if (op->beside) out = pass_rows_of(&out, op->w[0]->cols);
         pass_prepare_row(ex, op, &out, i, row);
         if (op->kind == STEP_HEAD && ex->search.on) pass_search_norm(ex, op, i);
     }
@@ -461,10 +469,12 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
     uint32_t n = op->kind == STEP_HEAD ? ex->n_head_rows : ex->n_rows;
     if (op->kind == STEP_OUT && (n > 1 || !step_acts(op)))
         return pass_rows_of(&ex->attended, op->w[0]->cols);
+    if (op->beside && n > 1) return pass_rows_of(&ex->normed, op->w[0]->cols);
     if (op->kind != STEP_OUT && (n > 1 || !op->norm)) return ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
     /* It has room for the widest input; both parts of the head's follow each other. */
-    const uint32_t width = op->kind == STEP_OUT ? op->w[0]->cols : ex->program->shape.n_embd;
+    const bool is_wide = op->kind == STEP_OUT || op->beside;
+    const uint32_t width = is_wide ? op->w[0]->cols : ex->program->shape.n_embd;
     const pass_rows own = pass_rows_of(&scratch->input, width);
     if (scratch->prepared != now) {
         pass_prepare_row(ex, op, &own, 0, op->kind == STEP_HEAD ? ex->head_rows[0] : 0);
@@ -541,6 +551,9 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
     case STAGE_ADD:
         for (uint32_t u = first; u < end; u++) pass_add_branch(ex, op, u);
         break;
+    case STAGE_TAP:
+        for (uint32_t u = first; u < end; u++) pass_tap(ex, at.op, u);
+        break;
     case STAGE_PICK: pass_pick(ex, op); break;
     case STAGE_GATHER:
         for (uint32_t u = first; u < end; u++) pass_gather(ex, u);
@@ -580,7 +593,7 @@ int cpu_executor_run(cpu_executor *ex, const cpu_row *rows, uint32_t n_rows,
 {
     CHECK(n_rows >= 1 && n_rows <= ex->rows_max);
     for (uint32_t r = 0; r < n_rows; r++)
-        CHECK(rows[r].token >= 0 && (uint32_t)rows[r].token < ex->program->shape.n_vocab);
+        CHECK(rows[r].token >= 0 && (uint32_t)rows[r].token < ex->program->ops[0].w[0]->rows);
     ex->rows = rows;
     ex->n_rows = n_rows;
     ex->cancel = cancel;

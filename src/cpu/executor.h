@@ -26,8 +26,10 @@ typedef struct {
     int32_t token;
     uint32_t position;      /* in its sequence; reserved there before */
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
-    const float *last_state; /* of an MTP head: [n_embd] the state of the token before it,
-                                after the last norm; NULL: it is not known, or there is none */
+    const float *last_state; /* of an MTP head: [n_embd] the state of the token before it, after
+                                the last norm.  Of an EAGLE-3 head: what was tapped of that token,
+                                or, if is_own, its own state.  NULL: not known, or none */
+    bool is_own;
     const float *state;     /* of a model with states (program.h), at a sequence's first row: that
                                before it; NULL: of the beginning of a timeline */
     float *next_state;      /* output, or NULL: that after the row; no other row's, nor read */
@@ -65,7 +67,13 @@ void cpu_executor_replay(cpu_executor *ex, uint32_t row, uint32_t n, const float
 /* Floats of a state; 0: the model has none. */
 size_t cpu_state_floats(const step_program *program);
 
-/* The state of a row of the last pass after the last norm, [n_embd]. */
+/* Keep the inputs of layers [n], as model_layer_begins() finds them, of the rows of each pass.
+ * Once, between passes.  CERIUM_ERR_MEMORY. */
+CERIUM_CHECKED int cpu_executor_tap(cpu_executor *ex, const uint32_t *ops, uint32_t n);
+/* Those of a row of the last pass, [n][n_embd]. */
+void cpu_executor_tapped(const cpu_executor *ex, uint32_t row, float *out);
+/* The state of a row of the last pass after the last norm, of an EAGLE-3 head before it,
+ * [n_embd]. */
 void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out);
 
 /* Did the last pass leave logits out for n_best? */

@@ -37,6 +37,27 @@ static void quantize_row(const cpu_executor *ex, const step_op *op, const pass_r
     ex->k->quantize[acts](out->q[acts] + pass_part(ex, op, out_row, 1) * out->q_stride, rest, n);
 }
 
+static void token_row(const cpu_executor *ex, const model_matrix *w, float *out, uint32_t row)
+{
+    const uint32_t token = (uint32_t)ex->rows[row].token;
+    kernel_panel_row(w->type, out, model_matrix_panels(w, 0, token / KERNEL_PANEL_ROWS),
+                     token % KERNEL_PANEL_ROWS, w->cols);
+}
+
+/* The token's embedding, and x after it, both normed. */
+static void put_beside(const cpu_executor *ex, const step_op *op, float *out, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    const uint32_t n = s->n_embd;
+    const float *x = ex->x + (size_t)row * n;
+    token_row(ex, op->beside, out, row);
+    ex->k->rms_norm(out, out, op->norm, n, s->norm_eps);
+    if (op->beside_norm)
+        ex->k->rms_norm(out + n, x, op->beside_norm, n, s->norm_eps);
+    else
+        memcpy(out + n, x, n * sizeof *x);
+}
+
 /* Input row of an op: normed x for the steps that begin with a norm, attention for OUT. */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
                       uint32_t out_row, uint32_t row)
@@ -45,7 +66,11 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
     uint32_t n = s->n_embd;
     const float *in = ex->x + (size_t)row * s->n_embd;
     float *f = out->f + out_row * out->f_stride;
-    if (op->kind == STEP_OUT) {
+    if (op->beside) {
+        put_beside(ex, op, f, row);
+        in = f;
+        n *= 2;
+    } else if (op->kind == STEP_OUT) {
         n = op->w[0]->cols;
         in = f = ex->attended.f + (size_t)row * n;
     } else if (!op->norm) {
@@ -81,6 +106,10 @@ void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out)
     const step_op *head = &ex->program->ops[ex->program->n_ops - 1];
     const float *in = ex->x + (size_t)row * s->n_embd;
     CHECK(head->kind == STEP_HEAD && row < ex->n_rows);
+    if (s->n_taps) {
+        memcpy(out, in, s->n_embd * sizeof *out);
+        return;
+    }
     if (s->norm_kind == STEP_NORM_RMS)
         ex->k->rms_norm(out, in, head->norm, s->n_embd, s->norm_eps);
     else
@@ -102,18 +131,38 @@ static void join_state(cpu_executor *ex, const step_op *op, float *x, uint32_t r
     memset(x, 0, n * sizeof *x);
 }
 
+/* What an EAGLE-3 head begins with: x is its own state, or OUT makes it of the model's. */
+static void join_taps(cpu_executor *ex, const step_op *op, float *x, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    const cpu_row *given = &ex->rows[row];
+    const size_t n = (size_t)s->n_taps * s->n_tapped;
+    float *a = ex->attended.f + row * n;
+    memset(a, 0, n * sizeof *a);
+    memset(x, 0, s->n_embd * sizeof *x);
+    if (!given->last_state) return;
+    if (given->is_own && op->head_norm[0])
+        ex->k->rms_norm(x, given->last_state, op->head_norm[0], s->n_embd, s->norm_eps);
+    else if (given->is_own)
+        memcpy(x, given->last_state, s->n_embd * sizeof *x);
+    else if (op->norm)
+        ex->k->rms_norm(a, given->last_state, op->norm, (uint32_t)n, s->norm_eps);
+    else
+        memcpy(a, given->last_state, n * sizeof *a);
+}
+
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
 {
     const step_shape *s = &ex->program->shape;
-    const model_matrix *w = op->w[0];
     for (uint32_t r = first; r < end; r++) {
-        uint32_t token = (uint32_t)ex->rows[r].token;
         float *x = ex->x + (size_t)r * s->n_embd;
-        kernel_panel_row(w->type, x, model_matrix_panels(w, 0, token / KERNEL_PANEL_ROWS),
-                         token % KERNEL_PANEL_ROWS, s->n_embd);
+        if (!s->n_taps) token_row(ex, op->w[0], x, r);
         for (uint32_t i = 0; s->embedding_scale != 1 && i < s->n_embd; i++)
             x[i] *= s->embedding_scale;
-        if (op->norm) join_state(ex, op, x, r);
+        if (s->n_taps)
+            join_taps(ex, op, x, r);
+        else if (op->norm)
+            join_state(ex, op, x, r);
         for (uint32_t t = 0; t < s->n_ropes; t++) turn_angles(ex, t, r);
     }
 }

@@ -49,6 +49,7 @@ typedef enum {
     STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them; DELTA: norm and gate;
                           LATENT: norms, rope, KV write */
     STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm after, and the sum */
+    STAGE_TAP = 10,    /* any: keep x, before it */
 } pass_stage;
 
 typedef struct {
@@ -115,6 +116,8 @@ typedef struct {
     uint32_t n_panels[PASS_SEARCH_ROWS]; /* that reached the mark */
 } pass_best;
 
+enum { EXECUTOR_TAPS_MAX = 4 };
+
 struct cpu_executor {
     const step_program *program;
     const kernel_table *k;
@@ -136,6 +139,11 @@ struct cpu_executor {
     bool split;                /* attend chunk by chunk, then join */
     uint32_t n_head_rows;
     pass_best search;
+
+    /* what a drafter reads */
+    uint32_t n_taps;           /* 0: nothing */
+    uint32_t tap_ops[EXECUTOR_TAPS_MAX];
+    float *tapped;             /* [M][n_taps][E] x before those steps */
 
     /* buffers */
     float *x;                  /* [M][E] the residual stream */
@@ -287,6 +295,10 @@ static inline uint8_t *pass_query(const cpu_executor *ex, const step_op *op, uin
     return ex->queries +
            ((size_t)at * heads + head % heads) * kernel_query_bytes(type, op->head_dim);
 }
+
+/* tapped.c: the tap before a step, or n_taps; and keep x of a row. */
+uint32_t pass_tap_before(const cpu_executor *ex, uint32_t op);
+void pass_tap(cpu_executor *ex, uint32_t op, uint32_t row);
 
 /* layer_inputs.c: p of a row and of all layers, from the product to the end; and that of one. */
 void pass_layer_inputs(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit);

@@ -1,4 +1,4 @@
-/* draft_model.c - opening a model that drafts for another. */
+/* draft_model.c - opening a model or a head that drafts for another model. */
 #include "engine/draft_model.h"
 
 #include "base/memory.h"
@@ -36,24 +36,52 @@ static int open_engine(draft_model *m, cerium_engine *e, const cerium_engine_con
     return engine_open_alone(&m->engine, &own, e, err);
 }
 
+/* Is it the model's own head, or a file of one?  Opening as a model tells what is wrong with a file
+ * that cannot be opened. */
+static int find_kind(draft_model *m, const char *path, cerium_error *err)
+{
+    gguf_file *file = NULL;
+    m->is_head = path == NULL;
+    if (!path) return CERIUM_OK;
+    int status = gguf_open(&file, path, err);
+    if (status) return status == CERIUM_ERR_MEMORY ? status : CERIUM_OK;
+    m->is_head = model_is_eagle3(file);
+    gguf_close(&file);
+    return CERIUM_OK;
+}
+
+/* The model keeps what the head reads of each row. */
+static int open_taps(draft_model *m, cerium_engine *e, cerium_error *err)
+{
+    const step_shape *s = &m->engine->program->shape;
+    uint32_t ops[8];
+    CHECK(s->n_taps <= ARRAY_LEN(ops));
+    m->said = model_said_tokens(m->engine->model);
+    for (uint32_t i = 0; i < s->n_taps; i++)
+        ops[i] = model_layer_begins(e->program, model_taps(m->engine->model)[i]);
+    if (!cpu_executor_tap(e->executor, ops, s->n_taps)) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
+}
+
 int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_config *config,
                      const char *path, cerium_error *err)
 {
     cerium_error why = {0};
     draft_model *m = memory_zalloc(1, sizeof *m);
     if (!m) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
-    m->is_head = path == NULL;
-    int status = open_engine(m, e, config, path, &why);
+    int status = find_kind(m, path, &why);
+    if (!status) status = open_engine(m, e, config, path, &why);
     if (!status && m->engine->has_states)
         status = error_set(&why, CERIUM_ERR_FORMAT,
                            "%s: a model with recurrent layers cannot draft", path);
+    if (!status && m->engine->program->shape.n_taps) status = open_taps(m, e, &why);
     if (!status) status = translator_open(&m->translator, e->tokens, m->engine->tokens, &why);
     if (status) {
         draft_model_close(&m);
         return refuse(status, &why, err);
     }
     uint32_t n = tokenizer_n_tokens(e->tokens), n_draft = m->engine->n_vocab;
-    m->n_tokens = (int32_t)(n < n_draft ? n : n_draft);
+    m->n_tokens = (int32_t)(m->said || n > n_draft ? n_draft : n);
     budget_init(&m->budget);
     *out = m;
     return CERIUM_OK;
@@ -72,6 +100,7 @@ uint64_t draft_model_bytes(const draft_model *m)
 {
     kv_use pages;
     kv_pool_measure(m->engine->pool, &pages);
-    return (m->is_head ? 0 : model_weights_bytes(m->engine->model)) +
+    return (m->engine->file == m->engine->beside->file ? 0
+                                                       : model_weights_bytes(m->engine->model)) +
            kv_token_bytes(m->engine->pool) * KERNEL_PAGE * pages.blocks_max;
 }

@@ -1,4 +1,5 @@
-/* draft_model.h - a smaller model that drafts for an engine's own, or that model's own MTP head.
+/* draft_model.h - what drafts for an engine's model: a smaller one, a head made for it (EAGLE-3),
+ * or its own MTP head.
  *
  * It is a second engine that borrows the compute team of the main one, so its passes run between
  * those of the main engine, within the same turn (cerium_engine.pass).  Each session has a draft
@@ -8,7 +9,8 @@
  * A head is such an engine of one layer that borrows the weights.  Beside each token it reads the
  * state of the token before it in the model: a session keeps those of its newest tokens (taps.h),
  * and the head's timeline begins where they do.  Of what the head itself says, the state is its
- * own. */
+ * own.  An EAGLE-3 head has weights of its own, and its state of a token in the model are the
+ * inputs of three layers. */
 #ifndef ENGINE_DRAFT_MODEL_H
 #define ENGINE_DRAFT_MODEL_H
 
@@ -29,16 +31,18 @@ typedef struct draft_session draft_session;
 
 typedef struct {
     cerium_engine *engine;
-    bool is_head;
+    bool is_head;                  /* of either kind */
+    const int32_t *said;           /* [engine->n_vocab] the model's tokens of its logits; NULL: they
+                                      have the same numbers */
     translator *translator;
     draft_budget budget;             /* under the turn */
     int32_t n_tokens;              /* below this a guess is left out */
     _Atomic uint64_t passes, computed, ns;
 } draft_model;
 
-/* Load the model at path (NULL: the head that the model of e has) to draft for e, as the last step
- * of opening e.  CERIUM_ERR_FORMAT: it is not a decoder, its vocabulary differs and lacks byte
- * tokens, or it is larger than the model of e. */
+/* Load the model or the EAGLE-3 head at path (NULL: the head that the model of e has) to draft for
+ * e, as the last step of opening e.  CERIUM_ERR_FORMAT: it is not a decoder, its vocabulary differs
+ * and lacks byte tokens, it is larger than the model of e, or it is a head of another model. */
 CERIUM_CHECKED int draft_model_open(draft_model **out, cerium_engine *e,
                                     const cerium_engine_config *config, const char *path,
                                     cerium_error *err);

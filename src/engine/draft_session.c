@@ -61,8 +61,9 @@ typedef struct {
 
 static int open_states(draft_session *d, const cerium_engine *e)
 {
-    const uint32_t n = e->program->shape.n_embd;
-    RETURN_IF(taps_open(&d->states, n));
+    const step_shape *s = &e->program->shape;
+    const uint32_t n = s->n_embd;
+    RETURN_IF(taps_open(&d->states, s->n_taps ? s->n_taps * s->n_tapped : n));
     d->own = memory_alloc(n * sizeof *d->own);
     return d->own ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
@@ -112,9 +113,12 @@ void draft_session_cut(draft_session *d, uint32_t n)
 void draft_session_tap(cerium_session *s, uint32_t first_row, uint32_t first, uint32_t n)
 {
     draft_session *d = s->draft;
+    const cpu_executor *ex = s->engine->executor;
+    const bool reads_taps = s->engine->draft->engine->program->shape.n_taps > 0;
     if (!d->own) return;
     for (uint32_t i = n > TAPS_MAX ? n - TAPS_MAX : 0; i < n; i++)
-        cpu_executor_state(s->engine->executor, first_row + i, taps_put(&d->states, first + i));
+        (reads_taps ? cpu_executor_tapped : cpu_executor_state)(ex, first_row + i,
+                                                                taps_put(&d->states, first + i));
 }
 
 /* ---- rows ---- */
@@ -139,6 +143,7 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
                                .position = first + i,
                                .sequence = d->pages.sequence,
                                .last_state = state_before(d, first + i),
+                               .is_own = first + i >= d->text.n,
                                .n_best = 2};
         if (i + n_logits < n) continue;
         engine_take_logits(e, &e->rows[i], e->logits + (i + n_logits - n) * e->logits_stride);
@@ -363,7 +368,10 @@ static void say_all(round_of *r)
             chance *= budget_odds(&r->m->budget, budget_class(r->margins[r->n_spelled - 1], false));
         if (!wants_more(r, chance) || (token != TOKEN_NONE && !say(r, token))) return;
         token = best_of(r->logits, n_vocab, &margin);
-        if (token == TOKEN_NONE || (!copies && tokenizer_is_control(t, token))) return;
+        if (token == TOKEN_NONE) return;
+        if (r->m->said) token = r->m->said[token];
+        if (r->m->said && token >= (int32_t)tokenizer_n_tokens(t)) return;
+        if (!copies && tokenizer_is_control(t, token)) return;
         view text = {"", 0};
         if (!copies) text.ptr = tokenizer_bytes(t, token, &text.len);
         if ((!copies && text.len == 0) || !note_spelled(r, token, text, margin)) return;

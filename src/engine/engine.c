@@ -235,13 +235,18 @@ static void read_own_keys(cerium_engine *e)
         memcpy(e->edit_format, format.ptr, format.len);
 }
 
-static int read_vocabulary(cerium_engine *e, cerium_error *err)
+static void size_logits(cerium_engine *e)
 {
-    RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
     e->n_vocab = e->program->shape.n_vocab;
     e->tops_at = size_round_up(e->n_vocab, KERNEL_PANEL_ROWS);
     e->logits_stride = e->tops_at + size_round_up(size_round_up(e->n_vocab, CPU_PIECE) / CPU_PIECE,
                                                   KERNEL_PANEL_ROWS);
+}
+
+static int read_vocabulary(cerium_engine *e, cerium_error *err)
+{
+    RETURN_IF(tokenizer_open(&e->tokens, e->file, err));
+    size_logits(e);
     if (tokenizer_n_tokens(e->tokens) > e->n_vocab)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "%s: the vocabulary has %u tokens and the weights know %u",
@@ -350,26 +355,44 @@ static int open_parts(cerium_engine *e, const cerium_engine_config *config, ceri
     return engine_load_weights(e, config, err);
 }
 
+static int borrow_head(cerium_engine *e, cerium_error *err)
+{
+    static const char name[] = "the model's MTP head";
+    e->file = e->beside->file;
+    e->model = e->beside->model;
+    e->program = model_mtp(e->model);
+    e->name = memory_copy(name, sizeof name - 1);
+    return e->name ? CERIUM_OK : error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+}
+
+static int open_head_file(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
+{
+    model_options options;
+    RETURN_IF(gguf_open(&e->file, config->model_path, err));
+    RETURN_IF(take_name(e, err));
+    RETURN_IF(choose_head(NULL, &options, err));
+    options.exact = e->beside->exact;
+    options.of = e->beside->model;
+    RETURN_IF(model_open(&e->model, e->file, &options, err));
+    e->program = model_program(e->model);
+    return CERIUM_OK;
+}
+
 static int open_head_parts(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
     const cerium_engine *of = e->beside;
-    static const char name[] = "the model's MTP head";
+    const bool has_file = config->model_path != NULL;
     RETURN_IF(open_locks(e, err));
-    e->file = of->file;
-    e->model = of->model;
-    e->program = model_mtp(of->model);
     e->tokens = of->tokens;
     e->cpu = of->cpu;
     e->kernels = of->kernels;
     e->kv_type = of->kv_type;
-    e->n_vocab = of->n_vocab;
-    e->tops_at = of->tops_at;
-    e->logits_stride = of->logits_stride;
-    e->name = memory_copy(name, sizeof name - 1);
-    if (!e->name) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the engine");
+    RETURN_IF(has_file ? open_head_file(e, config, err) : borrow_head(e, err));
+    size_logits(e);
     RETURN_IF(open_pool(e, config, err));
     RETURN_IF(start_team(e, 0, of, err));
-    return open_passes(e, config, err);
+    RETURN_IF(open_passes(e, config, err));
+    return has_file ? engine_load_weights(e, config, err) : CERIUM_OK;
 }
 
 typedef int open_fn(cerium_engine *e, const cerium_engine_config *config, cerium_error *err);
@@ -421,8 +444,8 @@ void engine_close_alone(cerium_engine **engine)
     mask_vocabulary_close(&sorted);
     pointer_vocabulary_close(&words);
     chat_form_close(&e->chat);
-    if (!e->is_head) {
-        tokenizer_close(&e->tokens);
+    if (!e->is_head) tokenizer_close(&e->tokens);
+    if (!e->is_head || e->file != e->beside->file) {
         model_close(&e->model);
         gguf_close(&e->file);
     }

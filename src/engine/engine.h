@@ -74,7 +74,8 @@ struct cerium_engine {
     gguf_file *file;
     model *model;
     const step_program *program; /* what its passes run: the model's, or that of */
-    bool is_head;                /* the MTP head of `beside`, whose file, model and tokens it has */
+    bool is_head;                /* a head of the model of `beside`, whose tokens it has: its MTP
+                                    head, whose file and model are its, too, or an EAGLE-3 head */
     tokenizer *tokens;
     kernel_cpu cpu;
     kernel_table kernels;
@@ -237,7 +238,8 @@ void engine_leave_threads(cerium_engine *e);
  * its compute team, and whose passes never run at the same time; or NULL. */
 CERIUM_CHECKED int engine_open_alone(cerium_engine **out, const cerium_engine_config *config,
                                      const cerium_engine *beside, cerium_error *err);
-/* The MTP head of an open engine, as an engine beside it that borrows its weights. */
+/* A head of an open engine's model, as an engine beside it: its MTP head, which borrows its
+ * weights, or, with config->model_path, the EAGLE-3 head in that file. */
 CERIUM_CHECKED int engine_open_head(cerium_engine **out, const cerium_engine_config *config,
                                     const cerium_engine *of, cerium_error *err);
 void engine_close_alone(cerium_engine **e);

@@ -92,6 +92,11 @@ static void decode_bf16(float *restrict out, const uint16_t *restrict in, size_t
     for (size_t i = 0; i < n; i++) out[i] = bf16_to_f32(in[i]);
 }
 
+static void decode_i64(float *restrict out, const int64_t *restrict in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = (float)in[i];
+}
+
 static void decode_q4_0(float *restrict out, const block_q4_0 *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, out += 32) {
@@ -302,6 +307,7 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_F32: decode_f32(out, blocks, n_blocks); break;
     case BLOCK_F16: decode_f16(out, blocks, n_blocks); break;
     case BLOCK_BF16: decode_bf16(out, blocks, n_blocks); break;
+    case BLOCK_I64: decode_i64(out, blocks, n_blocks); break;
     case BLOCK_Q4_0: decode_q4_0(out, blocks, n_blocks); break;
     case BLOCK_Q1_0:
     case BLOCK_Q2_0: decode_as_q4_0(type, out, blocks, n); break;

@@ -29,6 +29,7 @@
     X(BLOCK_IQ3_S, 21, "IQ3_S", 256, 110)                                                          \
     X(BLOCK_IQ2_S, 22, "IQ2_S", 256, 82)                                                           \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
+    X(BLOCK_I64, 27, "I64", 1, 8) /* indices, never weights */                                     \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \

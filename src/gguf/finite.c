@@ -42,6 +42,7 @@ static scales_at scales_of(block_type type)
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16:
+    case BLOCK_I64:
     case BLOCK_MXFP4: break;
     }
     return (scales_at){0, 0};

@@ -12,7 +12,7 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
 {
     const uint32_t values = block_values(type);
     type = kernel_panel_type(type);
-    if (values == 0 || n_cols == 0 || n_cols % values != 0) return 0;
+    if (values == 0 || n_cols == 0 || n_cols % values != 0 || type == BLOCK_I64) return 0;
     if (!kernel_takes_acts(type))
         return size_round_up((size_t)n_cols * KERNEL_PANEL_ROWS * float_bytes(type), PANEL_LINE);
     if (panel_is_super(type))
@@ -426,6 +426,7 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     CHECK(panel_bytes != 0);
     if (n_rows < KERNEL_PANEL_ROWS) memset(panel, 0, panel_bytes);
     switch (type) {
+    case BLOCK_I64: break; /* no panels */
     case BLOCK_F32: repack_floats(4, panel, rows, n_rows, n_cols); break;
     case BLOCK_F16:
     case BLOCK_BF16: repack_floats(2, panel, rows, n_rows, n_cols); break;
@@ -541,6 +542,7 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
 {
     CHECK(row < KERNEL_PANEL_ROWS);
     switch (type) {
+    case BLOCK_I64: break; /* no panels */
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;

@@ -110,7 +110,8 @@ PANEL_INLINE bool panel_is_wide(block_type type)
     case BLOCK_IQ3_XXS:                                                                            \
     case BLOCK_F32:                                                                                \
     case BLOCK_F16:                                                                                \
-    case BLOCK_BF16
+    case BLOCK_BF16:                                                                               \
+    case BLOCK_I64
 
 /* Quants plus a minimum (w = d q + m), in place of a signed quant. */
 PANEL_INLINE bool panel_has_min(block_type type)

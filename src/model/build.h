@@ -9,7 +9,8 @@
 #include "model/model.h"
 #include "model/program.h"
 
-enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 11, MODEL_LAYER_MATRICES_MAX = 13 };
+enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 11, MODEL_LAYER_MATRICES_MAX = 13,
+       EAGLE3_TAPS = 3 };
 
 typedef struct {
     const gguf_file *file;
@@ -33,6 +34,9 @@ typedef struct {
     bool in_mtp;            /* b->program is the MTP head's, without which the model runs, too */
     uint32_t n_before_mtp;  /* matrices */
     char mtp_lacks[128];    /* the first of its tensors that is missing; "": none */
+    uint32_t qkv_cols;      /* of the matrices of Q, K and V; 0: n_embd */
+    uint32_t taps[EAGLE3_TAPS]; /* of an EAGLE-3 head, and */
+    const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
@@ -167,5 +171,6 @@ void build_minimax_m2(builder *b);
 void build_qwen35(builder *b);
 void build_deepseek2(builder *b);
 void build_nemotron_h(builder *b);
+void build_eagle3(builder *b);
 
 #endif

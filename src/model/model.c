@@ -30,7 +30,7 @@ static const struct {
     {"minimax-m2", build_minimax_m2},
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
     {"deepseek2", build_deepseek2}, {"nemotron_h", build_nemotron_h},
-    {"nemotron_h_moe", build_nemotron_h},
+    {"nemotron_h_moe", build_nemotron_h}, {"eagle3", build_eagle3},
 };
 
 enum {
@@ -334,6 +334,8 @@ const char *model_mtp_lacks(const model *m)
     return m->b.mtp_lacks[0] ? m->b.mtp_lacks : NULL;
 }
 
+const uint32_t *model_taps(const model *m) { return m->b.taps; }
+const int32_t *model_said_tokens(const model *m) { return m->b.said; }
 const char *model_architecture(const model *m) { return m->arch; }
 uint64_t model_n_parameters(const model *m) { return m->n_parameters; }
 uint64_t model_weights_bytes(const model *m) { return m->panels_bytes + m->b.vectors.used; }

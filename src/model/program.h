@@ -48,8 +48,11 @@ static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t
 
 typedef enum {
     STEP_EMBED = 0,        /* x = w[0][token].  With a norm (MTP): a = [norm(x) | head_norm[0](s)],
-                              x = 0, s: the row's given state; OUT follows */
-    STEP_QKV = 1,          /* n = norm(x); q, k, v = w[0..2] n + bias, v = k without w[2]; head
+                              x = 0, s: the row's given state; OUT follows.  With n_taps in the
+                              shape (EAGLE-3): a = norm(s), if it has one, and x = 0, where s is of
+                              the model; a = 0 and x = s, or head_norm[0](s), where it is its own */
+    STEP_QKV = 1,          /* n = norm(x), or, with a table beside, [norm(beside[token]) |
+                              beside_norm(x)]; q, k, v = w[0..2] n + bias, v = k without w[2]; head
                               norms; rope; KV write.  Without w[1] only q */
     STEP_ATTEND = 2,       /* a = softmax(q k scale, sinks) v, in a window if there is one */
     STEP_OUT = 3,          /* x += residual_scale norm(w[0] a + bias[0]) */
@@ -171,6 +174,8 @@ typedef struct {
                                      and k [key_dim], which turn RMS norms into norms to length 1;
                                      DELTA: [value_dim], of a scan [n_value_heads value_dim];
                                      EMBED: [n_embd] */
+    const model_matrix *beside;   /* QKV: embeddings of tokens, as wide as x; or NULL */
+    const float *beside_norm;     /* [n_embd] of x then; NULL: it is normed already */
     const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
     const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
@@ -188,6 +193,12 @@ typedef struct {
 static inline bool step_writes_kv(const step_op *op)
 {
     return op->kind == STEP_LATENT || (op->kind == STEP_QKV && op->w[1]);
+}
+
+/* Floats that one row of QKV reads. */
+static inline uint32_t step_qkv_width(const step_op *op, uint32_t n_embd)
+{
+    return op->beside ? 2 * n_embd : n_embd;
 }
 
 /* Whether a token reads only some of a step's matrices. */
@@ -217,7 +228,9 @@ static inline uint32_t step_parts(const step_op *op)
 
 /* The sizes shared by all layers, and the maxima over layers. */
 typedef struct {
-    uint32_t n_layers, n_embd, n_vocab;
+    uint32_t n_layers, n_embd, n_vocab;      /* n_vocab: logits */
+    uint32_t n_taps, n_tapped;               /* of an EAGLE-3 head: layers of the model that it
+                                                reads, and the floats of each; 0: it is none */
     uint32_t n_kv_layers;                    /* the number of layers with keys and values */
     step_recurrence linear;
     uint32_t n_heads, n_kv_heads, head_dim;

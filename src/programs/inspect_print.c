@@ -233,6 +233,23 @@ static void print_mtp(const facts *f)
     printf("%s\n", words[f->mtp]);
 }
 
+/* A head in a file of its own: what it is for, and what it reads of its model. */
+static void print_drafter(const facts *f)
+{
+    const gguf_value *taps = facts_value(f, "target_layers");
+    const gguf_tensor *said = gguf_find_tensor(f->file, "d2t");
+    if (!view_equal(f->arch, VIEW("eagle3"))) return;
+    if (!taps) taps = facts_value(f, "extract_layers");
+    print_label("drafter");
+    printf("EAGLE-3: it drafts for another model, %" PRIu64 " wide (--draft-model)",
+           facts_number(f, "target_hidden_size"));
+    for (uint64_t i = 0; taps && facts_is_numbers(taps) && i < taps->n_items && i < 3; i++)
+        printf("%s%lld", i ? ", " : ", and reads the inputs of its layers ",
+               (long long)gguf_item_i64(taps, i));
+    printf("\n");
+    if (said) print_number("guesses", said->dims[0], " of the model's tokens");
+}
+
 void inspect_print_summary(const facts *f)
 {
     print_text(f->name.len ? f->name : view_of(gguf_path(f->file)), TEXT_SHOWN);
@@ -271,6 +288,7 @@ void inspect_print_summary(const facts *f)
     print_shared(f);
     print_states(f);
     print_mtp(f);
+    print_drafter(f);
     print_tokenizer(f);
 }
 

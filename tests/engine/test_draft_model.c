@@ -444,6 +444,11 @@ int main(int argc, char **argv)
     test_pair("tests/golden/fixtures/mtp-qwen35.gguf", "mtp", false);
     test_pair("tests/golden/fixtures/mtp-glm4moe.gguf", "mtp", false);
     test_pair("tests/golden/fixtures/mtp-planted-state.gguf", "mtp", true);
+    /* A head in a file of its own, the same. */
+    test_pair("tests/golden/fixtures/llama.gguf", "tests/golden/fixtures/eagle3-llama.gguf", false);
+    test_pair("tests/golden/fixtures/qwen35.gguf", "tests/golden/fixtures/eagle3-wide.gguf", false);
+    test_pair("tests/golden/fixtures/mtp-planted-state.gguf",
+              "tests/golden/fixtures/eagle3-planted.gguf", true);
     TEST_RUN(test_refused);
     TEST_RUN(test_no_decoder);
     return unit_report("draft_model");

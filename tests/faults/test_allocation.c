@@ -4,7 +4,7 @@
 
 #include "faults.h"
 
-static const char *model; /* for this round */
+static const char *model, *drafter; /* for this round */
 
 /* A whole request: memory is allocated at the start, none later. */
 static int use_request(cerium_session *session, const int32_t *tokens, size_t n, cerium_error *err)
@@ -42,6 +42,7 @@ static int use_model(long *made, cerium_error *err)
     config.model_path = model;
     config.threads = 2;
     config.context_tokens_max = 256;
+    config.draft_model = drafter;
     cerium_session_config scoring = {.score_tokens_max = 4};
     int status = cerium_engine_open(&engine, &config, err);
     if (!status) status = cerium_session_open(&session, engine, &scoring, err);
@@ -98,6 +99,8 @@ int main(void)
     n_failed += check_model("tests/golden/fixtures/deepseek2-yarn.gguf"); /* panels turned over */
     n_failed += check_model("tests/golden/fixtures/mtp-qwen35.gguf");     /* a head that drafts */
     n_failed += check_model("tests/golden/fixtures/granitehybrid.gguf");  /* states */
+    drafter = "tests/golden/fixtures/eagle3-planted.gguf"; /* and a head in a file of its own */
+    n_failed += check_model("tests/golden/fixtures/mtp-planted-state.gguf");
     printf("faults: %ld allocations failed in turn\n", n_failed);
     printf("allocation: %d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static team *workers;
 static kernel_table kernels;
+static model *of; /* that heads in files of their own draft for; or NULL */
 static const _Atomic bool go_on;
 
 /* A pass is work for the product of its shapes; hostile ones are huge and all zeros. */
@@ -95,13 +96,32 @@ static void open_model(view bytes_of_file)
     model *m = NULL;
     cerium_error err = {0};
     if (gguf_open_bytes(&file, bytes_of_file, "fuzz.gguf", &err)) return;
-    const model_options options = {.head = MODEL_HEAD_FULL, .mtp = true};
+    const bool is_head = model_is_eagle3(file);
+    const model_options options = {.head = MODEL_HEAD_FULL, .mtp = true, .of = is_head ? of : NULL};
     int status = model_open(&m, file, &options, &err);
     CHECK((status == 0) == (m != NULL));
     CHECK(!status || (err.status == status && err.message[0]));
     if (!status && is_small(m)) run_model(m);
     model_close(&m);
     gguf_close(&file);
+}
+
+/* A small model, whose weights are zeros; from the repository's root. */
+static void open_target(void)
+{
+    static char all[FILE_BYTES_MAX];
+    const model_options options = {.head = MODEL_HEAD_FULL};
+    gguf_file *file = NULL;
+    cerium_error err = {0};
+    uint64_t whole = 0;
+    FILE *f = fopen("tests/fuzz/corpus/model/llama", "rb");
+    if (!f) return;
+    const view head = {all, fread(all, 1, sizeof all, f)};
+    fclose(f);
+    CHECK(!gguf_whole_bytes(&whole, head, "llama", &err) && whole <= sizeof all);
+    CHECK(!gguf_open_bytes(&file, (view){all, (size_t)whole}, "llama", &err));
+    CHECK(!model_open(&of, file, &options, &err));
+    model_set_panels(of, memory_map(model_panel_key(of).bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -111,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!workers) {
         kernel_table_init(&kernels, kernel_cpu_detect());
         CHECK(!team_open(&workers, 1, &err));
+        open_target();
     }
     const long live = memory_live();
     const view head = {(const char *)data, size};
