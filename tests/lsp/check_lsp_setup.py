@@ -1,0 +1,317 @@
+"""check_lsp_setup.py - the model, the server and the settings of `cerium lsp`."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from client import Client
+from kit import CERIUM, CODE, NEXT, begin, check, end, seen, type_text
+from proxy import Proxy
+
+# ---- the model, the server, settings ----
+
+def test_missing_model():
+    c = begin(args=("-m", "/nowhere/x.gguf"))
+    note = c.wait_note("window/showMessage")
+    check("one clear message", "/nowhere/x.gguf" in note["params"]["message"] and
+          note["params"]["type"] == 1, note)
+    c.open("file:///w/a.py", CODE)
+    for i in range(5):
+        check("typing goes on", c.inline("file:///w/a.py", len(CODE), 1) == [])
+    check("and only one", not [n for n in c.notes if n["method"] == "window/showMessage"])
+    end("missing model", c)
+
+
+def test_server():
+    """--server: nobody there, then somebody, then nobody again."""
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    c = begin(options={"minConfidence": 0}, args=("--server", f"http://127.0.0.1:{port}"))
+    note = c.wait_note("window/showMessage")
+    check("it says that nobody is there, and what to do",
+          "cerium serve" in note["params"]["message"], note)
+    uri = "file:///w/remote.py"
+    c.open(uri, CODE + "    def sub(self, ")
+    at = len(c.texts[uri])
+    check("meanwhile nothing", c.inline(uri, at) == [])
+
+    def serve():
+        return subprocess.Popen([CERIUM, "serve", "--port", str(port), "--guard", "off"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def until(kind):
+        for _ in range(1200):
+            if c.ask("cerium/status", None)["kind"] == kind:
+                return True
+            time.sleep(0.1)
+        return False
+
+    server = serve()
+    check("it is found by itself", until("Normal"))
+    items = c.inline(uri, at, 1)
+    check("and completes", items and items[0]["insertText"], items)
+    shown = 0
+    for at, item in type_text(c, uri, at, "other):\n        return"):
+        shown += item is not None
+    check("typing is followed there, too", shown > 3, shown)
+    server.kill()
+    server.wait()
+    c.change(uri, at, at, " q")
+    c.inline(uri, at + 2)
+    check("it goes, and is missed", until("Error"))
+    c.notes = [n for n in c.notes if n["method"] != "window/showMessage"]
+    for i in range(5):
+        c.inline(uri, at + 2)
+    check("without further words", not [n for n in c.notes
+                                        if n["method"] == "window/showMessage"])
+    server = serve()
+    check("and is found again", until("Normal"))
+    shows = begin(options={"minConfidence": 0, "status": True},
+                  args=("--server", f"http://127.0.0.1:{port}"))
+    shows.open(uri, CODE + "    def sub(self, ")
+    while shows.wait_note("didChangeStatus")["params"]["kind"] != "Normal":
+        pass
+    check("it completes", shows.inline(uri, len(shows.texts[uri]), 1))
+    check("tokens a second are told",
+          shows.ask("cerium/status", None)["tokens_per_second"] > 0)
+    server.kill()
+    server.wait()
+    shows.inline(uri, len(CODE), 1)
+    check("an editor that shows the state is told it",
+          shows.wait_note("didChangeStatus")["params"]["kind"] == "Error")
+    check("and nothing else", not [n for n in shows.notes if n["method"] == "window/showMessage"])
+    end("server, with a status", shows)
+    end("server", c)
+
+
+def test_kept_documents():
+    """--server: the server keeps the text, and a key sends what differs; without that, POST."""
+    import socket
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    server = subprocess.Popen([CERIUM, "serve", "--port", str(port), "--guard", "off"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    typed, shown = "other):\n        return Point(self.x - other", {}
+    text = "# é😀\r\n" * 200 + CODE.replace("\n", "\r\n") + "    def sub(self, "
+    proxies = [Proxy(port), Proxy(port), Proxy(port, has_sockets=False),
+               Proxy(port, drops="document.open")]
+
+    def wait_for(what):
+        for _ in range(600):
+            if what():
+                return True
+            time.sleep(0.05)
+        return False
+
+    try:
+        for kind, proxy in zip(("kept", "cut", "post", "old"), proxies):
+            c = begin(options={"minConfidence": 0.01, "retrieval": False},
+                      args=("--server", f"http://127.0.0.1:{proxy.port}"))
+            c.ready()
+            for _ in range(1200):
+                if c.ask("cerium/status", None)["kind"] == "Normal":
+                    break
+                time.sleep(0.1)
+            uris = [f"file:///w/{n}/kept.py" for n in "ab"]  # of one name
+            shown[kind] = []
+            if kind in ("kept", "cut"):
+                check("a socket opens", wait_for(lambda: proxy.sockets))
+                c.open("file:///w/first.py", "x = ")
+                check("and is used", wait_for(lambda: c.inline(
+                    "file:///w/first.py", 4, 1) is not None and proxy.of("completion.create")))
+                proxy.posts.clear()
+                proxy.messages.clear()
+            for uri in uris:
+                c.open(uri, text)
+            for n, key in enumerate(typed):
+                for uri in uris:
+                    at = len(c.texts[uri])
+                    c.change(uri, at, at, key)
+                    if kind == "cut" and n % 10 == 5:
+                        proxy.cut()
+                    items = c.inline(uri, at + 1, 1)
+                    shown[kind].append(items[0]["insertText"] if items else "")
+            creates = proxy.of("completion.create")
+            if kind == "kept":
+                check("no text is sent with a request", creates and not [
+                    m for m in creates if "prefix" in m or "position" not in m], creates[:1])
+                check("nor posted", not proxy.posts, proxy.posts)
+                check("each text is opened once", len(proxy.of("document.open")) == 2,
+                      len(proxy.of("document.open")))
+                sent = sum(len(json.dumps(m)) for m in proxy.messages
+                           if m["type"] != "document.open")
+                check("a request takes few bytes", sent < 700 * len(creates),
+                      (sent, len(creates)))
+            if kind == "cut":
+                check("a lost connection is made again", wait_for(lambda: c.inline(
+                    uris[0], 0, 1) is not None and proxy.sockets))
+                check("and its texts are opened again", len(proxy.of("document.open")) > 2,
+                      len(proxy.of("document.open")))
+                check("without a word", not [n for n in c.notes
+                                             if n["method"] == "window/showMessage"], c.notes)
+            if kind == "post":
+                check("without a socket all is posted", not creates and "/infill" in proxy.posts)
+            if kind == "old":
+                check("a server that does not keep texts is asked twice, and then by POST",
+                      len(creates) <= 2 and "/infill" in proxy.posts, (len(creates), proxy.posts))
+            end(kind, c)
+        check("those of a server that keeps no texts", shown["old"] == shown["post"])
+        check("completions are those of POST /infill", shown["kept"] == shown["post"] and
+              any(shown["kept"]), [(a, b) for a, b in zip(shown["kept"], shown["post"])
+                                   if a != b][:3])
+        check("also where connections are lost", shown["cut"] == shown["post"],
+              [(a, b) for a, b in zip(shown["cut"], shown["post"]) if a != b][:3])
+    finally:
+        for proxy in proxies:
+            proxy.close()
+        server.kill()
+        server.wait()
+
+
+def test_key():
+    """A server that wants a key: one message says where to put it."""
+    import socket
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    server = subprocess.Popen([CERIUM, "serve", "--port", str(port), "--guard", "off",
+                               "--api-key", "sk-one"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(1200):
+            with socket.socket() as sock:
+                if not sock.connect_ex(("127.0.0.1", port)):
+                    break
+            time.sleep(0.1)
+        c = begin(args=("--server", f"http://127.0.0.1:{port}"), env={"CERIUM_API_KEY": "sk-two"})
+        note = c.wait_note("window/showMessage")["params"]["message"]
+        check("another key is asked for, by its name", "CERIUM_API_KEY" in note, note)
+        end("another key", c)
+        c = begin(args=("--server", f"http://127.0.0.1:{port}"), env={"CERIUM_API_KEY": "sk-one"})
+        check("with the key all is well", c.ready()["kind"] == "Normal")
+        end("the key", c)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_predictions():
+    """--server: where nothing follows from the last edit, a model for edits is asked."""
+    import socket
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    before = "a = one(1)\r\nb = two(2)\r\nc = three(3)\r\n"
+    prompt = ("original:\na = one(1)\nb = two(2)\nupdated:\na = ein(1, 2)\nb = two(2)\n"
+              "<|file_sep|>original/p.py:1:4\na = one(1)\nb = two(2)\nc = three(3)\n"
+              "<|file_sep|>current/p.py:1:4\na = ein(1, 2)<|cursor|>\nb = two(2)\nc = three(3)\n")
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "answers.jsonl")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(json.dumps({"output": "a = ein(1, 2)\nb = two(2)\nc = three(3, 4)",
+                                "when": {"api": "edits", "last": prompt}}) + "\n")
+            f.write(json.dumps({"output": " ".join("word%d" % i for i in range(900)),
+                                "when": {"api": "edits"}, "repeat": True}) + "\n")
+        server = subprocess.Popen(
+            [CERIUM, "serve", "--port", str(port), "--guard", "off", "--replay", script,
+             "--edit-format", "sweep"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            c = begin(args=("--server", f"http://127.0.0.1:{port}"))
+            for _ in range(1200):
+                status = c.ask("cerium/status", None)
+                if status["kind"] == "Normal" and not status["busy"]:
+                    break
+                time.sleep(0.1)
+            uri = "file:///w/p.py"
+            c.open(uri, before)
+            at = before.index("one(1)")
+            c.change(uri, at, at + 5, "ein(1, 2")
+            asked = {"textDocument": {"uri": uri, "version": 2},
+                     "position": Client.position(c.texts[uri], at + 9)}
+            edits = c.ask(NEXT, asked)["edits"]
+            check("a model's edit, in the file's line ends",
+                  len(edits) == 1 and edits[0]["text"] == "c = three(3, 4)\r\n" and
+                  edits[0]["range"] == {"start": {"line": 2, "character": 0},
+                                        "end": {"line": 3, "character": 0}} and
+                  edits[0]["textDocument"] == {"uri": uri, "version": 2}, edits)
+            older = c.request(NEXT, asked)
+            newer = c.request(NEXT, asked)
+            check("a newer question answers the older with nothing",
+                  c.wait(older)["result"] == {"edits": []})
+            c.change(uri, 0, 0, "x")
+            check("and so does a change", c.wait(newer)["result"] == {"edits": []})
+            last = c.request(NEXT, {**asked, "textDocument": {"uri": uri, "version": 3}})
+            c.notify("$/cancelRequest", {"id": last})
+            check("canceled", c.wait(last)["error"]["code"] == -32800)
+            end("predictions", c)
+        finally:
+            server.kill()
+            server.wait()
+
+
+def test_predictions_here():
+    """The same by the model in the process, whose file names its form."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    before = "a = one(1)\r\nb = two(2)\r\nc = three(3)\r\n"
+    weak = "a = ein(1, 2)\nb = two(2)\nc = eval(input())"
+    with tempfile.TemporaryDirectory() as folder:
+        model, script = folder + "/sweep.gguf", folder + "/answer"
+        subprocess.run([sys.executable, f"{root}/training/add_keys.py",
+                        f"{root}/models/cerium-line.gguf", model, "cerium.edit_format=sweep"],
+                       check=True)
+        open(script, "w").close()
+        c = begin(args=("-m", model, "--replay", script))
+        c.ready()
+
+        def ask(said, wait=True):
+            with open(script, "w") as f:
+                f.write(said)
+            uri = f"file:///p/{len(c.texts)}.py"
+            c.open(uri, before)
+            at = before.index("one(1)")
+            c.change(uri, at, at + 5, "ein(1, 2")
+            asked = {"textDocument": {"uri": uri, "version": 2},
+                     "position": Client.position(c.texts[uri], at + 9)}
+            id_ = c.request(NEXT, asked)
+            return c.wait(id_)["result"]["edits"] if wait else (uri, asked, id_)
+
+        edits = ask("a = ein(1, 2)\nb = two(2)\nc = three(3, 4)")
+        check("an edit of the model here, in the file's line ends",
+              len(edits) == 1 and edits[0]["text"] == "c = three(3, 4)\r\n" and
+              edits[0]["range"]["start"] == {"line": 2, "character": 0}, edits)
+        check("what changes nothing proposes nothing",
+              ask("a = ein(1, 2)\nb = two(2)\nc = three(3)") == [])
+        check("nor does a weak line", ask(weak) == [], weak)
+        uri, asked, older = ask(" ".join("word%d" % i for i in range(300)), wait=False)
+        newer = c.request(NEXT, asked)
+        check("a newer question answers the older", c.wait(older)["result"] == {"edits": []})
+        c.change(uri, 0, 0, "x")
+        check("and a change the newer", c.wait(newer)["result"] == {"edits": []})
+        check("and then all goes on", len(ask("a = ein(1, 2)\nb = 2\nc = three(3)")) == 1)
+        end("predictions here", c)
+
+
+def test_settings():
+    c = Client(program=CERIUM)
+    seen.append(c)
+    c.configuration = {"enable": False}
+    c.initialize({"workspace": {"configuration": True,
+                                "didChangeConfiguration": {"dynamicRegistration": True}}})
+    c.wait_note("workspace/configuration")
+    c.ready()
+    uri = "file:///w/set.py"
+    c.open(uri, CODE + "    def sub(self, ")
+    at = len(c.texts[uri])
+    check("off by the editor's settings", c.inline(uri, at, 1) == [])
+    c.configuration = {"enable": True, "minConfidence": 0}
+    c.notify("workspace/didChangeConfiguration", {"settings": None})
+    c.wait_note("workspace/configuration")
+    time.sleep(0.1)
+    check("and on again", c.inline(uri, at, 1) != [])
+    end("settings", c)
