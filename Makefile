@@ -176,9 +176,8 @@ TESTED   := all lib $(UNIT) $O/kernelcheck $(FUZZ:%=$O/replay_%) $(GOLDEN) $(ENG
 SHORT    := $(if $(filter release,$(BUILD)),,--short)
 REPLAYS   = $(foreach t,$(FUZZ),'$O/replay_$t tests/fuzz/corpus/$t')
 GOLDENS   = $(filter-out %_identity,$(GOLDEN)) '$O/golden_identity $(SHORT) $(RANDOM) $(FAMILIES)'
-ENGINES   = $(filter-out %_simulation,$(ENGINE)) '$O/engine_simulation $(SHORT)'
 # Some run side by side: those that take long come first.
-SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(ENGINES) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
+SUITES    = $(sort $(wildcard tests/*/test_*.sh)) $(GOLDENS) $(ENGINE) $(FAULTS) $O/kernelcheck $(UNIT) $(REPLAYS)
 
 # A unit test links the folders that it includes and those below them, and so shows that they stand
 # without the others.  With some folders come objects that are not of src/.
@@ -226,7 +225,7 @@ test-clients:
 	@O=$O BUILD=$(BUILD) sh tests/clients/test_clients.sh $(CLIENTS_ONLY)
 documents: $O/grammar_sample ; @O=$O sh tests/grammar/test_documents.sh $(or $(DOCUMENTS),10000)
 unit: $(UNIT) ; @tools/run_tests.sh $(UNIT)
-golden: $(GOLDEN) $(ENGINE) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS) $(ENGINES)
+golden: $(GOLDEN) $(ENGINE) $(RANDOM) ; @tools/run_tests.sh $(GOLDENS) $(ENGINE)
 kernelcheck: $O/kernelcheck ; @$<
 arm64-built: ; @$(MAKE) --no-print-directory BUILD=release CC=$(ARM64_CC) LDFLAGS=-static $(ARM64_KC)
 kernelcheck-arm64: arm64-built ; @qemu-aarch64 $(ARM64_KC)

@@ -4,7 +4,7 @@
  * session gives alone. */
 #include "requests.h"
 
-enum { KINDS = 24, SLOTS = 10 };
+enum { KINDS = 24, SLOTS = 10, ANSWERS = 150 };
 
 static job kinds[KINDS], answers[KINDS];
 static float *last[KINDS];
@@ -176,11 +176,9 @@ static void simulate(uint32_t seed, uint32_t n_answers)
     cerium_session_close(&by_hand);
 }
 
-static uint32_t n_answers = 150;
-
 static void test_seeds(void)
 {
-    for (uint32_t seed = 1; seed <= 3; seed++) simulate(seed, n_answers);
+    for (uint32_t seed = 1; seed <= 3; seed++) simulate(seed, ANSWERS);
 }
 
 static void test_model(const char *model, uint32_t batch, uint64_t kv_bytes)
@@ -194,9 +192,8 @@ static void test_model(const char *model, uint32_t batch, uint64_t kv_bytes)
     free(again_last);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1 && !strcmp(argv[1], "--short")) n_answers = 15;
     test_model("tests/golden/fixtures/llama.gguf", 48, 1);
     test_model("tests/golden/fixtures/gpt-oss-mxfp4.gguf", 16, 1);
     test_model("tests/golden/fixtures/qwen35moe.gguf", 48, 1);

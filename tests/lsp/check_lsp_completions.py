@@ -1,5 +1,5 @@
-"""check_lsp_edits.py - edits of `cerium lsp`: by instruction, next ones, lines of other files, and
-what became of completions."""
+"""check_lsp_completions.py - completions of `cerium lsp`: frames, typing, silence, what is stale
+or canceled."""
 
 import json
 import os
