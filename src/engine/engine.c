@@ -372,7 +372,7 @@ static int open_head_file(cerium_engine *e, const cerium_engine_config *config, 
     RETURN_IF(take_name(e, err));
     RETURN_IF(choose_head(NULL, &options, err));
     options.exact = e->beside->exact;
-    options.of = e->beside->model;
+    options.of = e->beside->program;
     RETURN_IF(model_open(&e->model, e->file, &options, err));
     e->program = model_program(e->model);
     return CERIUM_OK;

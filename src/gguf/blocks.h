@@ -9,7 +9,7 @@
 
 /* X(symbol, number, name, values a block, bytes a block).  Numbers below BLOCK_OWN are ggml's type
  * ids; those from BLOCK_OWN on are cerium's own, stored in files as BLOCK_OWN_ID + number. */
-#define BLOCK_TYPE_MAP(X)                                                                          \
+#define BLOCK_WEIGHT_MAP(X)                                                                        \
     X(BLOCK_F32, 0, "F32", 1, 4)                                                                   \
     X(BLOCK_F16, 1, "F16", 1, 2)                                                                   \
     X(BLOCK_Q4_0, 2, "Q4_0", 32, 18)                                                               \
@@ -29,7 +29,6 @@
     X(BLOCK_IQ3_S, 21, "IQ3_S", 256, 110)                                                          \
     X(BLOCK_IQ2_S, 22, "IQ2_S", 256, 82)                                                           \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
-    X(BLOCK_I64, 27, "I64", 1, 8) /* indices, never weights */                                     \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
@@ -38,6 +37,8 @@
     X(BLOCK_Q2_0, 42, "Q2_0", 64, 18)                                                              \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
     X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
+/* And that of indices, which are no weights. */
+#define BLOCK_TYPE_MAP(X) BLOCK_WEIGHT_MAP(X) X(BLOCK_I64, 27, "I64", 1, 8)
 
 #define BLOCK_TYPE_ENUM(symbol, id, name, values, bytes) symbol = id,
 typedef enum { BLOCK_TYPE_MAP(BLOCK_TYPE_ENUM) } block_type;

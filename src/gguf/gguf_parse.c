@@ -239,7 +239,7 @@ static const char *unsupported_name(uint32_t type)
 }
 
 #define BLOCK_TYPE_LIST(symbol, number, name, values, bytes) " " name
-#define SUPPORTED_TYPES                                      BLOCK_TYPE_MAP(BLOCK_TYPE_LIST)
+#define SUPPORTED_TYPES                                      BLOCK_WEIGHT_MAP(BLOCK_TYPE_LIST)
 
 /* Shape to size; every product is checked. */
 static int size_tensor(const parser *p, gguf_tensor *tensor, uint32_t id)

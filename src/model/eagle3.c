@@ -131,12 +131,12 @@ static void build_output(builder *b, const step_op *of_model)
 void build_eagle3(builder *b)
 {
     step_shape *s = &b->program.shape;
-    if (!b->options->of) {
+    const step_program *of = b->options->of;
+    if (!of) {
         build_fail(b, "an EAGLE-3 head drafts for another model, and is no model: see "
                    "--draft-model");
         return;
     }
-    const step_program *of = model_program(b->options->of);
     build_shape(b, STEP_NORM_RMS);
     build_rope(b, STEP_ROPE_ADJACENT, false);
     s->activation = STEP_SILU_GATED;

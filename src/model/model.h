@@ -29,8 +29,9 @@ typedef struct {
     block_type head_type; /* TYPE: narrower than the file's, or the same */
     bool exact;           /* all weights as floats, so that activations are floats, too */
     bool mtp;             /* the head for a token further on, too, if the file has one */
-    const model *of;      /* the file may be an EAGLE-3 head that drafts for this model, which lends
-                             matrices that the file lacks, and is closed later; or NULL */
+    const step_program *of; /* the file may be an EAGLE-3 head that drafts for the model of
+                             this program, which lends matrices that the file lacks, and is closed
+                             later; or NULL */
 } model_options;
 
 /* Borrows file until closed; options may be NULL: FULL.  CERIUM_ERR_FORMAT names the tensor or key

@@ -245,12 +245,14 @@ void lsp_remote_look_at_socket(lsp_remote *r, lsp_server *s)
 
 /* ---- orders ---- */
 
+/* Of both ways: /infill reads `filename`, completion.create `path`. */
 static json_t *files_json(const lsp_order *o)
 {
     json_t *list = o->n_files ? json_array() : NULL;
     for (uint32_t i = 0; i < o->n_files && list; i++) {
         const cerium_context_file *f = &o->files[i];
-        json_array_append_new(list, json_pack("{s:s, s:o}", "filename", f->path, "text",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "filename", f->path, "path",
+                                              f->path, "text",
                                               json_stringn(f->text, f->text_len)));
     }
     return list;

@@ -132,7 +132,7 @@ static void write_model(const char *from, block_type type)
 static void test_every_type(void)
 {
     for (uint32_t type = 0; type < BLOCK_TYPE_END; type++) {
-        if (!block_bytes(type)) continue;
+        if (!block_bytes(type) || type == BLOCK_I64) continue; /* no type of weights */
         write_model("tests/golden/fixtures/llama-q6_k.gguf", (block_type)type);
         check_file(block_name(type), UNIT_TIMES(1, 3));
     }

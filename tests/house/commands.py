@@ -248,7 +248,7 @@ def try_one(text, output, folder):
     if into:
         with open(os.path.join(folder, into.group(1))) as f:
             out += f.read()
-    if not (out + err).strip():
+    if not (out + err).strip() and not text.startswith("git diff "):  # nothing is changed here
         return "it prints nothing"
     if output is None:
         return ""

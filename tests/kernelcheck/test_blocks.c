@@ -5,7 +5,7 @@
 
 const block_type test_types[] = {
 #define TYPE_ELEMENT(symbol, id, name, values, bytes) symbol,
-    BLOCK_TYPE_MAP(TYPE_ELEMENT)
+    BLOCK_WEIGHT_MAP(TYPE_ELEMENT)
 #undef TYPE_ELEMENT
 };
 const size_t n_test_types = ARRAY_LEN(test_types);
@@ -74,6 +74,7 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         break;
     case BLOCK_F16: put_half(block, mode); break;
     case BLOCK_BF16:
+    case BLOCK_I64:
     case BLOCK_F32: break;
     }
 }

@@ -161,6 +161,26 @@ def test_kept_documents():
                 check("a server that does not keep texts is asked twice, and then by POST",
                       len(creates) <= 2 and "/infill" in proxy.posts, (len(creates), proxy.posts))
             end(kind, c)
+        found = {}
+        for kind, proxy in (("kept", proxies[0]), ("post", proxies[2])):
+            proxy.messages.clear()
+            c = begin(options={"minConfidence": 0.01},
+                      args=("--server", f"http://127.0.0.1:{proxy.port}"))
+            c.ready()
+            check(f"{kind}: it is ready", wait_for(
+                lambda c=c: c.ask("cerium/status", None)["kind"] == "Normal"))
+            if kind == "kept":
+                check("a socket opens again", wait_for(lambda: proxy.sockets))
+            c.open("file:///w/other.py", "def total_in_euros(basket):\n    return 1\n" * 3)
+            c.open("file:///w/files.py", "from other import total_in_euros\n\nprint(tot")
+            found[kind] = [i["insertText"] for i in c.inline("file:///w/files.py", 43, 1)]
+            if kind == "kept":
+                check("snippets of other files are sent", [
+                    m for m in proxy.of("completion.create") if m.get("files")],
+                    proxy.of("completion.create"))
+            end(f"{kind} with files", c)
+        check("completions with other files' lines are those of POST",
+              found["kept"] and found["kept"] == found["post"], found)
         check("those of a server that keeps no texts", shown["old"] == shown["post"])
         check("completions are those of POST /infill", shown["kept"] == shown["post"] and
               any(shown["kept"]), [(a, b) for a, b in zip(shown["kept"], shown["post"])
