@@ -16,13 +16,15 @@
 #include "../unit/unit.h"
 
 static char path[] = "/tmp/cerium-not-numbers-XXXXXX";
+static const char *model; /* that the file at path, a head, drafts for; NULL: it is the model */
 
 static int open_engine(cerium_error *err)
 {
     cerium_engine_config config;
     cerium_engine *e = NULL;
     cerium_engine_config_defaults(&config);
-    config.model_path = path;
+    config.model_path = model ? model : path;
+    if (model) config.draft_model = path;
     config.threads = 1;
     config.context_tokens_max = 64;
     config.cache = config.kv_disk = "off";
@@ -76,6 +78,7 @@ static void check_file(const char *of, size_t step)
     for (size_t i = 0; i < gguf_n_tensors(file); i += step) {
         const gguf_tensor *t = gguf_tensor_at(file, i);
         const uint32_t size = block_bytes(t->type);
+        if (t->type == BLOCK_I64) continue; /* any bits are a number */
         for (int last = 0; last < 2; last++)
             for (int is_infinite = 0; is_infinite < 2; is_infinite++) {
                 uint8_t was[512];
@@ -149,14 +152,24 @@ static void copy(const char *from)
     TEST_CHECK(out && fclose(out) == 0);
 }
 
+static const char *model_of(const char *head)
+{
+    if (!strstr(head, "/eagle3-")) return NULL;
+    return strstr(head, "-planted") ? "tests/golden/fixtures/mtp-planted-state.gguf"
+           : strstr(head, "-llama") ? "tests/golden/fixtures/llama.gguf"
+                                    : "tests/golden/fixtures/qwen35.gguf";
+}
+
 static void test_every_architecture(void)
 {
     glob_t files;
     TEST_CHECK(glob("tests/golden/fixtures/*.gguf", 0, NULL, &files) == 0);
     for (size_t i = 0; i < files.gl_pathc; i++) {
+        model = model_of(files.gl_pathv[i]);
         copy(files.gl_pathv[i]);
         check_file(files.gl_pathv[i], UNIT_TIMES(1, 7));
     }
+    model = NULL;
     globfree(&files);
 }
 

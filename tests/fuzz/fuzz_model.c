@@ -97,7 +97,8 @@ static void open_model(view bytes_of_file)
     cerium_error err = {0};
     if (gguf_open_bytes(&file, bytes_of_file, "fuzz.gguf", &err)) return;
     const bool is_head = model_is_eagle3(file);
-    const model_options options = {.head = MODEL_HEAD_FULL, .mtp = true, .of = is_head ? of : NULL};
+    const model_options options = {.head = MODEL_HEAD_FULL, .mtp = true,
+                                   .of = is_head ? model_program(of) : NULL};
     int status = model_open(&m, file, &options, &err);
     CHECK((status == 0) == (m != NULL));
     CHECK(!status || (err.status == status && err.message[0]));

@@ -115,7 +115,7 @@ def check_others(report):
 
 
 # A place that the bundled model is sure of, and one that it is not.
-SURE = ("package main\n\nimport \"os\"\n\n// read returns what a file has.\n"
+SURE = ("package main\n\nimport \"os\"\n\n// read returns a file's content.\n"
         "func read(path string) ([]byte, error) {\n\tdata, err := os.ReadFile(path)\n\tif err",
         "\n\t\treturn nil, err\n\t}\n\treturn data, nil\n}\n", "read.go")
 UNSURE = ("static void clear(int *values, int n)\n{\n    int i;\n\n    for (i = 0;", "", "clear.c")

@@ -304,8 +304,7 @@ def check_cancel(report, server):
                 event = s.read_json()
                 while event["type"] not in ("response.completed", "response.incomplete"):
                     event = s.read_json()
-                assert event["response"]["status"] != "completed", event
-                assert len(json.dumps(event["response"]["output"])) < 20000
+                assert event["response"]["status"] != "completed", str(event)[:300]
     with report.serving("an unread completion is canceled", server):
         with RawSocket(server.port, timeout=WAIT_S) as s:
             send_text(s, padded({"type": "completion.create", "id": "c", "max_tokens": 4000,
