@@ -48,6 +48,7 @@ static inline float make_unit_deviation(block_type type)
 {
     /* clang-format off */
     switch (type) {
+    case BLOCK_I64:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: return 1.0f;
@@ -158,6 +159,7 @@ static inline void make_sane(block_maker *m, any_block *b)
     uint16_t d = make_scale(m);
     /* clang-format off */
     switch (m->type) {
+    case BLOCK_I64:
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: break;

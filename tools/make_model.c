@@ -220,6 +220,7 @@ static uint32_t file_type(block_type type)
 {
     /* clang-format off */
     switch (type) {
+    case BLOCK_I64:
     case BLOCK_F32: return 0;
     case BLOCK_F16: return 1;
     case BLOCK_Q4_0: return 2;

@@ -131,42 +131,65 @@ static bool is_arithmetic(const judge *j, int32_t target, int32_t right)
     return strchr(j->tree.language == GUARD_PYTHON ? "-*" : "-*/%", text.ptr[0]) != NULL;
 }
 
-value judge_assign(judge *j, int32_t n)
+/* The two sides of an assignment; -1: it has none. */
+static void find_sides(const judge *j, int32_t n, int32_t *target, int32_t *right)
 {
     const node *at = &j->tree.list[n];
     static const node_field targets[] = {FIELD_LEFT, FIELD_NAME, FIELD_DECLARATOR, FIELD_ALIAS};
-    int32_t target = -1, right = tree_field(&j->tree, n, FIELD_RIGHT);
-    for (size_t i = 0; i < ARRAY_LEN(targets) && target < 0; i++)
-        target = tree_field(&j->tree, n, targets[i]);
-    if (target < 0) target = at->child;
-    if (right < 0) right = tree_field(&j->tree, n, FIELD_VALUE);
-    if (right < 0 && at->role == NODE_AS) right = at->child;
-    if (right < 0 && target >= 0 && at->op) right = j->tree.list[target].next;
+    *target = -1;
+    for (size_t i = 0; i < ARRAY_LEN(targets) && *target < 0; i++)
+        *target = tree_field(&j->tree, n, targets[i]);
+    if (*target < 0) *target = at->child;
+    *right = tree_field(&j->tree, n, FIELD_RIGHT);
+    if (*right < 0) *right = tree_field(&j->tree, n, FIELD_VALUE);
+    if (*right < 0 && at->role == NODE_AS) *right = at->child;
+    if (*right < 0 && *target >= 0 && at->op) *right = j->tree.list[*target].next;
+}
+
+static value value_of(judge *j, int32_t n, int32_t target, int32_t right)
+{
+    if (right < 0 || right == target) return VALUE_NONE;
+    if (j->tree.language == GUARD_CPP && j->tree.list[right].role == NODE_ARGS)
+        return judge_construct(j, n, declared_type(j, n), right);
+    return judge_value(j, right);
+}
+
+/* Is the right side a list of one value, for one name?  In Go, "var a = b" has a list only there. */
+static bool is_single(const judge *j, int32_t target, int32_t right)
+{
+    const node *from = &j->tree.list[right];
+    return (j->tree.list[target].role == NODE_LIST || j->tree.language == GUARD_GO) &&
+           from->role == NODE_LIST && from->child >= 0 && j->tree.list[from->child].next < 0;
+}
+
+/* The value after "x += y" and its like: v is that of y. */
+static value updated(judge *j, const node *at, int32_t target, int32_t old, int32_t right, value v)
+{
+    if (at->role == NODE_UPDATE && is_arithmetic(j, target, right)) return VALUE_NONE;
+    if (at->op == OP_OR) return value_union(judge_value(j, old), v);
+    if (at->role == NODE_UPDATE || at->op == OP_UPDATE)
+        return judge_plus(j, judge_value(j, old), v);
+    return v;
+}
+
+value judge_assign(judge *j, int32_t n)
+{
+    int32_t target, right;
+    find_sides(j, n, &target, &right);
     if (target < 0) return VALUE_NONE;
-    value v = right < 0 || right == target ? VALUE_NONE
-              : j->tree.language == GUARD_CPP && j->tree.list[right].role == NODE_ARGS
-                  ? judge_construct(j, n, declared_type(j, n), right)
-                  : judge_value(j, right);
+    value v = value_of(j, n, target, right);
     if (right < 0) {
         v.name = declared_type(j, n);
         if (v.name.len) judge_assign_to(j, target, v, -1);
         return v;
     }
-    /* Go: one value, one name; "var a = b" has a list only on the right. */
-    bool list = j->tree.list[target].role == NODE_LIST;
-    bool single = (list || j->tree.language == GUARD_GO) &&
-                  j->tree.list[right].role == NODE_LIST && j->tree.list[right].child >= 0 &&
-                  j->tree.list[j->tree.list[right].child].next < 0;
+    const bool single = is_single(j, target, right);
     if (single) {
         right = j->tree.list[right].child;
         v = judge_value(j, right);
     }
-    int32_t name = list ? j->tree.list[target].child : target;
-    int32_t old = single ? name : target;
-    if (at->role == NODE_UPDATE && is_arithmetic(j, target, right)) v = VALUE_NONE;
-    else if (at->role == NODE_UPDATE || at->op == OP_UPDATE || at->op == OP_OR)
-        v = at->op == OP_OR ? value_union(judge_value(j, old), v)
-                            : judge_plus(j, judge_value(j, old), v);
+    int32_t name = j->tree.list[target].role == NODE_LIST ? j->tree.list[target].child : target;
+    v = updated(j, &j->tree.list[n], target, single ? name : target, right, v);
     if (!v.name.len) v.name = declared_type(j, n);
     name = judge_name_below(j, name);
     if (j->tree.list[target].role == NODE_CALL) judge_show_assign(j, target, v, right);

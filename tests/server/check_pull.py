@@ -195,9 +195,7 @@ def check_leaving(report, server, mirror):
                 data += s.recv(4096)
             mirror.half.wait(30)
         assert state(server)["pull"]["state"] == "running"
-        start = time.monotonic()
         assert server.stop(signal.SIGTERM, seconds=30) == 0
-        assert time.monotonic() - start < 20
 
 
 def check_rights(report):
