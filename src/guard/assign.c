@@ -154,7 +154,7 @@ static value value_of(judge *j, int32_t n, int32_t target, int32_t right)
     return judge_value(j, right);
 }
 
-/* Is the right side a list of one value, for one name?  In Go, "var a = b" has a list only there. */
+/* Is the right side a list of one value?  Go: "var a = b" has a list only there. */
 static bool is_single(const judge *j, int32_t target, int32_t right)
 {
     const node *from = &j->tree.list[right];
