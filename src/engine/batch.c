@@ -313,28 +313,34 @@ double batch_estimate(const scheduler *p, uint32_t n_rows)
     return n_rows ? p->slowness * cost_estimate(&p->engine->cost, n_rows) : 0;
 }
 
+/* How long the pass lasted; one that was disturbed, because others had the processor, is not what
+ * its requests cost: they would pay for it many times as long. */
+static double undisturbed(const scheduler *p, double ns)
+{
+    const double most = 2 * p->expected_ns;
+    return most > 0 && ns > most ? most : ns;
+}
+
 /* The cost model knows the number of rows, not their attention spans; recent passes of one class
  * measure that factor, so passes with and without other classes can be compared. */
 void batch_account(scheduler *p, double ns)
 {
     double own_ns = batch_estimate(p, p->n_own_rows);
+    ns = undisturbed(p, ns);
     uint32_t n_lower = p->n_slots - p->n_own;
     if (n_lower == 0) {
         double ratio = own_ns > 0 ? ns / own_ns : 1;
-        p->slowness *= 1 + SLOWNESS_WEIGHT * ((ratio < 2 ? ratio : 2) - 1); /* 2: was disturbed */
+        p->slowness *= 1 + SLOWNESS_WEIGHT * ((ratio < 2 ? ratio : 2) - 1);
         own_ns = ns;
     } else {
         bool is_much = ns - own_ns > RIDERS_EXCESS_MAX * own_ns;
         if (is_much && !p->is_for_starved) p->riders_max = n_lower / 2 + 1;
         else if (p->riders_max < ENGINE_STREAMS_MAX) p->riders_max++;
     }
-    /* A pass that was disturbed is not what they cost: they would pay for it 16 times as long. */
-    const double most = 2 * p->expected_ns;
-    const double lower_ns = (most > own_ns && ns > most ? most : ns) - own_ns;
-    p->lower_credit_ns += LOWER_SHARE * own_ns - lower_ns;
+    p->lower_credit_ns += LOWER_SHARE * own_ns - (ns - own_ns);
     if (p->lower_credit_ns > LOWER_CREDIT_NS_MAX) p->lower_credit_ns = LOWER_CREDIT_NS_MAX;
     p->stop_credit_ns += STOPPED_SHARE * ns;
     if (p->stop_credit_ns > STOP_CREDIT_NS_MAX) p->stop_credit_ns = STOP_CREDIT_NS_MAX;
 }
 
-void batch_stopped(scheduler *p, double ns) { p->stop_credit_ns -= ns; }
+void batch_stopped(scheduler *p, double ns) { p->stop_credit_ns -= undisturbed(p, ns); }

@@ -239,6 +239,8 @@ static void test_disturbed_pass(void)
     batch_account(&p, 1e9);
     TEST_CHECK_THAT(p.lower_credit_ns < 0 && p.lower_credit_ns > -2 * cost_of(own + lower), "%g",
                     p.lower_credit_ns);
+    batch_stopped(&p, 1e9);
+    TEST_CHECK_THAT(p.stop_credit_ns > -3 * cost_of(own + lower), "%g", p.stop_credit_ns);
     p.lower_credit_ns = 0;
     batch_account(&p, cost_of(own + lower)); /* as expected: all that it adds */
     double want = cost_of(own) / 16 - (cost_of(own + lower) - cost_of(own));
