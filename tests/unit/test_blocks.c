@@ -279,7 +279,7 @@ static void test_finite(void)
 {
     enum { VALUES = 1024 };
     float values[VALUES];
-    uint8_t blocks[VALUES * sizeof(float)];
+    uint8_t blocks[VALUES * sizeof(int64_t)];
     for (int type = 0; type < BLOCK_TYPE_END; type++) {
         const uint32_t size = block_bytes((uint32_t)type), n = block_values((uint32_t)type);
         if (!size) continue;
