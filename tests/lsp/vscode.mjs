@@ -80,7 +80,8 @@ function prepare() {
   fs.writeFileSync(join(work, "cerium"), `#!/bin/sh
 [ "$1" = lsp ] || exec '${cerium}' "$@"
 tee -a '${work}/to' | {
-    sh -c 'echo $$ >"$0"; exec "$@"' '${work}/pid' '${cerium}' "$@" --replay '${work}/answer'
+    sh -c 'echo $$ >"$0.$$"; mv "$0.$$" "$0"; exec "$@"' '${work}/pid' \\
+        '${cerium}' "$@" --replay '${work}/answer'
     kill $$
 } 2>>'${work}/log' | tee -a '${work}/from'
 `, { mode: 0o755 });
@@ -314,7 +315,11 @@ async function plug() {
   const text = read("point.py");
   await edit("point.py");
   await press("Control+End");
-  const pid = () => Number(fs.readFileSync(join(work, "pid"), "utf8"));
+  const pid = () => {
+    const id = Number(fs.readFileSync(join(work, "pid"), "utf8"));
+    if (id > 1) return id;
+    throw new Error(`no process: ${id}`); // a signal to 0 would end the whole test run
+  };
   for (let i = 0; i < 4; i++) {
     const one = pid();
     process.kill(one, "SIGKILL");
