@@ -73,7 +73,7 @@ struct cerium_engine {
     uint64_t kept_pass;          /* 1, 2, 3, ... */
     gguf_file *file;
     model *model;
-    const step_program *program; /* what its passes run: the model's, or that of */
+    const step_program *program; /* what its passes run: the model's, or its head's */
     bool is_head;                /* a head of the model of `beside`, whose tokens it has: its MTP
                                     head, whose file and model are its, too, or an EAGLE-3 head */
     tokenizer *tokens;

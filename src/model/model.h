@@ -14,6 +14,8 @@
 /* Smaller heads than this stay in the caches, where reading less of them gains little. */
 #define MODEL_SCREEN_BYTES_MIN ((size_t)8 << 20)
 
+typedef struct model model;
+
 /* The form of the output head. */
 typedef enum {
     MODEL_HEAD_AUTO = 0,   /* as SEARCH for large heads, as FULL for small ones */
@@ -21,8 +23,6 @@ typedef enum {
     MODEL_HEAD_SEARCH = 2, /* with a screen, if its type is wide enough to profit */
     MODEL_HEAD_TYPE = 3,   /* in a narrower type: other logits */
 } model_head;
-
-typedef struct model model;
 
 typedef struct {
     model_head head;

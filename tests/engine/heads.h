@@ -47,6 +47,22 @@ static char *read_file(const char *path, size_t *n)
     return all;
 }
 
+/* Logits [n][stride] of a head are those wanted, [n][n_vocab], and those after them, of other rows
+ * a pass, have the same bits. */
+static inline void check_rows(const char *name, const float *logits, size_t stride,
+                              const float *wanted, uint32_t n, uint32_t n_vocab)
+{
+    float worst = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const float *have = logits + i * stride, *want = wanted + (size_t)i * n_vocab;
+        for (uint32_t k = 0; k < n_vocab; k++)
+            worst = fabsf(have[k] - want[k]) > worst ? fabsf(have[k] - want[k]) : worst;
+        TEST_CHECK(!memcmp(have, have + n * stride, n_vocab * sizeof *have));
+    }
+    printf("  %s: logits of the head are off by %.1e at most\n", name, (double)worst);
+    TEST_CHECK_THAT(worst < BOUND, "%s: %g", name, (double)worst);
+}
+
 enum { FROM = 3, SAID = 200 };
 
 /* The model counts from FROM on.  Returns the passes that it took. */
