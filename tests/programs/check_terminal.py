@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 
 HANG_S = 900
 CERIUM, MODEL, MAKE_MODEL = map(os.path.abspath, sys.argv[1:4])
@@ -127,6 +128,55 @@ def converse(has_editor, folder):
     shown += t.until(r"tokens in.*\n.*> ") or ""
     t.send("\x04")
     check("a dumb terminal sees no escape", t.end() == 0 and "\x1b" not in shown, shown)
+
+
+def keys(folder):
+    """Pasted text is one message, a tab is a tab, words are jumped over, and files that are no
+    history stay."""
+    other = os.path.join(folder, "other")
+    fifo = os.path.join(folder, "fifo")
+    os.mkfifo(fifo)
+    with open(other, "w") as f:
+        f.write("a file of the user's\n")
+    saved = os.path.join(folder, "keys.md")
+    for path in (fifo, "/dev/zero", other):
+        t = Terminal([CERIUM, "run", "-m", MODEL, "-n", "4", "--guard", "off"], TERM="xterm",
+                     CERIUM_HISTORY=path)
+        check("no history: " + path, t.until("no history of cerium.*/help lists.*> "), t.text)
+        if path != other:
+            t.send("\x04")
+            check("and a conversation", t.end() == 0)
+    for typed in ("\x1b[200~def f(x):\r\n\treturn x\r\r\x1b[20b\r\x1b[201~ # end", "a\tb",
+                  "one two\x1b[1;5Dx\x1b[1;2A\x1b[1;5Cz", "\x1b[200~\x1b[201~nothing"):
+        t.send(typed + "\r")
+        check(repr(typed), t.until(r"tokens in[^\n]*\n.*> ") is not None, t.text)
+    t.send("\x1b[200~never ends\r\x03")
+    check("Ctrl-C in a paste", t.until(r"\n.*> ") is not None, t.text)
+    t.send("/save %s\r" % saved)
+    t.until(r"messages.*> ")
+    with open(saved, errors="replace") as f:
+        text = f.read()
+    for wanted in ("def f(x):\n\treturn x\n\n\x1b[20b # end", "a\tb", "one xtwoz", "nothing"):
+        check("a message of it", "## user\n\n%s\n\n" % wanted in text, text)
+    t.send("/bye\r")
+    check("ends", t.end() == 0)
+    with open(other) as f:
+        check("the other file is as before", f.read() == "a file of the user's\n")
+
+
+def restored():
+    """A signal that ends the program leaves the terminal as it was."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        t = Terminal([CERIUM, "run", "-m", MODEL, "--guard", "off"], TERM="xterm",
+                     CERIUM_HISTORY="off")
+        before = termios.tcgetattr(t.fd)
+        t.until("/help lists.*> ")
+        changed = termios.tcgetattr(t.fd) != before
+        os.kill(t.pid, number)
+        t.until("2004l")
+        after = termios.tcgetattr(t.fd)
+        check("%s: the terminal is as before" % number, changed and before == after, after)
+        check("%s ends the program" % number, t.end() == -number)
 
 
 def steer(folder, term):
@@ -270,6 +320,8 @@ def main():
             steer(folder, "dumb")
             if has_editor:
                 steer(folder, "xterm")
+                keys(folder)
+                restored()
         else:
             print("skipped: Ctrl-C in an answer: no %s" % MAKE_MODEL)
         escapes(folder)
