@@ -79,6 +79,7 @@ die() {
 
 part "make run"
 set -m # a process group of its own, to end servers that keep running
+: >"$root/run.log"
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
 until grep -q '^Open http://127.0.0.1:8383 in a browser' "$root/run.log"; do
@@ -102,6 +103,7 @@ grep -q '    def __sub__(self' "$root/run.log" || die "no completion"
 kill -TERM -- "-$job"
 wait "$job" || true
 part "make run, again"
+: >"$root/run.log"
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
 until grep -q '^Open http' "$root/run.log"; do sleep 0.1; done
