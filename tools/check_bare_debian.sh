@@ -22,6 +22,7 @@ if (: </dev/tcp/127.0.0.1/8383) 2>/dev/null; then
 fi
 keep=${1:-} # in a trap, $1 is that of the function that exits
 root=$(mktemp -d)
+chmod 755 "$root" # a root folder that other users can enter
 mounted= job=
 finish() {
     [ -z "$job" ] || kill -TERM -- "-$job" 2>/dev/null || true

@@ -246,7 +246,6 @@ static bool read_edited(line_input *l, view *line)
     int n = 0;
     fputs(paste_on, stderr);
     fflush(stderr);
-    el_resize(l->edit);
     const char *text = el_gets(l->edit, &n);
     if (!text || n <= 0) return false;
     *line = (view){text, (size_t)n};
@@ -326,7 +325,12 @@ line_result line_input_read(line_input *l, const char *prompt, view *line)
     l->prompt = prompt;
     interrupted = 0;
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < ARRAY_LEN(caught); i++) sigaction(caught[i], &action, &before[i]);
+    for (size_t i = 0; i < ARRAY_LEN(caught); i++) {
+        sigaction(caught[i], NULL, &before[i]);
+        /* What is ignored stays so (nohup); only talk() ignores SIGINT, between two lines. */
+        if (before[i].sa_handler != SIG_IGN || caught[i] == SIGINT)
+            sigaction(caught[i], &action, NULL);
+    }
     errno = 0;
     bool read = l->edit ? read_edited(l, line) : read_plain(l, line);
     for (size_t i = 0; i < ARRAY_LEN(caught); i++) sigaction(caught[i], &before[i], NULL);

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 
 HANG_S = 900
 CERIUM, MODEL, MAKE_MODEL = map(os.path.abspath, sys.argv[1:4])
@@ -31,10 +32,12 @@ def check(name, good, shown=""):
 class Terminal:
     """A command with a terminal of its own."""
 
-    def __init__(self, command, **env):
+    def __init__(self, command, ignored=(), **env):
         self.text = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
             env = dict(os.environ, CERIUM_CACHE="off", **env)
             os.execve(command[0], command, env)
 
@@ -59,6 +62,11 @@ class Terminal:
                 return shown
             if not self.read():
                 return None
+
+    def until_edited(self):
+        """libedit shows the prompt first, and then takes the terminal's keys one by one."""
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            time.sleep(0.01)
 
     def send(self, keys):
         os.write(self.fd, keys.encode())
@@ -148,6 +156,7 @@ def keys(folder):
             check("and a conversation", t.end() == 0)
     for typed in ("\x1b[200~def f(x):\r\n\treturn x\r\r\x1b[20b\r\x1b[201~ # end", "a\tb",
                   "one two\x1b[1;5Dx\x1b[1;2A\x1b[1;5Cz", "\x1b[200~\x1b[201~nothing"):
+        t.until_edited()
         t.send(typed + "\r")
         check(repr(typed), t.until(r"tokens in[^\n]*\n.*> ") is not None, t.text)
     t.send("\x1b[200~never ends\r\x03")
@@ -166,17 +175,27 @@ def keys(folder):
 
 def restored():
     """A signal that ends the program leaves the terminal as it was."""
+    before = termios.tcgetattr(pty.openpty()[1])  # as every new terminal here
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         t = Terminal([CERIUM, "run", "-m", MODEL, "--guard", "off"], TERM="xterm",
                      CERIUM_HISTORY="off")
-        before = termios.tcgetattr(t.fd)
         t.until("/help lists.*> ")
-        changed = termios.tcgetattr(t.fd) != before
+        t.until_edited()
         os.kill(t.pid, number)
         t.until("2004l")
         after = termios.tcgetattr(t.fd)
-        check("%s: the terminal is as before" % number, changed and before == after, after)
-        check("%s ends the program" % number, t.end() == -number)
+        check("%s: the terminal is as before" % number, before == after, after)
+        status = t.end()
+        check("%s ends the program" % number, status == -number, status)
+    t = Terminal([CERIUM, "run", "-m", MODEL, "--guard", "off"], ignored=(signal.SIGHUP,),
+                 TERM="xterm", CERIUM_HISTORY="off")
+    t.until("/help lists.*> ")
+    t.until_edited()
+    os.kill(t.pid, signal.SIGHUP)
+    t.send("/help\r")
+    check("what is ignored stays ignored (nohup)", t.until("forget the conv.*> ") is not None)
+    t.send("\x04")
+    check("to the end", t.end() == 0)
 
 
 def steer(folder, term):
@@ -203,8 +222,9 @@ def steer(folder, term):
     t.send("\x03")
     t.until(r"stopped.*> ")
     t.send("/save %s\r" % saved)
-    t.until(r"messages.*> ")
-    text = open(saved, errors="replace").read()
+    shown = t.until(r"messages.*> ")
+    check("it is saved (%s)" % term, os.path.exists(saved), (shown, t.text[-300:]))
+    text = open(saved, errors="replace").read() if os.path.exists(saved) else ""
     users = [one for one in ("first", "only three", "no, four", "five")
              if "## user\n\n%s\n" % one in text]
     check("all of it is the conversation", len(users) == 4 and text.count("## assistant") == 4,
