@@ -244,7 +244,7 @@ fuzzed: $(FUZZ:%=$O/fuzz_%)
 
 # ---- use ----
 run:
-	@[ -x cerium ] || echo "make run: the first time it takes about 4 minutes on two cores and 620 MB: 450 MB of packages, 170 MB here"
+	@[ -x cerium ] || echo "make run: the first time it takes about 4 minutes on two cores and 850 MB: 680 MB of packages, 170 MB here"
 	@tools/install_packages.sh build
 	@$(MAKE) $(ALL_JOBS) all
 	@./cerium serve --demo "$$(cat examples/point.py)"

@@ -20,19 +20,21 @@ if (: </dev/tcp/127.0.0.1/8383) 2>/dev/null; then
     echo "check_bare_debian: port 8383 is in use, and \`make run\` wants it" >&2
     exit 2
 fi
+keep=${1:-} # in a trap, $1 is that of the function that exits
 root=$(mktemp -d)
+chmod 755 "$root" # a root folder that other users can enter
 mounted= job=
 finish() {
     [ -z "$job" ] || kill -TERM -- "-$job" 2>/dev/null || true
     for place in $mounted; do umount "$root/$place" || umount -l "$root/$place" || true; done
     # --one-file-system: should an unmount have failed, the host's files stay.
-    if [ "${1:-}" = --keep ]; then
+    if [ "$keep" = --keep ]; then
         echo "kept: $root"
     else
         rm -rf --one-file-system "$root"
     fi
 }
-trap 'finish "${1:-}"' EXIT
+trap finish EXIT
 
 mirror() {
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
@@ -78,6 +80,7 @@ die() {
 
 part "make run"
 set -m # a process group of its own, to end servers that keep running
+: >"$root/run.log"
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
 until grep -q '^Open http://127.0.0.1:8383 in a browser' "$root/run.log"; do
@@ -101,6 +104,7 @@ grep -q '    def __sub__(self' "$root/run.log" || die "no completion"
 kill -TERM -- "-$job"
 wait "$job" || true
 part "make run, again"
+: >"$root/run.log"
 inside "make run" >"$root/run.log" 2>&1 &
 job=$!
 until grep -q '^Open http' "$root/run.log"; do sleep 0.1; done

@@ -15,6 +15,7 @@ const SNOOZE_MINUTES = 5;
 const ASK_MS = 1000; // between two requests for the state
 
 let client = null;
+let change = Promise.resolve(); // the start, stop or restart that runs, or the last one
 let bar = null;
 let nextEdits = null;
 let previews = null;
@@ -86,11 +87,12 @@ class QuietClient extends LanguageClient {
 
 // The language client restarts the program, but not for ever; the status bar shows that, and no
 // message appears.
-function errorHandler() {
+function errorHandler(of) {
   let ends = null;
   return {
     error: () => ({ action: ErrorAction.Continue, handled: true }),
     closed: async () => {
+      if (of() !== client) return { action: CloseAction.DoNotRestart, handled: true };
       ends = ends || client.createDefaultErrorHandler();
       const next = await ends.closed();
       snoozed.until = 0;
@@ -102,18 +104,23 @@ function errorHandler() {
   };
 }
 
+async function sayNoProgram() {
+  const open = "Settings";
+  const chosen = await vscode.window.showErrorMessage(
+    "cerium: the program is not in PATH: install it, or name it in cerium.path.", open);
+  if (chosen === open)
+    vscode.commands.executeCommand("workbench.action.openSettings", "cerium.path");
+}
+
 async function start() {
   const server = serverOptions();
   if (!server) {
     stopped("there is no program `cerium`");
-    const open = "Settings";
-    const chosen = await vscode.window.showErrorMessage(
-      "cerium: the program is not in PATH: install it, or name it in cerium.path.", open);
-    if (chosen === open)
-      vscode.commands.executeCommand("workbench.action.openSettings", "cerium.path");
+    sayNoProgram(); // not awaited: it stays until somebody answers
     return;
   }
-  client = new QuietClient("cerium", "cerium", server, {
+  showState({ kind: "Normal", busy: true, message: "", model: "" });
+  const own = new QuietClient("cerium", "cerium", server, {
     documentSelector: [{ scheme: "file" }, { scheme: "untitled" }],
     initializationOptions: { ...settingsOf(settings()), status: true },
     synchronize: { configurationSection: "cerium" },
@@ -122,25 +129,37 @@ async function start() {
       workspace: { handleApplyEdit: (params, next) =>
         previews.apply(params, client.protocol2CodeConverter, next) },
     },
-    errorHandler: errorHandler(),
+    errorHandler: errorHandler(() => own),
     initializationFailedHandler: () => false, // start() rejects
     revealOutputChannelOn: RevealOutputChannelOn.Never,
   });
-  client.onNotification("didChangeStatus", (now) => showState(now));
-  client.onDidChangeState((e) => e.newState === State.Running && askState());
-  await client.start().catch((e) => stopped(`${server.command}: ${e.message}`));
+  client = own;
+  own.onNotification("didChangeStatus", (now) => own === client && showState(now));
+  own.onDidChangeState((e) => e.newState === State.Running && askState());
+  await own.start().catch((e) => stopped(`${server.command}: ${e.message}`));
 }
 
 async function stop() {
   const old = client;
   client = null;
-  if (old) await old.stop().catch(() => {});
+  if (!old) return;
+  // A client that is starting, after its program ended, refuses to stop: wait for it.
+  if (old.state === State.Starting) await old.start().catch(() => {});
+  await old.stop().catch(() => {});
+}
+
+// One after the other: settings may change again while a program stops or starts, and each start
+// would leave one behind.
+function restart() {
+  change = change.then(stop).then(start);
+  return change;
 }
 
 async function askState() {
   if (!client || !client.isRunning()) return;
-  const now = await client.sendRequest("cerium/status", {}).catch(() => null);
-  if (now) showState(now);
+  const asked = client;
+  const now = await asked.sendRequest("cerium/status", {}).catch(() => null);
+  if (now && asked === client) showState(now);
 }
 
 // After anything that may have changed it; without a key, no request.
@@ -245,7 +264,7 @@ async function activate(context) {
     "cerium.edit": editByInstruction,
     "cerium.nextEdit": () => nextEdits.take(),
     "cerium.dismissNextEdit": () => nextEdits.dismiss(),
-    "cerium.restart": () => stop().then(start),
+    "cerium.restart": restart,
     "cerium.showLog": () => client && client.outputChannel.show(),
   };
   for (const [name, work] of Object.entries(commands))
@@ -257,11 +276,10 @@ async function activate(context) {
     vscode.languages.onDidChangeDiagnostics(askSoon),
     vscode.workspace.onDidChangeConfiguration((e) => {
       if (["path", "model", "server"].some((k) => e.affectsConfiguration(`cerium.${k}`)))
-        stop().then(start);
+        restart();
       else if (e.affectsConfiguration("cerium")) showState();
     }));
-  showState();
-  await start();
+  await restart();
 }
 
-module.exports = { activate, deactivate: stop };
+module.exports = { activate, deactivate: () => (change = change.then(stop)) };

@@ -1,10 +1,15 @@
-/* file.c - positioned reads and writes, folders, the cache folder, checks before writing. */
+/* file.c - positioned reads and writes, folders, the bound of a cache, checks before writing. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 size_t file_read_at(int fd, void *out, size_t len, uint64_t at)
@@ -69,6 +74,37 @@ bool file_cache_folder(char *out, size_t size)
 bool file_state_folder(char *out, size_t size)
 {
     return xdg_folder(out, size, "XDG_STATE_HOME", ".local/state");
+}
+
+void file_used(int fd) { (void)futimens(fd, NULL); }
+
+/* The matching file that was used least recently into oldest; returns how many match. */
+static size_t find_oldest(DIR *d, const char *pattern, char oldest[NAME_MAX + 1], time_t *used)
+{
+    size_t n = 0;
+    rewinddir(d);
+    for (struct dirent *at; (at = readdir(d));) {
+        struct stat about;
+        if (fnmatch(pattern, at->d_name, 0) ||
+            fstatat(dirfd(d), at->d_name, &about, AT_SYMLINK_NOFOLLOW) || !S_ISREG(about.st_mode))
+            continue;
+        if (!n++ || about.st_mtime < *used) {
+            *used = about.st_mtime;
+            snprintf(oldest, NAME_MAX + 1, "%s", at->d_name);
+        }
+    }
+    return n;
+}
+
+void file_bound(const char *folder, const char *pattern, size_t n_max, unsigned days)
+{
+    char name[NAME_MAX + 1];
+    time_t used = 0, earliest = time(NULL) - (time_t)days * 24 * 60 * 60;
+    DIR *d = opendir(folder);
+    if (!d) return;
+    for (size_t n; (n = find_oldest(d, pattern, name, &used)) && (n > n_max || used < earliest);)
+        if (unlinkat(dirfd(d), name, 0)) break;
+    closedir(d);
 }
 
 int file_lacks_room(int fd, uint64_t bytes)

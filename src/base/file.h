@@ -4,6 +4,9 @@
 
 #include "base/base.h"
 
+/* Files of one kind in the cache folder, and the days after their last use. */
+enum { FILE_CACHED_MAX = 32, FILE_CACHED_DAYS = 30 };
+
 /* Read up to len bytes at offset `at`; returns the number of bytes read. */
 size_t file_read_at(int fd, void *out, size_t len, uint64_t at);
 /* Write all of len bytes; 0 or an errno. Beyond the limit on the size of files (RLIMIT_FSIZE) it
@@ -17,6 +20,12 @@ void file_make_folders(char *path);
 bool file_cache_folder(char *out, size_t size);
 /* The user's folder for a program's state: "$XDG_STATE_HOME/cerium" or "~/.local/state/cerium". */
 bool file_state_folder(char *out, size_t size);
+/* Marks an open file as used now, for file_bound(). */
+void file_used(int fd);
+/* Bounds the files of a cache: of the regular files in a folder whose names match a shell pattern,
+ * removes those that were not used for `days`, and of the others all but the n_max used last.  What
+ * cannot be removed stays. */
+void file_bound(const char *folder, const char *pattern, size_t n_max, unsigned days);
 /* 0, or an errno if a file of this many bytes should not be written there: EFBIG, or ENOSPC if less
  * than twice the size is free on the disk. */
 int file_lacks_room(int fd, uint64_t bytes);

@@ -43,16 +43,15 @@ uint32_t thread_cpus(uint32_t cpus[THREAD_CPUS_MAX], uint32_t *n_cores)
     return n;
 }
 
-/* Signals that end the process are for a thread of the caller: a thread here would end the process
- * before the caller has a handler. */
+/* Signals are for a thread of the caller: a thread here would end the process before the caller has
+ * a handler, and a call of the caller's that waits would not see one that a thread here took. */
 static int create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *user)
 {
-    sigset_t ends, before;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGHUP);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) sigaddset(&ours, numbers[i]);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
     int code = pthread_create(out, attr, run, user);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;

@@ -183,6 +183,30 @@ static uint32_t file_type(const conversion *x)
     }
 }
 
+/* Tensors of other parts of the model, which have another file or none: of a vision tower, or of
+ * blocks for tokens further on.  Experts, scales and tables belong to what is converted. */
+static void say_left_out(const conversion *x)
+{
+    static const char *const parts[] = {".experts.", "rotary_emb", "_scale"};
+    const char *first = NULL;
+    size_t n = 0;
+    char line[320];
+    for (size_t i = 0; i < x->set.n; i++) {
+        const safetensor *t = &x->set.tensors[i];
+        bool is_used = false;
+        for (size_t k = 0; k < ARRAY_LEN(parts); k++) is_used |= strstr(t->name, parts[k]) != NULL;
+        for (size_t k = 0; k < x->n_tensors && !is_used; k++)
+            is_used = x->tensors[k].from == t || x->tensors[k].scales == t;
+        if (is_used) continue;
+        if (!first) first = t->name;
+        n++;
+    }
+    if (!n) return;
+    snprintf(line, sizeof line, "%zu tensor%s left out, no part of the text model: %.200s%s", n,
+             n == 1 ? " is" : "s are", first, n > 1 ? ", ..." : "");
+    x->o->notice(line);
+}
+
 static int write_all(conversion *x, cerium_error *err)
 {
     view name = view_of(x->o->folder);
@@ -225,8 +249,11 @@ static int run(conversion *x, cerium_error *err)
         &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
         (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
         err));
+    const char *left_out = convert_vocabulary_left_out(x->vocabulary);
+    if (left_out && x->o->notice) x->o->notice(left_out);
     RETURN_IF(
         convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err));
+    if (x->o->notice) say_left_out(x);
     return write_all(x, err);
 }
 

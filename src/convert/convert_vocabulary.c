@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "convert/convert.h"
+#include "convert/convert_tokenizer.h"
 
 enum { SIGNATURE_BYTES = 8192, TOKEN_NAME_BYTES = 32 };
 
@@ -86,7 +87,13 @@ static void pre_signature(const json_t *pre, char *out, size_t size)
         const json_t *pattern = json_object_get(pre, "pattern");
         const char *text = text_of(pattern, "Regex");
         if (!text) text = text_of(pattern, "String");
-        snprintf(out + len, size - len, "split %s\n", text ? text : "");
+        /* The whole text is in one piece or another, if the pattern fits everywhere: only then
+         * are these two the same. */
+        const char *behavior = text_of(pre, "behavior");
+        const bool inverts = json_is_true(json_object_get(pre, "invert"));
+        const bool plain = !behavior || !strcmp(behavior, inverts ? "Removed" : "Isolated");
+        snprintf(out + len, size - len, "split %s%s\n", plain ? "" : "otherwise ",
+                 text ? text : "");
     } else if (!strcmp(type, "ByteLevel")) {
         bool words = !json_is_false(json_object_get(pre, "use_regex"));
         snprintf(out + len, size - len, words ? "words\n" : "bytes\n");
@@ -140,62 +147,6 @@ static int add_token(convert_vocabulary *v, const char *text, size_t len, const 
     return CERIUM_OK;
 }
 
-/* A GGUF file does not keep a token's effect on the text around it. */
-static int check_added(const json_t *added, cerium_error *err)
-{
-    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
-    const char *text = text_of(added, "content");
-    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-        if (json_is_true(json_object_get(added, flags[i])))
-            return error_set(err, CERIUM_ERR_FORMAT,
-                             "tokenizer.json: added token '%.40s' has %s, which is not supported; "
-                             "set it to false to convert without it", text ? text : "", flags[i]);
-    return CERIUM_OK;
-}
-
-static bool is_done_here(const char *normalizer)
-{
-    static const char *const known[] = {"NFC", "Prepend", "Replace"};
-    size_t i = 0;
-    while (i < ARRAY_LEN(known) && strcmp(known[i], normalizer) != 0) i++;
-    return i < ARRAY_LEN(known);
-}
-
-/* The name of a step that changes texts in an unsupported way; NULL: there is none. */
-static const char *odd_normalizer(const json_t *normalizer)
-{
-    const char *type = text_of(normalizer, "type");
-    const json_t *step;
-    size_t i;
-    if (!type || is_done_here(type)) return NULL;
-    if (strcmp(type, "Sequence") != 0) return type;
-    json_array_foreach(json_object_get(normalizer, "normalizers"), i, step) {
-        type = text_of(step, "type");
-        if (!type || !is_done_here(type)) return type ? type : "without a type";
-    }
-    return NULL;
-}
-
-/* Settings that would change the tokens of a text. */
-static int check_model(const convert_vocabulary *v, const json_t *model, cerium_error *err)
-{
-    static const char *const keys[] = {"end_of_word_suffix", "continuing_subword_prefix"};
-    const char *odd = odd_normalizer(json_object_get(v->root, "normalizer"));
-    if (odd)
-        return error_set(err, CERIUM_ERR_FORMAT,
-                         "tokenizer.json: the normalizer %.40s is not supported", odd);
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const char *text = text_of(model, keys[i]);
-        if (text && *text)
-            return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: %s is not supported",
-                             keys[i]);
-    }
-    if (json_number_value(json_object_get(model, "dropout")) > 0)
-        return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: dropout is not supported; set it "
-                         "to null to convert without it");
-    return CERIUM_OK;
-}
-
 static int read_tokens(convert_vocabulary *v, const json_t *model, cerium_error *err)
 {
     const char *text;
@@ -206,7 +157,6 @@ static int read_tokens(convert_vocabulary *v, const json_t *model, cerium_error 
     json_array_foreach(json_object_get(v->root, "added_tokens"), i, added) {
         const json_t *content = json_object_get(added, "content");
         bool special = json_is_true(json_object_get(added, "special"));
-        RETURN_IF(check_added(added, err));
         if (!json_is_string(content))
             return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: added token %zu has no text",
                              i);
@@ -384,7 +334,7 @@ static int read_all(convert_vocabulary *v, const char *pre, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT,
                          "tokenizer.json: neither byte-level nor with bytes to fall back to");
     RETURN_IF(find_pre(v, pre, err));
-    RETURN_IF(check_model(v, model, err));
+    RETURN_IF(convert_tokenizer_check(v->root, v->is_sentencepiece, err));
     RETURN_IF(read_tokens(v, model, err));
     RETURN_IF(read_merges(v, model, err));
     if (v->is_sentencepiece) RETURN_IF(make_scores(v, model, err));
@@ -415,6 +365,13 @@ int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view conf
     if (status) convert_vocabulary_free(&v);
     else *out = v;
     return status;
+}
+
+const char *convert_vocabulary_left_out(const convert_vocabulary *v)
+{
+    return convert_tokenizer_composes(v->root)
+               ? "tokenizer.json: the normalizer NFC is left out: texts are taken as they are"
+               : NULL;
 }
 
 void convert_vocabulary_free(convert_vocabulary **vocabulary)

@@ -123,6 +123,7 @@ static void map_kept(workspace *w)
         !(st.st_mode & (S_IWGRP | S_IWOTH)) && st.st_size > 0 && (uint64_t)st.st_size <= most) {
         size = (size_t)st.st_size;
         block = memory_map_file(fd, 0, size);
+        file_used(fd);
     }
     close(fd);
     if (block) publish(w, block, size); /* whatever is wrong with it: make a new one */
@@ -157,6 +158,9 @@ static int keep(workspace *w, const void *block, size_t size)
     if (why == 0 && rename(path, w->path)) why = errno;
     if (why && why != EWOULDBLOCK) unlink(path);
     close(fd);
+    char *slash = strrchr(path, '/');
+    *slash = 0;
+    file_bound(path, "workspace-*", FILE_CACHED_MAX, FILE_CACHED_DAYS);
     return why == EWOULDBLOCK ? 0 : why; /* another process writes it */
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "exists/folders.h"
@@ -263,7 +264,10 @@ int environment_read(names_index **out, const environment_config *c, cerium_erro
     int status = kept ? index_map(out, path, hash, &why) : CERIUM_ERR_IO;
     if (status) {
         status = read_anew(out, c, l, hash, err);
-        if (!status && kept && index_write(*out, path, &why)) path[0] = 0; /* it is not saved */
+        if (!status && kept) {
+            if (index_write(*out, path, &why)) path[0] = 0; /* the next start reads anew */
+            file_bound(c->kept_in, "names-*", FILE_CACHED_MAX, FILE_CACHED_DAYS);
+        }
     }
     memory_free(l);
     return status;

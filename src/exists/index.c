@@ -210,8 +210,9 @@ static int check(names_index **out, const void *from, size_t size, uint64_t envi
 int index_map(names_index **out, const char *path, uint64_t environment, cerium_error *err)
 {
     struct stat at;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(errno));
+    file_used(fd);
     bool plain = !fstat(fd, &at) && S_ISREG(at.st_mode) && at.st_size > 0;
     void *block = plain ? memory_map_file(fd, 0, (size_t)at.st_size) : NULL;
     close(fd);

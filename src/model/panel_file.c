@@ -48,10 +48,13 @@ static int add_in_folder(panel_places *places, const char *folder)
     return add_place(places, join(folder, "/", slash ? slash + 1 : places->model_path, end));
 }
 
+/* Panels of models that nobody opens any more are removed there. */
 static int add_users_folder(panel_places *places)
 {
     char folder[PATH_MAX];
-    return file_cache_folder(folder, sizeof folder) ? add_in_folder(places, folder) : CERIUM_OK;
+    if (!file_cache_folder(folder, sizeof folder)) return CERIUM_OK;
+    file_bound(folder, "*.panels*", FILE_CACHED_MAX, FILE_CACHED_DAYS);
+    return add_in_folder(places, folder);
 }
 
 int panel_places_open(panel_places *places, const char *model_path, const char *folder,
@@ -103,6 +106,7 @@ static const char *map_fd(panel_map *map, const panel_places *places, int fd)
                             &map->key);
     if (what) return what;
     map->panels = memory_map_file(fd, panel_file_at(map->key.bytes), map->key.bytes);
+    file_used(fd);
     return map->panels ? NULL : strerror(errno);
 }
 

@@ -58,6 +58,8 @@ static void show(size_t done, size_t n, const char *name)
     progress_show("%zu of %zu  %s", done + 1, n, name);
 }
 
+static void tell(const char *line) { fprintf(stderr, "cerium: %s\n", line); }
+
 int program_convert(int argc, char **argv)
 {
     conversion c = {0};
@@ -68,6 +70,7 @@ int program_convert(int argc, char **argv)
     if (argc - optind != 2) return usage_error("convert", "name a FOLDER and OUT");
     c.convert.folder = argv[optind];
     c.convert.out = argv[optind + 1];
+    c.convert.notice = tell;
     if (progress_is_shown()) c.convert.progress = show;
     int status = convert_model(&c.convert, &err);
     if (c.convert.progress) progress_clear();

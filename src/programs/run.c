@@ -80,8 +80,9 @@ const command_table run_command = {
              "what was typed is the next message. /help lists the commands: /clear forgets the "
              "conversation, /system TEXT begins another, /again answers once more, /save FILE "
              "writes it to a file, /bye ends. Three quotation marks begin and end a message of "
-             "several lines; a line that ends with a backslash continues in the next one. Lines "
-             "are edited and remembered where libedit was there when cerium was built.",
+             "several lines; a line that ends with a backslash continues in the next one. What "
+             "is pasted is one message, with its lines and tabs. Lines are edited and remembered "
+             "where libedit was there when cerium was built.",
     .examples = "cerium run --workspace . -p 'def quicksort(items):' -n 100",
 };
 

@@ -232,7 +232,7 @@ static int do_help(talking *t, const char *rest, cerium_error *err)
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (commands[i].what) fprintf(stderr, "  %s\n", commands[i].what);
     fputs("  \"\"\"             begins and ends a message of several lines; a \\ at a line's end\n"
-          "                  goes on in the next one, too\n"
+          "                  goes on in the next one, too; what is pasted is one message\n"
           "  //text          a message that begins with a slash\n"
           "  Ctrl-C          stops an answer, or gives up a line\n"
           "  Enter           while an answer comes: it ends soon, and what you typed is next\n"

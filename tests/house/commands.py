@@ -225,6 +225,15 @@ class Server:
         self.process.wait()
 
 
+def absent(text):
+    """A program of the command that this machine does not have, or nothing."""
+    for name in re.findall(r"(?:^|\| |<\()([a-z][\w-]*)(?= )", text):
+        if name != "cerium" and subprocess.run(["bash", "-c", "type " + name], check=False,
+                                               capture_output=True).returncode:
+            return name
+    return ""
+
+
 def other_port(text):
     """A command that asks this machine asks the port that `cerium serve` has by default."""
     ports = re.findall(r"(?:localhost|127\.0\.0\.1):(\d+)", text)
@@ -285,6 +294,9 @@ def main():
             check("%s: port of `%s`" % (place, text), other_port(text))
             why = next((why for pattern, why in SKIPPED if re.search(pattern, text)), None)
             if why or not runs:
+                continue
+            if absent(text):
+                print("skipped: %s: there is no %s here" % (text.split("\n")[0], absent(text)))
                 continue
             text = text.replace(":%d" % PORT, ":%d" % server.port)
             check("%s: `%s`" % (place, text), try_one(text, output, folder))

@@ -14,7 +14,7 @@ import { join } from "node:path";
 
 const [folder, executablePath, cerium, work, keys] = process.argv.slice(2);
 const { chromium } = createRequire(join(folder, "here.js"))("playwright-core");
-const WAIT_MS = Number(process.env.WAIT_MS || 30000);
+const WAIT_MS = Number(process.env.WAIT_MS || 180000);
 const project = join(work, "project");
 const file = (name) => join(project, name);
 const read = (name) => fs.readFileSync(file(name), "utf8");
@@ -154,6 +154,9 @@ const barIs = (icon) => until(() => bar.locator(`.codicon-${icon}`).count());
 const shown = async (selector) => (await page.locator(selector).allInnerTexts())
   .join("").replace(/\u00a0/g, " ");
 const ghost = () => shown(".ghost-text-decoration, .ghost-text, .suggest-preview-text");
+/** The same, asked for: what was typed before the language server ran has no proposal. */
+const ghostAsked = async () =>
+  await ghost() || (await press("Alt+\\"), await rest(500), ghost());
 const gone = ".view-line span[class*='TextEditorDecorationType']";
 /** No message and no panel; or what there is. */
 async function checkStill(name) {
@@ -320,15 +323,20 @@ async function plug() {
     if (id > 1) return id;
     throw new Error(`no process: ${id}`); // a signal to 0 would end the whole test run
   };
+  // Language servers that answered `initialize`: one that is killed before is another case.
+  const starts = () => fs.readFileSync(join(work, "from"), "utf8").split('"capabilities"').length;
   for (let i = 0; i < 4; i++) {
     const one = pid();
+    const before = starts();
     process.kill(one, "SIGKILL");
     if (!i) await type("\n");
-    check("a language server that dies is started again", await until(() => pid() !== one));
+    check("a language server that dies is started again",
+      await until(() => pid() !== one && starts() > before));
     check("and the status bar is as before", await barIs("check"), await bar.innerHTML());
   }
   process.kill(pid(), "SIGKILL");
-  check("but not for ever", await barIs("warning"), await bar.innerHTML());
+  check("but not for ever", await until(async () =>
+    (await bar.innerHTML()).includes("ended again and again")), await bar.innerHTML());
   await rest(200);
   await checkStill("all that without a message");
   await command("cerium: Restart");
@@ -339,15 +347,16 @@ async function plug() {
   const serve = start(cerium, ["serve", "--port", String(other)], "serve.log");
   check("cerium serve answers", await until(() => answers(`${url}/v1/models`)));
   const second = pid();
+  const before = starts();
   settings({ "cerium.server": url });
-  check("the setting is read", await until(() => pid() !== second));
+  check("the setting is read", await until(() => pid() !== second && starts() > before));
   check("its server is used", await barIs("check"), await bar.innerHTML());
   await press("Control+End");
   await type("    def __neg__(self");
-  check("with ghost text of the server", await until(ghost));
+  check("with ghost text of the server", await until(ghostAsked));
   const box = async () =>
     JSON.stringify(await page.locator(".monaco-editor").first().boundingBox());
-  const before = await box();
+  const place = await box();
   serve.kill("SIGKILL");
   await type("):\n# x");
   check("the status bar says so", await barIs("warning"), await bar.innerHTML());
@@ -356,7 +365,7 @@ async function plug() {
   await shot("6-no-server");
   check("what is typed is there", await savesAs("point.py",
     `${text}\n    def __neg__(self):\n# xyz`), read("point.py"));
-  check("nothing moved", before === await box());
+  check("nothing moved", place === await box());
   await checkStill("no message, no panel");
   await bar.click();
   check("a click starts the server", await until(() => answers(`${url}/v1/models`)));
@@ -364,7 +373,7 @@ async function plug() {
   await page.locator(".view-lines").first().click();
   await press("Control+End", "Enter");
   await type("    def __pos__(self");
-  check("with ghost text", await until(ghost));
+  check("with ghost text", await until(ghostAsked));
   await shot("7-server-again");
   return url;
 }

@@ -115,6 +115,9 @@ def fault(status, said, command, env):
     except subprocess.TimeoutExpired:
         return "it hangs"
     text = (done.stdout + done.stderr).decode(errors="replace")
+    if " solve " in command and "no strict sandbox here" in text and done.returncode == 1:
+        print("skipped: %s: no sandbox here" % command)
+        return None
     if done.returncode != status:
         return "status %d, not %d: %s" % (done.returncode, status, text[:300])
     if said.startswith("^") and not text.startswith(said[1:]):

@@ -13,6 +13,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 
 HANG_S = 900
 CERIUM, MODEL, MAKE_MODEL = map(os.path.abspath, sys.argv[1:4])
@@ -30,10 +32,12 @@ def check(name, good, shown=""):
 class Terminal:
     """A command with a terminal of its own."""
 
-    def __init__(self, command, **env):
+    def __init__(self, command, ignored=(), **env):
         self.text = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
             env = dict(os.environ, CERIUM_CACHE="off", **env)
             os.execve(command[0], command, env)
 
@@ -58,6 +62,11 @@ class Terminal:
                 return shown
             if not self.read():
                 return None
+
+    def until_edited(self):
+        """libedit shows the prompt first, and then takes the terminal's keys one by one."""
+        while termios.tcgetattr(self.fd)[3] & termios.ICANON:
+            time.sleep(0.01)
 
     def send(self, keys):
         os.write(self.fd, keys.encode())
@@ -129,6 +138,66 @@ def converse(has_editor, folder):
     check("a dumb terminal sees no escape", t.end() == 0 and "\x1b" not in shown, shown)
 
 
+def keys(folder):
+    """Pasted text is one message, a tab is a tab, words are jumped over, and files that are no
+    history stay."""
+    other = os.path.join(folder, "other")
+    fifo = os.path.join(folder, "fifo")
+    os.mkfifo(fifo)
+    with open(other, "w") as f:
+        f.write("a file of the user's\n")
+    saved = os.path.join(folder, "keys.md")
+    for path in (fifo, "/dev/zero", other):
+        t = Terminal([CERIUM, "run", "-m", MODEL, "-n", "4", "--guard", "off"], TERM="xterm",
+                     CERIUM_HISTORY=path)
+        check("no history: " + path, t.until("no history of cerium.*/help lists.*> "), t.text)
+        if path != other:
+            t.send("\x04")
+            check("and a conversation", t.end() == 0)
+    for typed in ("\x1b[200~def f(x):\r\n\treturn x\r\r\x1b[20b\r\x1b[201~ # end", "a\tb",
+                  "one two\x1b[1;5Dx\x1b[1;2A\x1b[1;5Cz", "\x1b[200~\x1b[201~nothing"):
+        t.until_edited()
+        t.send(typed + "\r")
+        check(repr(typed), t.until(r"tokens in[^\n]*\n.*> ") is not None, t.text)
+    t.send("\x1b[200~never ends\r\x03")
+    check("Ctrl-C in a paste", t.until(r"\n.*> ") is not None, t.text)
+    t.send("/save %s\r" % saved)
+    t.until(r"messages.*> ")
+    with open(saved, errors="replace") as f:
+        text = f.read()
+    for wanted in ("def f(x):\n\treturn x\n\n\x1b[20b # end", "a\tb", "one xtwoz", "nothing"):
+        check("a message of it", "## user\n\n%s\n\n" % wanted in text, text)
+    t.send("/bye\r")
+    check("ends", t.end() == 0)
+    with open(other) as f:
+        check("the other file is as before", f.read() == "a file of the user's\n")
+
+
+def restored():
+    """A signal that ends the program leaves the terminal as it was."""
+    before = termios.tcgetattr(pty.openpty()[1])  # as every new terminal here
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        t = Terminal([CERIUM, "run", "-m", MODEL, "--guard", "off"], TERM="xterm",
+                     CERIUM_HISTORY="off")
+        t.until("/help lists.*> ")
+        t.until_edited()
+        os.kill(t.pid, number)
+        t.until("2004l")
+        after = termios.tcgetattr(t.fd)
+        check("%s: the terminal is as before" % number, before == after, after)
+        status = t.end()
+        check("%s ends the program" % number, status == -number, status)
+    t = Terminal([CERIUM, "run", "-m", MODEL, "--guard", "off"], ignored=(signal.SIGHUP,),
+                 TERM="xterm", CERIUM_HISTORY="off")
+    t.until("/help lists.*> ")
+    t.until_edited()
+    os.kill(t.pid, signal.SIGHUP)
+    t.send("/help\r")
+    check("what is ignored stays ignored (nohup)", t.until("forget the conv.*> ") is not None)
+    t.send("\x04")
+    check("to the end", t.end() == 0)
+
+
 def steer(folder, term):
     """A line that is typed while an answer comes ends it, and is the next message."""
     model = os.path.join(folder, "steer.gguf")
@@ -153,8 +222,9 @@ def steer(folder, term):
     t.send("\x03")
     t.until(r"stopped.*> ")
     t.send("/save %s\r" % saved)
-    t.until(r"messages.*> ")
-    text = open(saved, errors="replace").read()
+    shown = t.until(r"messages.*> ")
+    check("it is saved (%s)" % term, os.path.exists(saved), (shown, t.text[-300:]))
+    text = open(saved, errors="replace").read() if os.path.exists(saved) else ""
     users = [one for one in ("first", "only three", "no, four", "five")
              if "## user\n\n%s\n" % one in text]
     check("all of it is the conversation", len(users) == 4 and text.count("## assistant") == 4,
@@ -270,6 +340,8 @@ def main():
             steer(folder, "dumb")
             if has_editor:
                 steer(folder, "xterm")
+                keys(folder)
+                restored()
         else:
             print("skipped: Ctrl-C in an answer: no %s" % MAKE_MODEL)
         escapes(folder)

@@ -38,6 +38,7 @@ check_fails "a type that is none" "'q3' is not a value" ./cerium convert --type 
 
 # ---- what others write ----
 converts() { ./cerium convert "$work/model" "$work/o.gguf" 2>"$work/told"; }
+says() { converts && grep -qF "$1" "$work/told"; }
 holds() { converts && grep -aqF -e "$1" "$work/o.gguf"; }
 json() { # FILE: python changes it as j
     python3 -c "
@@ -101,11 +102,43 @@ tokenizer.json|normalizer|{"type": "Sequence", "normalizers": [{"type": "NFKC"}]
 tokenizer.json|model.end_of_word_suffix|"</w>"|end_of_word_suffix is not supported
 tokenizer.json|model.continuing_subword_prefix|"##"|prefix is not supported
 tokenizer.json|model.dropout|0.1|dropout is not supported
+tokenizer.json|normalizer|{"type": "Replace", "pattern": {"String": " "}}|Replace is not supported
+tokenizer.json|normalizer|{"type": "Prepend", "prepend": "x"}|Prepend is not supported
+tokenizer.json|pre_tokenizer|{"type": "ByteLevel", "add_prefix_space": True}|add_prefix_space is not
 EOF
 fresh && echo '[]' >"$work/model/config.json"
 check "config.json is a list" refuse "config.json: it is not an object"
 fresh && echo '{"eos_token_id": ["x"]}' >"$work/model/generation_config.json"
 check "an end that is no token" refuse "generation_config.json: eos_token_id: is not the id"
+
+# A step that GGUF has no key for, and that does nothing to most texts.
+fresh && json tokenizer.json "j['normalizer'] = {'type': 'NFC'}"
+check "NFC is left out in one line" says "NFC is left out"
+fresh && python3 - "$work/model/model.safetensors" <<'EOF'
+import json, struct, sys
+with open(sys.argv[1], "rb") as f:
+    n, = struct.unpack("<Q", f.read(8))
+    head, data = json.loads(f.read(n)), f.read()
+head["visual.patch_embed.weight"] = {"dtype": "F32", "shape": [1],
+                                     "data_offsets": [len(data), len(data) + 4]}
+text = json.dumps(head).encode()
+with open(sys.argv[1], "wb") as f:
+    f.write(struct.pack("<Q", len(text)) + text + data + bytes(4))
+EOF
+check "a vision tower is left out in one line" says "1 tensor is left out, no part of the text"
+# What would change the tokens without a word.
+fresh && json tokenizer.json "
+j['added_tokens'][0].update(content='a', id=j['model']['vocab']['a'] + 1)"
+check "an added token with another id" refuse "added token 'a' has the id"
+fresh && json tokenizer.json "
+for one in j['pre_tokenizer']['pretokenizers']:
+    if one['type'] == 'Split': one['behavior'] = 'MergedWithPrevious'"
+check "pieces cut otherwise" refuse "unknown pre-tokenizer"
+fresh mistral && json tokenizer.json "
+j['normalizer'] = None
+j['pre_tokenizer'] = {'type': 'Metaspace', 'replacement': chr(0x2581), 'prepend_scheme': 'first'}
+j['model']['merges'].append(['a', chr(0x2581)])"
+check "words that are cut at spaces" refuse "Metaspace's split is not supported"
 
 # SentencePiece's spaces: ids of tokenizers 0.23, of texts that begin with a space, or stand
 # behind a token of a name.
