@@ -3,14 +3,6 @@
 #include "../random.h"
 #include "disk_folder.h"
 
-static void wait_for_writer(kv_pool *pool, kv_use *use)
-{
-    do {
-        usleep(100);
-        kv_pool_measure(pool, use);
-    } while (use->waiting);
-}
-
 /* What two tenants leave, and how much of it a new pool finds. */
 static void check_restart(const uint32_t *with)
 {
