@@ -77,6 +77,7 @@ typedef struct {
     uint32_t sections[3];                    /* of the rotation; 0: none are named */
     bool is_still;                           /* queries and keys do not turn */
     uint32_t n_ff_shared, n_shared;          /* experts used by every row: width of all */
+    uint32_t n_expert_latent;                /* width of what chosen experts read; 0: n_embd */
     uint32_t n_dense;                        /* first layers without experts */
     uint32_t n_groups, n_groups_used;        /* of experts */
     bool weights_sum_to_one;                 /* of experts */

@@ -40,6 +40,7 @@ typedef struct {
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
+    uint32_t n_expert_latent; /* width of what the chosen experts read and write; 0: n_embd */
     const model_options *options;
     int status;
     cerium_error *err;
@@ -128,8 +129,8 @@ void build_mtp_end(builder *b);
 
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
-/* ROUTE, the shared expert if there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
- * one. */
+/* ROUTE, the shared expert if there is one, EXPERTS_UP and EXPERTS_DOWN, of a latent between
+ * EXPERTS_IN and OUT; returns EXPERTS_UP. */
 step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
 /* A tensor of n_vocab rows of n_cols values, of which one row a token is read from the file. */
 const gguf_tensor *build_table(builder *b, const char *name, uint32_t n_cols);

@@ -240,7 +240,11 @@ check "a letter that is none" odd_nemotron hybrid_override_pattern \
 check "no layers" odd_nemotron layers_block_type 'j["layers_block_type"] = []'
 check "another kind" odd_nemotron layers_block_type 'j["layers_block_type"][1] = "conv"'
 check "nothing that attends" odd_nemotron "layers that attend" 'j["layers_block_type"][2] = "moe"'
-check "experts of a latent" odd_nemotron moe_latent_size 'j["moe_latent_size"] = 16'
+check "a latent that is not there" odd_nemotron "mixer.fc1_latent_proj.weight is missing" \
+    'j["moe_latent_size"] = 16'
+fresh nemotron_h_moe-latent && config 'j["moe_latent_size"] = 12'
+check "a latent of another width" refused 1 "mixer.fc1_latent_proj.weight: its shape" \
+    ./cerium convert "$work/model" "$work/z.gguf"
 check "biases of a feed-forward" odd_nemotron mlp_bias 'j["mlp_bias"] = True'
 check "another activation" odd_nemotron mlp_hidden_act 'j["mlp_hidden_act"] = "silu"'
 check "a part that is missing" odd_nemotron "mixer.up_proj.weight is missing" \
@@ -319,11 +323,13 @@ drafted() { # quantized, it drafts, and the text stays
         cmp "$work/with" "$work/without"
 }
 check "and drafts for one" drafted
+check "experts of a latent" inspect nemotron_h_moe-latent \
+    "experts  *3 of 8 for each token, beside one that all take, of a latent of 24"
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
 for model in mistral3 smollm3 granite granitemoe granitehybrid gemma3 mellum maple glm4moe \
-    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h; do
+    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h nemotron_h_moe-latent; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
         ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
 done
