@@ -33,7 +33,8 @@ typedef struct {
     uint32_t n_mtp;         /* blocks after the last layer, for tokens further on */
     bool in_mtp;            /* b->program is the MTP head's, without which the model runs, too */
     uint32_t n_before_mtp;  /* matrices */
-    char mtp_lacks[128];    /* the first of its tensors that is missing; "": none */
+    char mtp_lacks[160];    /* why it cannot run: the first of its tensors that is missing, or that
+                               nothing runs such blocks; "": it can, or there is none */
     uint32_t qkv_cols;      /* of the matrices of Q, K and V; 0: n_embd */
     uint32_t taps[EAGLE3_TAPS]; /* of an EAGLE-3 head, and */
     const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */

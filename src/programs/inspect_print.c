@@ -230,7 +230,9 @@ static void print_mtp(const facts *f)
     };
     if (f->mtp == MTP_NONE) return;
     print_label("MTP head");
-    printf("%s\n", words[f->mtp]);
+    printf("%s", words[f->mtp]);
+    if (f->mtp == MTP_NOT_RUN && f->n_mtp > 1) printf(": %" PRIu64 " blocks", f->n_mtp);
+    printf("\n");
 }
 
 /* A head in a file of its own: what it is for, and what it reads of its model. */

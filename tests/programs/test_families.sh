@@ -310,6 +310,20 @@ partial() { # without a tensor of the head the model serves as without the head,
 check "one of which a part is missing" partial
 check "one that is asked for" refused 1 "has no MTP head" \
     ./cerium run -m "$fixtures/qwen35-wide.gguf" --draft-model mtp -p x -n 1
+several() { # the model serves without them, and says so once
+    patch nemotron_h_moe nemotron_h_moe.nextn_predict_layers I 2 &&
+        LC_ALL=C sed "s/blk.3.ffn_down_exps.weight/blk.3.nextn.eh_proj.weight/" "$work/x.gguf" \
+            >"$work/y.gguf" &&
+        ./cerium inspect "$work/y.gguf" | grep -q "MTP head  *there, but not run: 2 blocks" &&
+        ./cerium run -m "$work/y.gguf" -p x -n 8 >"$work/with" 2>"$work/told" &&
+        ./cerium run -m "$work/x.gguf" -p x -n 8 >"$work/without" 2>"$work/told2" &&
+        cmp "$work/with" "$work/without" && ! grep -q "MTP" "$work/told2" &&
+        [ "$(grep -c "does not draft: 2 blocks of nemotron_h_moe, which are not run" \
+            "$work/told")" = 1 ] &&
+        refused 1 "can draft: 2 blocks" \
+            ./cerium run -m "$work/y.gguf" --draft-model mtp -p x -n 8
+}
+check "several blocks for further tokens" several
 check "a head in a file of its own" inspect eagle3-llama "drafter  *EAGLE-3: it drafts for another"
 check "and what it guesses" inspect eagle3-llama "guesses  *100 of the model's tokens"
 check "which is no model" refused 1 "an EAGLE-3 head drafts for another model" \
