@@ -34,7 +34,7 @@
 #define DISK_FILES_SEEN_MAX 65536u          /* names of a folder that are looked at */
 #define DISK_QUEUE_MAX      4096u           /* blocks that wait to be written */
 #define DISK_FETCHES_MAX    256u            /* beginnings that wait to be read */
-#define DISK_STATES_MAX     4096u           /* states of one model on disk */
+#define DISK_STATES_MAX     1024u           /* states of one model on disk */
 
 _Static_assert(DISK_RECORDS_MAX / SEGMENT_RECORDS_MAX >= 3, "there are files to choose from");
 _Static_assert((DISK_QUEUE_MAX & (DISK_QUEUE_MAX - 1)) == 0, "a ring");
