@@ -158,6 +158,8 @@ typedef struct {
 /* Whether the model has one block after its layers for the token after the next (MTP), of a kind
  * that drafts: into c->has_mtp. */
 void convert_find_mtp(convert_config *c, const safetensors *set);
+/* The number of other blocks after its layers, which are left out. */
+uint32_t convert_count_left_out(const convert_config *c, const safetensors *set);
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */
 CERIUM_CHECKED int convert_plan(convert_tensor **out, size_t *n, const convert_config *c,
                                 const safetensors *set, const block_type *type, cerium_error *err);
@@ -174,6 +176,7 @@ typedef struct {
     const block_type *type; /* of matrices; NULL: keep each type */
     const char *pre;        /* or NULL */
     void (*progress)(size_t done, size_t n, const char *name); /* or NULL */
+    void (*left_out)(uint32_t n_blocks); /* for further tokens, at the end, if any; or NULL */
 } convert_options;
 
 CERIUM_CHECKED int convert_model(const convert_options *options, cerium_error *err);

@@ -227,7 +227,10 @@ static int run(conversion *x, cerium_error *err)
         err));
     RETURN_IF(
         convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err));
-    return write_all(x, err);
+    RETURN_IF(write_all(x, err));
+    const uint32_t n_left_out = convert_count_left_out(&x->facts, &x->set);
+    if (n_left_out && x->o->left_out) x->o->left_out(n_left_out);
+    return CERIUM_OK;
 }
 
 int convert_model(const convert_options *options, cerium_error *err)

@@ -2,6 +2,8 @@
 #include "base/memory.h"
 #include "convert/convert_plan.h"
 
+#include <limits.h>
+
 enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 7, MTP_TENSORS = 6 };
 
 /* ---- the plan ---- */
@@ -578,4 +580,31 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     *out = p.all;
     *n = p.n;
     return CERIUM_OK;
+}
+
+/* The number after `before` in a tensor's name; ULONG_MAX: there is none. */
+static unsigned long number_after(const char *name, const char *before)
+{
+    const size_t len = strlen(before);
+    char *end;
+    if (strncmp(name, before, len) != 0) return ULONG_MAX;
+    const unsigned long n = strtoul(name + len, &end, 10);
+    return end > name + len && *end == '.' ? n : ULONG_MAX;
+}
+
+uint32_t convert_count_left_out(const convert_config *c, const safetensors *set)
+{
+    planner p = {.c = c, .set = set};
+    char layers[64];
+    uint64_t seen = 0; /* a bit for each block */
+    find_prefix(&p);
+    snprintf(layers, sizeof layers, "%slayers.", p.prefix);
+    for (size_t i = 0; i < set->n; i++) {
+        unsigned long of_layers = number_after(set->tensors[i].name, layers);
+        unsigned long at = number_after(set->tensors[i].name, "mtp.layers.");
+        if (of_layers != ULONG_MAX && of_layers >= c->n_layers) at = of_layers - c->n_layers;
+        if (at < 64) seen |= UINT64_C(1) << at;
+    }
+    if (c->has_mtp) seen &= ~UINT64_C(1);
+    return (uint32_t)__builtin_popcountll(seen);
 }

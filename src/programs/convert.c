@@ -58,6 +58,15 @@ static void show(size_t done, size_t n, const char *name)
     progress_show("%zu of %zu  %s", done + 1, n, name);
 }
 
+static const char *out; /* of the conversion: there is one */
+
+static void say_left_out(uint32_t n_blocks)
+{
+    progress_clear();
+    fprintf(stderr, "%s: without %u %s for further tokens, which %s not run\n", out, n_blocks,
+            n_blocks > 1 ? "blocks" : "block", n_blocks > 1 ? "are" : "is");
+}
+
 int program_convert(int argc, char **argv)
 {
     conversion c = {0};
@@ -67,7 +76,8 @@ int program_convert(int argc, char **argv)
     RETURN_IF(command_parse(&convert_command, &c, argc, argv));
     if (argc - optind != 2) return usage_error("convert", "name a FOLDER and OUT");
     c.convert.folder = argv[optind];
-    c.convert.out = argv[optind + 1];
+    c.convert.out = out = argv[optind + 1];
+    c.convert.left_out = say_left_out;
     if (progress_is_shown()) c.convert.progress = show;
     int status = convert_model(&c.convert, &err);
     if (c.convert.progress) progress_clear();

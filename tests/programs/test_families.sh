@@ -148,7 +148,11 @@ fresh mistral3 && rename "$work/model" model. model.language_model. &&
 check "Mistral's, which is one of two kinds" same_logits mistral3
 fresh glm4moe && rename "$work/model" layers.2. layers.9. &&
     config 'j["num_hidden_layers"] = 2; j["num_nextn_predict_layers"] = 9'
-check "blocks behind the last are left out" ./cerium convert "$work/model" "$work/y.gguf"
+left_out() { # N: they are, and one line says so
+    ./cerium convert "$work/model" "$work/y.gguf" 2>"$work/told" &&
+        [ "$(grep -c "without $1 for further tokens, which .* not run" "$work/told")" = 1 ]
+}
+check "blocks behind the last are left out" left_out "1 block"
 config 'j["num_nextn_predict_layers"] = 0'
 check "where there are none, nothing is" refused 1 "would be left out" \
     ./cerium convert "$work/model" "$work/z.gguf"
@@ -206,6 +210,8 @@ fresh qwen35moe && add_head qwen && rename "$work/model" model. model.language_m
 check "of experts, beside pictures" has_head qwen35moe
 fresh glm4moe && add_head glm && config 'j["num_nextn_predict_layers"] = 1'
 check "GLM's, with a table and an output of its own" has_head glm4moe
+fresh glm4moe && add_head glm && add_head glm && config 'j["num_nextn_predict_layers"] = 2'
+check "several are left out" left_out "2 blocks"
 fresh qwen35 && add_head qwen && rename "$work/model" mtp.pre_fc_norm_hidden mtp.odd
 check "a head that lacks a tensor" refused 1 "tensor mtp.pre_fc_norm_hidden.weight is missing" \
     ./cerium convert "$work/model" "$work/z.gguf"
