@@ -119,14 +119,9 @@ static inline void empty_kept_folder(void)
 
 static inline void remove_kept_folder(void)
 {
-    char path[300];
-    empty_kept_folder();
-    snprintf(path, sizeof path, "%s/lock", kept_folder);
-    unlink(path);
-    rmdir(kept_folder);
-    *strrchr(kept_folder, '/') = 0;
-    rmdir(kept_folder);
-    rmdir(kept_root);
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", kept_root);
+    CHECK(system(command) == 0);
 }
 
 #endif
