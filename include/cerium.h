@@ -159,9 +159,10 @@ typedef struct {
                                     8 bits what cannot win, and leaves it out; a narrower type of
                                     tensor ("q6_k", "q4_w") changes the logits; NULL = CERIUM_HEAD
                                     in the environment, else "auto" */
-    const char *kv_disk;         /* a folder where computed KV survives a restart, in a folder of
-                                    this model's own, for us alone to read; "off"; NULL =
-                                    CERIUM_KV_DISK in the environment, else "off" */
+    const char *kv_disk;         /* a folder where computed KV, and states of recurrent layers,
+                                    survive a restart, in a folder of this model's own, for us
+                                    alone to read; "off"; NULL = CERIUM_KV_DISK in the environment,
+                                    else "off" */
     uint64_t kv_disk_bytes_max;  /* of this model's files there; 0 = 4 GiB */
     const char *speculation;     /* drafts of the next tokens, which never change the text: "auto"
                                     adapts their number to what pays off here, "off" none,
@@ -1020,6 +1021,9 @@ typedef struct {
                                                              pass had the same tokens; since open */
     uint64_t answer_rows;                                 /* computed for tokens of answers, without
                                                              drafts; since open */
+    uint64_t kv_disk_states;                              /* of recurrent layers; there now */
+    uint64_t kv_disk_written_states, kv_disk_loaded_states;  /* since open */
+    uint64_t kv_disk_evicted_states, kv_disk_damaged_states; /* since open; damaged: found so */
 } cerium_engine_stats;
 
 CERIUM_API void cerium_engine_measure_sized(const cerium_engine *engine,

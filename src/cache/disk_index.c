@@ -19,6 +19,13 @@ void disk_notice(kv_disk *disk, const char *what, const char *and_then)
     disk->with.notice(disk->with.user, line.message);
 }
 
+void disk_tell_damage(kv_disk *disk)
+{
+    if (!disk->reported_damage)
+        disk_notice(disk, "pages or states are damaged or cut short", "computed anew");
+    disk->reported_damage = true; /* of the reader's thread */
+}
+
 int disk_index_open(kv_disk *disk)
 {
     size_t n = (size_t)disk->n_segments_max * disk->n_records;

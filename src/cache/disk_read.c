@@ -43,17 +43,29 @@ static bool find_last(const kv_pool *pool, uint64_t tenant, const int32_t *token
     return true;
 }
 
-uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
+/* What to read of tokens [n], of which n_held are held. False: nothing. */
+static bool find_missing(const kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n,
+                         uint32_t n_held, disk_fetch *out)
+{
+    const kv_disk *disk = pool->listener_user;
+    *out = (disk_fetch){.tenant = tenant};
+    if (disk->n_entries == 0) return false;
+    if (disk->n_states_max) return disk_find_state(pool, tenant, tokens, n, n_held, out);
+    return find_last(pool, tenant, tokens, n, &out->name);
+}
+
+uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n,
+                       uint32_t n_held)
 {
     uint64_t ticket = 0;
     kv_disk *disk = pool->listener_user;
     if (!disk) return 0;
     pthread_mutex_lock(&pool->lock);
-    hash_name last;
+    disk_fetch found;
     disk->n_lookups++;
     bool has_place = disk->n_fetches - disk->n_fetched < DISK_FETCHES_MAX;
-    if (has_place && disk->n_entries > 0 && find_last(pool, tenant, tokens, n, &last)) {
-        disk->fetches[disk->n_fetches++ % DISK_FETCHES_MAX] = (disk_fetch){last, tenant};
+    if (has_place && find_missing(pool, tenant, tokens, n, n_held, &found)) {
+        disk->fetches[disk->n_fetches++ % DISK_FETCHES_MAX] = found;
         ticket = disk->n_fetches;
         disk->n_hits++;
     }
@@ -93,7 +105,8 @@ static uint32_t find_path(kv_disk *disk, const disk_fetch *fetch)
         name = r->before;
     }
     uint32_t n_before = last == KV_NONE ? 0 : pool->blocks[last].position + 1;
-    if (n == 0 || n_before * KERNEL_PAGE + n_tokens > pool->context_tokens) return 0;
+    if (n == 0 && !fetch->n_tokens) return 0; /* it is in memory, and no state is wanted */
+    if (n_before * KERNEL_PAGE + n_tokens > pool->context_tokens) return 0;
     kv_sequence_follow(disk->sequence, fetch->tenant, last, n_before * KERNEL_PAGE + n_tokens);
     return n;
 }
@@ -181,10 +194,8 @@ static bool load(kv_disk *disk, hash_name name, bool is_asked)
         if (is_damaged) disk_remove(disk, entry);
         disk->n_damaged += is_damaged;
     }
-    bool tells = is_damaged && !disk->reported_damage;
-    disk->reported_damage |= is_damaged;
     pthread_mutex_unlock(&disk->pool->lock);
-    if (tells) disk_notice(disk, "pages are damaged or cut short", "computed anew");
+    if (is_damaged) disk_tell_damage(disk);
     return is_good;
 }
 
@@ -239,6 +250,7 @@ static void run(kv_disk *disk, const disk_fetch *fetch, bool is_asked)
     read_ahead(disk, n);
     while (n > 0 && !atomic_load(&disk->closing) && load(disk, disk->path[n - 1], is_asked)) n--;
     close_file(disk); /* it may be recycled */
+    if (fetch->n_tokens) disk_load_state(disk, fetch);
     pthread_mutex_lock(&disk->pool->lock);
     kv_sequence_drop(disk->sequence, 0);
     disk->n_fetched += is_asked;

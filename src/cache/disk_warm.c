@@ -6,7 +6,8 @@
  * with the first prompt: after that, reading would take time from passes.
  *
  * Models with windowed layers are not prefetched: a timeline can be adopted only where its window
- * pages are in memory, and which of them to read depends on that place. */
+ * pages are in memory, and which of them to read depends on that place.  Nor are models with
+ * recurrent layers: their pages are of no use without a state, of which few fit. */
 #include "cache/disk.h"
 
 void disk_warm_begin(kv_disk *disk)
@@ -16,6 +17,7 @@ void disk_warm_begin(kv_disk *disk)
     disk->warm_left = n < pool->n_blocks ? (uint32_t)n : pool->n_blocks;
     for (uint32_t g = 0; g < pool->n_groups; g++)
         if (pool->groups[g].window) disk->warm_left = 0;
+    if (disk->n_states_max) disk->warm_left = 0;
     disk->warm_below = UINT64_MAX;
     disk->warm_records = 0;
 }
@@ -65,7 +67,7 @@ bool disk_warm_next(kv_disk *disk, disk_fetch *fetch)
         uint32_t at = disk->warm_place * disk->n_records + --disk->warm_records;
         const disk_entry *e = &disk->entries[at];
         if (e->record.n_tokens == 0 || is_in_memory(disk->pool, e)) continue;
-        *fetch = (disk_fetch){e->name, e->record.tenant};
+        *fetch = (disk_fetch){.name = e->name, .tenant = e->record.tenant};
         return true;
     }
     return false;

@@ -1,4 +1,4 @@
-/* disk_write.c - the thread that writes blocks to segments, and removes segments to make room. */
+/* disk_write.c - writes blocks to segments, and removes segments to make room. */
 #include "cache/disk.h"
 
 #include <errno.h>
@@ -11,20 +11,8 @@ enum {
     COPY_BYTES = 64 << 10, /* under the lock at once: ten microseconds */
     TOUCH_MAX = 64,        /* entries under the lock at once */
 };
-static const uint64_t CLOSE_NS_MAX = UINT64_C(10) * 1000000000; /* for queued blocks at the end */
 
-void disk_push(void *user, uint32_t block, bool was_used)
-{
-    kv_disk *disk = user;
-    if (atomic_load(&disk->is_full)) return;
-    if (disk->queue_tail - disk->queue_head == DISK_QUEUE_MAX) return;
-    if (!was_used && disk_find(disk, disk->pool->blocks[block].name) != KV_NONE) return;
-    disk->queue[disk->queue_tail++ % DISK_QUEUE_MAX] =
-        (disk_item){block, was_used, disk->pool->blocks[block].serial};
-    thread_bell_ring(&disk->writer_bell);
-}
-
-static void give_up(kv_disk *disk, int why)
+void disk_give_up(kv_disk *disk, int why)
 {
     if (!atomic_exchange(&disk->is_full, true))
         disk_notice(disk, strerror(why), "no more KV is kept");
@@ -241,7 +229,7 @@ static bool write_block(kv_disk *disk, uint32_t block, uint64_t serial, segment_
         n += disk->layout.page_bytes[g];
     }
     if (!why) why = append(disk, record, n, 1);
-    if (why) give_up(disk, why);
+    if (why) disk_give_up(disk, why);
     return why == 0;
 }
 
@@ -262,7 +250,7 @@ static void touch(kv_disk *disk, hash_name name)
     }
 }
 
-static void keep(kv_disk *disk, const disk_item *item)
+void disk_keep_block(kv_disk *disk, uint32_t last, uint64_t last_serial, bool was_used)
 {
     bool continues = true;
     while (continues && !atomic_load(&disk->is_full)) {
@@ -271,40 +259,17 @@ static void keep(kv_disk *disk, const disk_item *item)
         hash_name name = {0};
         uint32_t block = KV_NONE;
         pthread_mutex_lock(&disk->pool->lock);
-        bool is_gone = !is_there(disk, item->block, item->serial);
+        bool is_gone = !is_there(disk, last, last_serial);
         if (!is_gone) {
-            block = first_missing(disk, item->block);
-            name = disk->pool->blocks[item->block].name;
+            block = first_missing(disk, last);
+            name = disk->pool->blocks[last].name;
         }
         if (block != KV_NONE) {
             describe(disk, block, &record);
             serial = disk->pool->blocks[block].serial;
         }
         pthread_mutex_unlock(&disk->pool->lock);
-        if (!is_gone && block == KV_NONE && item->was_used) touch(disk, name);
+        if (!is_gone && block == KV_NONE && was_used) touch(disk, name);
         continues = block != KV_NONE && write_block(disk, block, serial, &record);
-    }
-}
-
-void *disk_write(void *arg)
-{
-    kv_disk *disk = arg;
-    for (;;) {
-        uint32_t seen = atomic_load(&disk->writer_bell.n_rings);
-        bool closes = atomic_load(&disk->closing);
-        disk_item item;
-        pthread_mutex_lock(&disk->pool->lock);
-        bool has_item = disk->queue_head != disk->queue_tail;
-        if (has_item) item = disk->queue[disk->queue_head % DISK_QUEUE_MAX];
-        pthread_mutex_unlock(&disk->pool->lock);
-        if (closes && (!has_item || clock_ns() > disk->close_ns + CLOSE_NS_MAX)) return NULL;
-        if (!has_item) {
-            thread_bell_wait(&disk->writer_bell, seen);
-            continue;
-        }
-        keep(disk, &item);
-        pthread_mutex_lock(&disk->pool->lock);
-        disk->queue_head++; /* no longer queued */
-        pthread_mutex_unlock(&disk->pool->lock);
     }
 }

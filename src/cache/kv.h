@@ -85,6 +85,8 @@ typedef struct {
     uint64_t written, loaded;        /* blocks, to disk and from it, since the disk was attached */
     uint64_t evicted, damaged;       /* blocks removed with their file; blocks that were damaged */
     uint64_t lookups, hits;          /* prompts; and those of which the disk had more */
+    uint32_t disk_states;            /* the same of states: */
+    uint64_t states_written, states_loaded, states_evicted, states_damaged;
     uint64_t disk_bytes, disk_bytes_max; /* of all files; max is 0 without a disk */
     bool gave_up;                    /* a file could not be written: writing stopped */
 } kv_use;
@@ -117,10 +119,11 @@ CERIUM_CHECKED int kv_pool_attach_disk(kv_pool *pool, const kv_disk_config *conf
 /* Write the queued blocks, then stop writing; kv_pool_close() does this too. */
 void kv_pool_detach_disk(kv_pool *pool);
 
-/* Begin to load the blocks of tokens [n] that are on disk and not in memory.  0: there are none;
- * else a ticket.  After the load, an adopt finds the loaded blocks, as far as there was room, until
- * they are evicted. */
-uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n);
+/* Begin to load the blocks of tokens [n] that are on disk and not in memory, where a pool has
+ * states up to the furthest one beyond n_held tokens, with it.  0: there are none; else a ticket.
+ * After the load, an adopt finds what was loaded, as far as there was room, until it is evicted. */
+uint64_t kv_pool_fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n,
+                       uint32_t n_held);
 bool kv_pool_is_fetched(kv_pool *pool, uint64_t ticket);
 
 /* ---- sequences ---- */

@@ -69,8 +69,9 @@ typedef struct {
 /* The listener stores blocks elsewhere; the memory calls it and does not know it (as SQLite's
  * pcache does not know its pager). */
 typedef struct {
-    /* With the lock: a block became findable, or was adopted. */
+    /* With the lock: a block or a state became findable, or was adopted. */
     void (*findable)(void *user, uint32_t block, bool was_used);
+    void (*state_findable)(void *user, uint32_t state, bool was_used);
     void (*measure)(const void *user, kv_use *use); /* with the lock */
     void (*close)(void *user);
 } kv_listener;
@@ -83,6 +84,7 @@ typedef struct {
     uint32_t holders;
     bool is_found;          /* and while it is: */
     bool is_passing;        /* only as long as it is held */
+    uint64_t serial;        /* unique in the pool for ever */
     uint32_t parent;        /* that block; KV_NONE at the beginning */
     uint32_t next;          /* of the same parent */
     uint32_t n_uses;
@@ -178,13 +180,17 @@ static inline uint8_t *kv_group_page(const kv_group *group, uint32_t block)
                               group->page_bytes;
 }
 
-/* ---- pages.c: free, idle and held blocks and pages ---- */
+/* ---- tell.c: with the lock ---- */
 
-/* With the lock: call the listener. */
+/* Call the listener. */
 void kv_pool_tell(kv_pool *pool, uint32_t block, bool was_used);
-/* With the lock: call the watcher for a full block. */
+void kv_pool_tell_state(kv_pool *pool, uint32_t state, bool was_used);
+/* Call the watcher for a full block. */
 void kv_pool_tell_stored(const kv_pool *pool, const kv_block *b);
 void kv_pool_tell_removed(const kv_pool *pool, const kv_block *b);
+
+/* ---- pages.c: free, idle and held blocks and pages ---- */
+
 /* A private block with pages in these groups (bits; those that have everything always); KV_NONE
  * when none is free. */
 enum { KV_ALL_GROUPS = (1 << KV_GROUPS_MAX) - 1 };

@@ -391,6 +391,12 @@ uint32_t kv_sequence_state_before(const kv_sequence *seq, uint32_t n, uint32_t *
     return seq->state;
 }
 
+static void use_state(kv_pool *pool, uint32_t state)
+{
+    pool->states.all[state].n_uses++;
+    if (!pool->states.all[state].is_passing) kv_pool_tell_state(pool, state, true);
+}
+
 /* Hold the part of a path that ends with a state; the path is not held after n_blocks.  own: the
  * sequence's state is on it. */
 static void take_with_state(kv_sequence *seq, path p, bool own)
@@ -405,7 +411,7 @@ static void take_with_state(kv_sequence *seq, path p, bool own)
         take(seq, shorter(seq, p, at));
         const bool is_whole = seq->n_tokens == at;
         if (is_whole) {
-            if (state != KV_NONE && state != seq->state) pool->states.all[state].n_uses++;
+            if (state != KV_NONE && state != seq->state) use_state(pool, state);
             kv_sequence_set_state(seq, state, at);
         }
         kv_state_let_go(pool, state);

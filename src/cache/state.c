@@ -93,6 +93,15 @@ void kv_states_leave(kv_pool *pool, uint32_t block)
         unlink_state(pool, pool->blocks[block].first_state);
 }
 
+/* It is not only passed through: it stays findable when nobody holds it. */
+static void settle(kv_pool *pool, uint32_t state, bool is_passing)
+{
+    kv_state *x = &pool->states.all[state];
+    if (is_passing || !x->is_passing) return;
+    x->is_passing = false;
+    kv_pool_tell_state(pool, state, false);
+}
+
 bool kv_state_add(kv_pool *pool, uint32_t state, uint64_t tenant, uint32_t parent,
                   uint32_t n_tokens, const int32_t *tail, bool is_passing)
 {
@@ -100,24 +109,26 @@ bool kv_state_add(kv_pool *pool, uint32_t state, uint64_t tenant, uint32_t paren
     const uint32_t n_tail = n_tokens % KERNEL_PAGE;
     CHECK(x->holders > 0 && n_tokens > 0 && (parent == KV_NONE || pool->blocks[parent].in_tree));
     if (x->is_found) {
-        x->is_passing &= is_passing;
+        settle(pool, state, is_passing);
         return true;
     }
     uint32_t same = kv_state_find(pool, tenant, parent, tail, n_tail);
     if (same != KV_NONE && pool->states.all[same].n_tokens == n_tokens) {
-        pool->states.all[same].is_passing &= is_passing;
+        settle(pool, same, is_passing);
         return false;
     }
     uint32_t *list = list_of(pool, parent);
     x->tenant = tenant;
     x->n_tokens = n_tokens;
     x->is_found = true;
-    x->is_passing = is_passing;
+    x->is_passing = true;
+    x->serial = ++pool->n_serials;
     x->parent = parent;
     x->next = *list;
     x->n_uses = 1;
     if (n_tail) memcpy(x->tail, tail, n_tail * sizeof *tail);
     *list = state;
+    settle(pool, state, is_passing);
     return true;
 }
 

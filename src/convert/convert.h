@@ -77,6 +77,7 @@ typedef struct {
     uint32_t sections[3];                    /* of the rotation; 0: none are named */
     bool is_still;                           /* queries and keys do not turn */
     uint32_t n_ff_shared, n_shared;          /* experts used by every row: width of all */
+    uint32_t n_expert_latent;                /* width of what chosen experts read; 0: n_embd */
     uint32_t n_dense;                        /* first layers without experts */
     uint32_t n_groups, n_groups_used;        /* of experts */
     bool weights_sum_to_one;                 /* of experts */
@@ -162,6 +163,15 @@ void convert_find_mtp(convert_config *c, const safetensors *set);
 /* All of them in the order of the file.  Returns owned, [*n], released with memory_free(). */
 CERIUM_CHECKED int convert_plan(convert_tensor **out, size_t *n, const convert_config *c,
                                 const safetensors *set, const block_type *type, cerium_error *err);
+/* What a plan [n] leaves out: blocks after the layers, for tokens further on, and tensors of other
+ * parts of the model (a vision tower). */
+typedef struct {
+    uint32_t n_blocks;
+    size_t n_tensors;  /* beside those of the blocks */
+    const char *first; /* of them */
+} convert_left_out;
+convert_left_out convert_find_left_out(const convert_config *c, const safetensors *set,
+                                       const convert_tensor *plan, size_t n);
 /* Rows [first, first + n_rows) of t into out, in the file's format; values: [2 * dims[0]] scratch.
  * CERIUM_ERR_FORMAT: a source is missing or has values that are not finite. */
 CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c,

@@ -183,27 +183,20 @@ static uint32_t file_type(const conversion *x)
     }
 }
 
-/* Tensors of other parts of the model, which have another file or none: of a vision tower, or of
- * blocks for tokens further on.  Experts, scales and tables belong to what is converted. */
 static void say_left_out(const conversion *x)
 {
-    static const char *const parts[] = {".experts.", "rotary_emb", "_scale"};
-    const char *first = NULL;
-    size_t n = 0;
     char line[320];
-    for (size_t i = 0; i < x->set.n; i++) {
-        const safetensor *t = &x->set.tensors[i];
-        bool is_used = false;
-        for (size_t k = 0; k < ARRAY_LEN(parts); k++) is_used |= strstr(t->name, parts[k]) != NULL;
-        for (size_t k = 0; k < x->n_tensors && !is_used; k++)
-            is_used = x->tensors[k].from == t || x->tensors[k].scales == t;
-        if (is_used) continue;
-        if (!first) first = t->name;
-        n++;
+    const convert_left_out out = convert_find_left_out(&x->facts, &x->set, x->tensors,
+                                                       x->n_tensors);
+    if (out.n_blocks) {
+        snprintf(line, sizeof line, "without %u block%s for further tokens, which %s not run",
+                 out.n_blocks, out.n_blocks > 1 ? "s" : "", out.n_blocks > 1 ? "are" : "is");
+        x->o->notice(line);
     }
-    if (!n) return;
-    snprintf(line, sizeof line, "%zu tensor%s left out, no part of the text model: %.200s%s", n,
-             n == 1 ? " is" : "s are", first, n > 1 ? ", ..." : "");
+    if (!out.n_tensors) return;
+    snprintf(line, sizeof line, "%zu tensor%s left out, no part of the text model: %.200s%s",
+             out.n_tensors, out.n_tensors == 1 ? " is" : "s are", out.first,
+             out.n_tensors > 1 ? ", ..." : "");
     x->o->notice(line);
 }
 

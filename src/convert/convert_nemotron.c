@@ -80,8 +80,7 @@ static void read_experts(config_reader *r, convert_config *c)
     c->weights_sum_to_one = !norm || json_is_true(norm);
     for (uint32_t i = 0; i < c->n_layers; i++)
         if (c->has_experts[i]) c->layer_ff[i] = c->n_ff_expert;
-    if (config_get(r->root, "moe_latent_size"))
-        config_refuse(r, "experts of a latent are not supported", "moe_latent_size");
+    c->n_expert_latent = config_u32_or(r, "moe_latent_size", CONFIG_WIDTH_MAX, 0);
 }
 
 void convert_nemotron_read(config_reader *r, convert_config *c)
@@ -122,6 +121,7 @@ void convert_nemotron_write(const config_writer *k, const convert_config *c)
     convert_state_sizes_write(k, c);
     if (!c->n_experts) return;
     config_put_u32(k, "expert_shared_feed_forward_length", c->n_ff_shared);
+    if (c->n_expert_latent) config_put_u32(k, "moe_latent_size", c->n_expert_latent);
     gguf_write_bool(k->w, config_key(k, "expert_weights_norm", key), c->weights_sum_to_one);
     config_put_f32(k, "expert_weights_scale", c->expert_scale);
     config_put_u32(k, "expert_group_count", c->n_groups);

@@ -34,6 +34,11 @@ convert_tensor *plan_add(planner *p, const convert_tensor *t);
 convert_tensor *plan_plain(planner *p, uint32_t layer, const char *from, const char *to,
                            uint64_t rows, uint64_t columns, bool optional);
 
+/* ---- convert_tensors.c ---- */
+
+/* Finds the prefix of the decoder's names. */
+void plan_find_prefix(planner *p);
+
 /* ---- convert_recurrent.c: the tensors of a layer's state ---- */
 
 void plan_recurrent(planner *p, uint32_t i);

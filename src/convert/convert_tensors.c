@@ -133,12 +133,13 @@ static void plan_experts(planner *p, uint32_t i, const char *where, const char *
 {
     static const char *const short_names[3] = {"gate", "up", "down"};
     const convert_config *c = p->c;
+    const uint32_t width = c->n_expert_latent ? c->n_expert_latent : c->n_embd;
     char router[64];
     snprintf(router, sizeof router, "%s.gate.weight", where);
     plan_plain(p, i, router, "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
     for (int k = 0; k < 3; k++) {
-        const uint64_t rows = k < 2 ? c->n_ff_expert : c->n_embd;
-        const uint64_t columns = k < 2 ? c->n_embd : c->n_ff_expert;
+        const uint64_t rows = k < 2 ? c->n_ff_expert : width;
+        const uint64_t columns = k < 2 ? width : c->n_ff_expert;
         char first[64], to[32], of_layer[64];
         if (!names[k]) continue;
         convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
@@ -374,6 +375,7 @@ static void plan_nemotron_layer(planner *p, uint32_t i)
     const convert_config *c = p->c;
     const uint32_t e = c->n_embd, ff = c->layer_ff[i], shared = c->n_ff_shared;
     const uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
+    const uint32_t latent = c->n_expert_latent;
     plan_plain(p, i, "norm.weight", "attn_norm.weight", e, 0, false);
     if (c->is_recurrent[i]) {
         plan_mamba(p, i, "mixer");
@@ -384,6 +386,12 @@ static void plan_nemotron_layer(planner *p, uint32_t i)
         plan_plain(p, i, "mixer.o_proj.weight", "attn_output.weight", e, q, false);
     } else if (c->has_experts[i]) {
         plan_experts(p, i, "mixer", experts);
+        if (latent) {
+            plan_plain(p, i, "mixer.fc1_latent_proj.weight", "ffn_latent_down.weight", latent, e,
+                       false);
+            plan_plain(p, i, "mixer.fc2_latent_proj.weight", "ffn_latent_up.weight", e, latent,
+                       false);
+        }
         plan_plain(p, i, "mixer.gate.e_score_correction_bias", "exp_probs_b.bias", c->n_experts, 0,
                    false);
         plan_plain(p, i, "mixer.shared_experts.up_proj.weight", "ffn_up_shexp.weight", shared, e,
@@ -497,7 +505,7 @@ static int look_for_rest(const planner *p, cerium_error *err)
 }
 
 /* Beside a vision model the decoder's names begin in one of two ways. */
-static void find_prefix(planner *p)
+void plan_find_prefix(planner *p)
 {
     static const char *const known[] = {"language_model.model.", "model.language_model.", "model."};
     char name[64];
@@ -517,7 +525,7 @@ void convert_find_mtp(convert_config *c, const safetensors *set)
     planner p = {.c = c, .set = set};
     const uint32_t n = c->n_layers;
     bool has = false;
-    find_prefix(&p);
+    plan_find_prefix(&p);
     if (convert_has_states(c)) /* config.json rarely has it */
         has = c->n_ahead <= 1 && safetensors_find(set, "mtp.fc.weight") &&
               !plan_find(&p, n + 1, "input_layernorm.weight");
@@ -541,7 +549,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     if (!p.all) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a list of tensors");
     const uint32_t none = UINT32_MAX;
     char name[64];
-    find_prefix(&p);
+    plan_find_prefix(&p);
     const bool is_nemotron = convert_is_nemotron(c);
     snprintf(name, sizeof name, "%s%s.weight", p.prefix,
              is_nemotron ? "embeddings" : "embed_tokens");

@@ -52,6 +52,7 @@ typedef struct {
     uint32_t normed_width;           /* of what steps with a norm read */
     size_t latent_width;             /* output of LATENT; 0: no such step */
     uint32_t low_width, low_q, of_heads_width, of_heads_q; /* inputs of the steps after it */
+    uint32_t experts_width, narrow_width; /* of what experts read, and of what EXPERTS_IN makes */
 } needs;
 
 static uint32_t greater(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -81,6 +82,11 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
             for (int k = 0; k < 2; k++)
                 n.experts_f |= op->w[k] && !kernel_takes_acts(op->w[k]->type);
             n.normed_q |= acts;
+            n.experts_width = greater(n.experts_width, (op->w[0] ? op->w[0] : op->w[1])->cols);
+            break;
+        case STEP_EXPERTS_IN:
+            n.normed_q |= acts;
+            n.narrow_width = greater(n.narrow_width, op->w[0]->rows);
             break;
         case STEP_OUT:
             n.attended_q |= acts;
@@ -246,7 +252,9 @@ static void take_all(cpu_executor *ex, carve *c)
     ex->normed = take_rows(c, m, need.normed_width, true, need.normed_q, 2);
     ex->normed = pass_rows_of(&ex->normed, s->n_embd);
     ex->hidden = take_hidden(c, &need);
-    ex->gathered = take_rows(c, entries, s->n_embd, need.experts_f, need.experts_q, 1);
+    ex->gathered = take_rows(c, entries, need.experts_width, need.experts_f, need.experts_q, 1);
+    if (need.narrow_width)
+        ex->narrowed = take_rows(c, m, need.narrow_width, true, need.experts_q, 1);
     ex->partials_max = m > 256 ? m : 256;
     ex->part_out = take(c, (size_t)ex->partials_max * n_q, sizeof(float));
     ex->part_state = take(c, (size_t)ex->partials_max * s->n_heads, sizeof *ex->part_state);
@@ -355,13 +363,33 @@ static void plan_latents(cpu_executor *ex, uint32_t *n, uint32_t i)
     if (is_first) add_phase(ex, n, i, STAGE_FINISH, ex->n_rows);
 }
 
+static void plan_experts(cpu_executor *ex, uint32_t *n, uint32_t i)
+{
+    const step_op *op = &ex->program->ops[i];
+    const step_shape *s = &ex->program->shape;
+    const uint32_t m = ex->n_rows, used = m * s->n_experts_used;
+    const model_matrix *w = op->w[0] ? op->w[0] : op->w[1];
+    if (op->kind == STEP_EXPERTS_IN) {
+        add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
+        if (step_acts(op + 1)) add_phase(ex, n, i, STAGE_FINISH, m);
+    } else if (op->kind == STEP_EXPERTS_UP) {
+        if (op->norm) add_phase(ex, n, i, STAGE_PREPARE, m);
+        if (m > 1) add_phase(ex, n, i, STAGE_GATHER, used);
+        add_phase(ex, n, i, STAGE_MAIN,
+                  smaller(used, s->n_experts) * divide_up(w->n_panels, PASS_UP_PANELS));
+    } else {
+        add_phase(ex, n, i, STAGE_MAIN, divide_up(w->n_panels, PASS_BLOCK_PANELS));
+        if (op->post_norm) add_phase(ex, n, i, STAGE_ADD, m);
+    }
+}
+
 /* One row is prepared by each worker for itself, which is cheaper than a phase; more rows are
  * shared out in a phase of their own. */
 static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
 {
     const step_op *op = &ex->program->ops[i];
     const step_shape *s = &ex->program->shape;
-    uint32_t m = ex->n_rows, used = m * s->n_experts_used;
+    const uint32_t m = ex->n_rows;
     const model_matrix *w = op->w[0] ? op->w[0] : op->w[1];
     switch (op->kind) {
     case STEP_EMBED: add_phase(ex, n, i, STAGE_MAIN, m); break;
@@ -414,16 +442,9 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         add_phase(ex, n, i, STAGE_MAIN, pass_route_units(ex, op));
         add_phase(ex, n, i, STAGE_PICK, 1);
         break;
+    case STEP_EXPERTS_IN:
     case STEP_EXPERTS_UP:
-        if (op->norm) add_phase(ex, n, i, STAGE_PREPARE, m);
-        if (m > 1) add_phase(ex, n, i, STAGE_GATHER, used);
-        add_phase(ex, n, i, STAGE_MAIN,
-                  smaller(used, s->n_experts) * divide_up(w->n_panels, PASS_UP_PANELS));
-        break;
-    case STEP_EXPERTS_DOWN:
-        add_phase(ex, n, i, STAGE_MAIN, divide_up(w->n_panels, PASS_BLOCK_PANELS));
-        if (op->post_norm) add_phase(ex, n, i, STAGE_ADD, m);
-        break;
+    case STEP_EXPERTS_DOWN: plan_experts(ex, n, i); break;
     case STEP_HEAD:
         if (ex->n_head_rows) plan_head(ex, n, i);
         break;
@@ -490,7 +511,8 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
                            op->kind == STEP_FFN_UP || op->kind == STEP_FFN_DOWN ||
                            op->kind == STEP_LINEAR_IN || op->kind == STEP_HEAD ||
                            op->kind == STEP_LAYER_INPUTS || op->kind == STEP_LAYER_GATE ||
-                           op->kind == STEP_LATENT || op->kind == STEP_LATENT_Q;
+                           op->kind == STEP_LATENT || op->kind == STEP_LATENT_Q ||
+                           op->kind == STEP_EXPERTS_IN;
     const pass_rows in = is_linear ? input(ex, op, phase, scratch) : (pass_rows){0};
     switch (op->kind) {
     case STEP_EMBED: pass_embed(ex, op, unit, unit + 1); break;
@@ -509,6 +531,7 @@ static void run_main(cpu_executor *ex, const step_op *op, uint32_t phase, uint32
     case STEP_LAYER_GATE:
     case STEP_FFN_UP: pass_ffn_up(ex, op, &in, unit, scratch); break;
     case STEP_ROUTE: pass_route(ex, op, unit); break;
+    case STEP_EXPERTS_IN: pass_experts_in(ex, op, &in, unit, scratch); break;
     case STEP_EXPERTS_UP: pass_experts_up(ex, op, unit, scratch); break;
     case STEP_EXPERTS_DOWN: pass_experts_down(ex, op, unit, scratch); break;
     case STEP_HEAD:
@@ -545,6 +568,8 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
                 pass_layer_inputs_finish(ex, op, u);
             else if (op->kind == STEP_LATENT)
                 pass_latent_finish(ex, op, u);
+            else if (op->kind == STEP_EXPERTS_IN)
+                pass_experts_in_finish(ex, op, u);
             else
                 pass_qkv_finish(ex, op, u);
         break;
@@ -556,7 +581,7 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
         break;
     case STAGE_PICK: pass_pick(ex, op); break;
     case STAGE_GATHER:
-        for (uint32_t u = first; u < end; u++) pass_gather(ex, u);
+        for (uint32_t u = first; u < end; u++) pass_gather(ex, op, u);
         break;
     case STAGE_SCREEN:
         for (uint32_t u = first; u < end; u++) pass_screen(ex, op, u, &ex->scratch[worker]);

@@ -165,17 +165,44 @@ void pass_pick(cpu_executor *ex, const step_op *op)
     routes->n_entries = n;
 }
 
-void pass_gather(cpu_executor *ex, uint32_t entry)
+/* What experts read of each row. */
+static pass_rows input_of(const cpu_executor *ex, const step_op *op)
 {
-    uint32_t row = ex->routes.row[entry];
+    return op->is_narrow ? ex->narrowed : ex->normed;
+}
+
+void pass_experts_in(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+                     pass_scratch *scratch)
+{
+    const pass_block b = pass_block_at(op->w[0], PASS_BLOCK_PANELS, ex->n_rows, unit);
+    const size_t stride = (size_t)b.n_panels * KERNEL_PANEL_ROWS;
+    const float *y = scratch->y;
+    pass_matmul(ex, scratch->y, stride, op->w[0], 0, b.panel, b.n_panels, in, b.row, b.n_rows);
+    for (uint32_t r = b.row; r < b.row + b.n_rows; r++, y += stride)
+        memcpy(ex->narrowed.f + r * ex->narrowed.f_stride + b.first, y, b.n * sizeof *y);
+}
+
+void pass_experts_in_finish(cpu_executor *ex, const step_op *op, uint32_t row)
+{
+    const pass_rows *to = &ex->narrowed;
+    const uint32_t acts = step_acts(op + 1);
     for (int a = 0; a < KERNEL_ACTS_END; a++)
-        if (ex->gathered.q[a])
-            memcpy(ex->gathered.q[a] + entry * ex->gathered.q_stride,
-                   ex->normed.q[a] + row * ex->normed.q_stride,
-                   ex->gathered.q_stride * sizeof(kernel_act));
-    if (ex->gathered.f)
-        memcpy(ex->gathered.f + entry * ex->gathered.f_stride,
-               ex->normed.f + row * ex->normed.f_stride, ex->gathered.f_stride * sizeof(float));
+        if (acts >> a & 1)
+            ex->k->quantize[a](to->q[a] + row * to->q_stride, to->f + row * to->f_stride,
+                               op->w[0]->rows);
+}
+
+void pass_gather(cpu_executor *ex, const step_op *op, uint32_t entry)
+{
+    const uint32_t row = ex->routes.row[entry];
+    const pass_rows from = input_of(ex, op), to = ex->gathered;
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (to.q[a] && from.q[a])
+            memcpy(to.q[a] + entry * to.q_stride, from.q[a] + row * from.q_stride,
+                   to.q_stride * sizeof(kernel_act));
+    if (to.f)
+        memcpy(to.f + entry * to.f_stride, from.f + row * from.f_stride,
+               to.f_stride * sizeof(float));
 }
 
 /* Unit: (active expert, block of 128 rows of gate and up), for all entries of the expert. */
@@ -190,13 +217,14 @@ void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_sc
     uint32_t first = panel * KERNEL_PANEL_ROWS;
     uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
     float *y[2] = {scratch->y, scratch->y + PASS_TILE * KERNEL_GROUP};
+    const pass_rows only = input_of(ex, op);
     uint32_t end = ex->routes.begin[a + 1];
     for (uint32_t e = ex->routes.begin[a]; e < end; e += PASS_TILE) {
         uint32_t n_rows = smaller(end - e, PASS_TILE);
         bool one = ex->n_rows == 1; /* one row feeds all its experts: nothing was gathered */
         for (int i = 0; i < 2 && op->w[i]; i++) {
             pass_matmul(ex, y[i], KERNEL_GROUP, op->w[i], expert, panel, n_panels,
-                        one ? &ex->normed : &ex->gathered, one ? 0 : e, n_rows);
+                        one ? &only : &ex->gathered, one ? 0 : e, n_rows);
             const float *bias = op->bias[i];
             for (uint32_t r = 0; bias && r < n_rows; r++)
                 ex->k->add(y[i] + r * KERNEL_GROUP, bias + (size_t)expert * w->rows + first, n);
@@ -215,8 +243,9 @@ void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
     uint32_t n = smaller(w->rows - first, n_panels * KERNEL_PANEL_ROWS);
     size_t stride = (size_t)n_panels * KERNEL_PANEL_ROWS;
     const pass_rows hidden = pass_rows_of(&ex->hidden, w->cols);
-    float *sum = op->post_norm ? ex->branch : ex->x;
-    for (uint32_t r = 0; op->post_norm && r < ex->n_rows; r++)
+    const bool is_apart = op->post_norm || op->is_narrow;
+    float *sum = op->is_narrow ? ex->attended.f : op->post_norm ? ex->branch : ex->x;
+    for (uint32_t r = 0; is_apart && r < ex->n_rows; r++)
         memset(sum + (size_t)r * w->rows + first, 0, n * sizeof *sum);
     for (uint32_t a = 0; a < ex->routes.n_active; a++) {
         uint32_t expert = ex->routes.active[a], end = ex->routes.begin[a + 1];

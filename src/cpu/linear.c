@@ -12,7 +12,7 @@ static uint32_t acts_of(const step_op *op)
     if (op->kind != STEP_ROUTE) return acts;
     do {
         op++;
-        if (op->kind == STEP_EXPERTS_UP && op->norm) break; /* it prepares its own */
+        if (op->kind == STEP_EXPERTS_UP && (op->norm || op->is_narrow)) break; /* it has its own */
         if (op->kind != STEP_FFN_DOWN) acts |= step_acts(op);
     } while (op->kind != STEP_EXPERTS_UP);
     return acts;

@@ -47,7 +47,7 @@ typedef enum {
     STAGE_MARK = 6,    /* HEAD: what a logit must reach */
     STAGE_SEARCH = 7,  /* HEAD: the logits that may reach it */
     STAGE_FINISH = 8,  /* QKV: norms of whole rows, and what follows them; DELTA: norm and gate;
-                          LATENT: norms, rope, KV write */
+                          LATENT: norms, rope, KV write; EXPERTS_IN: in 8 bits */
     STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm after, and the sum */
     STAGE_TAP = 10,    /* any: keep x, before it */
 } pass_stage;
@@ -171,7 +171,8 @@ struct cpu_executor {
     uint32_t n_spans;
     uint32_t *first_row;       /* [M] of the row's sequence */
     uint32_t *draft_of;        /* [M] place in drafts, or CPU_DRAFTS_MAX */
-    pass_rows gathered;        /* normed rows in the order of entries */
+    pass_rows narrowed;        /* [M] what EXPERTS_IN makes */
+    pass_rows gathered;        /* rows of either in the order of entries */
     float *part_out;           /* [partials][n_heads][head_dim] */
     kernel_softmax_state *part_state; /* [partials][n_heads] */
     attend_group *groups;      /* [M] */
@@ -390,7 +391,10 @@ void pass_latent_value(cpu_executor *ex, const step_op *op, uint32_t unit, pass_
 uint32_t pass_route_units(const cpu_executor *ex, const step_op *op);
 void pass_route(cpu_executor *ex, const step_op *op, uint32_t unit);
 void pass_pick(cpu_executor *ex, const step_op *op);
-void pass_gather(cpu_executor *ex, uint32_t entry);
+void pass_experts_in(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+                     pass_scratch *scratch);
+void pass_experts_in_finish(cpu_executor *ex, const step_op *op, uint32_t row);
+void pass_gather(cpu_executor *ex, const step_op *op, uint32_t entry);
 void pass_experts_up(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 void pass_experts_down(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch *scratch);
 

@@ -1,4 +1,4 @@
-/* kv_disk.c - KV pages on disk for an engine: its folder, and the key of its pages. */
+/* kv_disk.c - KV pages and states on disk for an engine: its folder, and the key of both. */
 #include "engine/engine.h"
 
 #include <limits.h>
@@ -8,8 +8,8 @@
 
 enum { PROBE_TOKENS = 4 };
 
-/* The pages of a sequence that was just computed, to its last token. */
-static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
+/* The pages and the next state of a sequence that was just computed, to its last token. */
+static uint64_t hash_numbers(const cerium_engine *e, kv_sequence *seq)
 {
     const step_program *p = model_program(e->model);
     uint64_t hash = PROBE_TOKENS;
@@ -23,7 +23,9 @@ static uint64_t hash_pages(const cerium_engine *e, const kv_sequence *seq)
             if (page.values) hash = hash_bytes(page.values, size, hash);
         }
     }
-    return hash;
+    if (!e->has_states) return hash;
+    const size_t size = cpu_state_floats(p) * sizeof(float);
+    return hash_bytes(kv_sequence_next_state(seq), size, hash);
 }
 
 /* A hash of the KV of a few tokens on this machine: it shows a change of the arithmetic without a
@@ -40,12 +42,13 @@ static int probe(cerium_engine *e, uint64_t *numbers, cerium_error *err)
         e->rows[i] = (cpu_row){.token = (int32_t)((i + 1) * 7919 % e->n_vocab),
                                .position = i,
                                .sequence = seq};
+    if (!status && e->has_states) e->rows[n - 1].next_state = kv_sequence_next_state(seq);
     const _Atomic bool never = false;
     engine_begin_pass(e, 0);
     if (!status) status = cpu_executor_run(e->executor, e->rows, n, &never);
     engine_end_pass(e, false);
     if (!status) *numbers = hash_bytes(CERIUM_VERSION, strlen(CERIUM_VERSION),
-                                       hash_u64(e->cpu, hash_pages(e, seq)));
+                                       hash_u64(e->cpu, hash_numbers(e, seq)));
     kv_sequence_close(&seq);
     return status ? error_set(err, status, "no memory for KV on disk") : CERIUM_OK;
 }
@@ -86,10 +89,6 @@ int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config, cer
     if (!parent || !*parent || strcmp(parent, "off") == 0) return CERIUM_OK;
     e->notice = config->notice;
     e->notice_user = config->notice_user;
-    if (e->has_states) {
-        notice(e, "KV on disk: not for models with recurrent layers: nothing is kept");
-        return CERIUM_OK;
-    }
     kv_disk_config disk = {
         .model = gguf_fingerprint(e->file),
         .bytes_max = config->kv_disk_bytes_max ? config->kv_disk_bytes_max : DISK_BYTES_DEFAULT,
@@ -114,7 +113,8 @@ int engine_attach_disk(cerium_engine *e, const cerium_engine_config *config, cer
 bool engine_fetch(cerium_session *s, uint64_t *ticket)
 {
     if (*ticket == 0) {
-        *ticket = kv_pool_fetch(s->engine->pool, s->pages.tenant, s->tokens, s->n_tokens - 1);
+        *ticket = kv_pool_fetch(s->engine->pool, s->pages.tenant, s->tokens, s->n_tokens - 1,
+                                kv_sequence_length(s->pages.sequence));
         if (*ticket == 0) *ticket = ENGINE_FETCH_NONE;
     }
     if (*ticket == ENGINE_FETCH_NONE) return true;

@@ -35,7 +35,7 @@ static void say_lacks(const cerium_engine *e, const cerium_engine_config *config
 {
     cerium_error line;
     if (!model_mtp_lacks(e->model) || !config->notice) return;
-    error_set(&line, CERIUM_OK, "%s: its MTP head does not draft: tensor %s is missing",
+    error_set(&line, CERIUM_OK, "%s: its MTP head does not draft: %s",
               gguf_path(e->file), model_mtp_lacks(e->model));
     config->notice(config->notice_user, line.message);
 }
@@ -47,8 +47,8 @@ static int open_draft(cerium_engine *e, const cerium_engine_config *config, ceri
     if (!e->speculates || !strcmp(name, ENGINE_DRAFT_OFF)) return CERIUM_OK;
     if (!strcmp(name, ENGINE_DRAFT_HEAD) && !model_mtp(e->model))
         return error_set(err, CERIUM_ERR_FORMAT, "draft model: %s: it has no MTP head of its own "
-                         "that can draft%s%s%s", gguf_path(e->file), lacks ? ": tensor " : "",
-                         lacks ? lacks : "", lacks ? " is missing" : "");
+                         "that can draft%s%s", gguf_path(e->file), lacks ? ": " : "",
+                         lacks ? lacks : "");
     if (!model_mtp(e->model) && !*name) {
         say_lacks(e, config);
         return CERIUM_OK;
@@ -129,6 +129,11 @@ void cerium_engine_measure_sized(const cerium_engine *e, cerium_engine_stats *ou
         .kv_disk_bytes = pages.disk_bytes,
         .kv_disk_bytes_max = pages.disk_bytes_max,
         .kv_disk_failed = pages.gave_up,
+        .kv_disk_states = pages.disk_states,
+        .kv_disk_written_states = pages.states_written,
+        .kv_disk_loaded_states = pages.states_loaded,
+        .kv_disk_evicted_states = pages.states_evicted,
+        .kv_disk_damaged_states = pages.states_damaged,
         .drafting_ns = atomic_load(&c->drafting_ns),
         .workspace_tokens = e->workspace ? workspace_n_tokens(e->workspace) : 0,
         .workspace_drafted_tokens = atomic_load(&c->drafted[DRAFT_WORKSPACE]),

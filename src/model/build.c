@@ -22,7 +22,7 @@ static void missing(builder *b, const char *name)
     if (!b->in_mtp) {
         build_fail(b, "tensor %s is missing", name);
     } else if (!b->status) { /* build_mtp_end() takes it back */
-        snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "%s", name);
+        snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "tensor %s is missing", name);
         b->status = CERIUM_ERR_FORMAT;
     }
 }

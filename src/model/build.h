@@ -33,13 +33,15 @@ typedef struct {
     uint32_t n_mtp;         /* blocks after the last layer, for tokens further on */
     bool in_mtp;            /* b->program is the MTP head's, without which the model runs, too */
     uint32_t n_before_mtp;  /* matrices */
-    char mtp_lacks[128];    /* the first of its tensors that is missing; "": none */
+    char mtp_lacks[160];    /* why it cannot run: the first of its tensors that is missing, or that
+                               nothing runs such blocks; "": it can, or there is none */
     uint32_t qkv_cols;      /* of the matrices of Q, K and V; 0: n_embd */
     uint32_t taps[EAGLE3_TAPS]; /* of an EAGLE-3 head, and */
     const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
+    uint32_t n_expert_latent; /* width of what the chosen experts read and write; 0: n_embd */
     const model_options *options;
     int status;
     cerium_error *err;
@@ -128,8 +130,8 @@ void build_mtp_end(builder *b);
 
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
-/* ROUTE, the shared expert if there is one, EXPERTS_UP and EXPERTS_DOWN; returns the last but
- * one. */
+/* ROUTE, the shared expert if there is one, EXPERTS_UP and EXPERTS_DOWN, of a latent between
+ * EXPERTS_IN and OUT; returns EXPERTS_UP. */
 step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name);
 /* A tensor of n_vocab rows of n_cols values, of which one row a token is read from the file. */
 const gguf_tensor *build_table(builder *b, const char *name, uint32_t n_cols);

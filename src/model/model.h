@@ -46,7 +46,8 @@ const step_program *model_program(const model *m);
  * before it, after the last norm, it computes the logits of the next.  NULL: the file has none that
  * can run, or it was not wanted. */
 const step_program *model_mtp(const model *m);
-/* Why there is none, if the file has a part of it: the name of a tensor that it lacks.  Or NULL. */
+/* Why there is none, if the file has a part of it: "tensor T is missing", or that such blocks are
+ * not run.  Or NULL. */
 const char *model_mtp_lacks(const model *m);
 /* Of an EAGLE-3 head: the layers of its model whose inputs it reads, [shape.n_taps]; one that is
  * shape.n_layers of that model is after the last. */

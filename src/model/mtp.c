@@ -5,6 +5,9 @@
  * its own state, it guesses further tokens. */
 #include "model/build.h"
 
+static const char eh_proj[] = "blk.%u.nextn.eh_proj.weight";
+
+/* Unless build_mtp_begin() follows, they are left out. */
 void build_without_mtp(builder *b)
 {
     step_shape *s = &b->program.shape;
@@ -12,11 +15,13 @@ void build_without_mtp(builder *b)
     if (!b->status && n >= s->n_layers)
         build_fail(b, "key %s.nextn_predict_layers is %u, of %u blocks: all would be MTP heads",
                    b->arch, n, s->n_layers);
-    if (!b->status) s->n_layers -= n;
+    if (b->status) return;
+    s->n_layers -= n;
     b->n_mtp = n;
+    if (n > 0 && b->options->mtp && build_has(b, eh_proj, s->n_layers))
+        snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "%u %s of %s, which %s not run", n,
+                 n > 1 ? "blocks" : "block", b->arch, n > 1 ? "are" : "is");
 }
-
-static const char eh_proj[] = "blk.%u.nextn.eh_proj.weight";
 
 /* The model goes on without it. */
 static void leave_out(builder *b, const step_program *whole)
@@ -35,7 +40,8 @@ static bool has_input(builder *b, uint32_t layer)
     if (build_has(b, eh_proj, layer)) return true;
     for (size_t i = 0; i < ARRAY_LEN(norms); i++)
         if (build_has(b, norms[i], layer))
-            snprintf(b->mtp_lacks, sizeof b->mtp_lacks, "blk.%u.nextn.eh_proj.weight", layer);
+            snprintf(b->mtp_lacks, sizeof b->mtp_lacks,
+                     "tensor blk.%u.nextn.eh_proj.weight is missing", layer);
     return false;
 }
 
@@ -46,6 +52,7 @@ bool build_mtp_begin(builder *b)
     const char *embed = "blk.%u.nextn.embed_tokens.weight";
     if (b->status || !b->options->mtp || b->n_mtp != 1 || !has_input(b, layer)) return false;
     b->mtp = whole;
+    b->mtp_lacks[0] = 0;
     b->in_mtp = true;
     b->n_before_mtp = b->n_matrices;
     step_op *op = build_op(b, STEP_EMBED);

@@ -1,7 +1,7 @@
 /* nemotron_h.c - Nemotron-H and Nemotron 3, dense and with experts (nemotron_h_moe): each layer has
  * one norm and one part, which keeps a state (Mamba-2), attends without a rotation, or is a
- * feed-forward by squared ReLU.  Blocks after the last layer, which predict further tokens, are
- * left out. */
+ * feed-forward by squared ReLU.  Experts may read a latent of the layer's input (Nemotron 3 Super).
+ * Blocks after the last layer, which predict further tokens, are left out. */
 #include "model/build.h"
 
 static void feed_forward(builder *b, uint32_t layer)
@@ -43,8 +43,7 @@ void build_nemotron_h(builder *b)
     if (!strcmp(b->arch, "nemotron_h_moe")) {
         build_routing(b, STEP_ROUTE_SIGMOID_TOP);
         b->n_ff_shared = build_u32_or(b, "expert_shared_feed_forward_length", 0, 1 << 20, 0);
-        if (!b->status && build_u32_or(b, "moe_latent_size", 0, 1 << 20, 0))
-            build_fail(b, "key %s.moe_latent_size: experts of a latent are not supported", b->arch);
+        b->n_expert_latent = build_u32_or(b, "moe_latent_size", 0, 1 << 20, 0);
     }
     build_embed(b);
     for (uint32_t layer = 0; !b->status && layer < s->n_layers; layer++) build_layer(b, layer);

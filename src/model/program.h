@@ -84,6 +84,8 @@ typedef enum {
                               [n_plain | n_rot], of which the latter turn */
     STEP_LATENT_QUERY = 17, /* of each head, q = [w[0]_head q | q]: as wide as a key */
     STEP_LATENT_VALUE = 18, /* of each head, a = w[0]_head a, from as wide as c; OUT follows */
+    STEP_EXPERTS_IN = 19,   /* l = w[0] n, of ROUTE's n: the n of EXPERTS_UP, which is_narrow, and
+                              whose sum waits: a = that of EXPERTS_DOWN, and OUT follows */
 } step_kind;
 /* An expert used by every row is FFN_UP and FFN_DOWN between ROUTE and EXPERTS_UP: its n is that of
  * ROUTE, so it has no norm. */
@@ -165,6 +167,7 @@ typedef struct {
     const float *bias[3];         /* [rows], for experts [n_matrices][rows]; NULL: none */
     const float *post_norm;       /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
                                      x.  LAYER_INPUTS: [n_layer_input] */
+    bool is_narrow;               /* EXPERTS_UP, EXPERTS_DOWN: after EXPERTS_IN */
     bool waits;                   /* FFN_DOWN: post_norm's output is added to that of the next
                                      EXPERTS_DOWN, not to x, and then */
     const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */

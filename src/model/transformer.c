@@ -349,19 +349,25 @@ step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
     if (b->is_shared_gated)
         op->w[1] = build_matrix(b, "blk.%u.ffn_gate_inp_shexp.weight", layer, 1, n_embd);
     if (b->n_ff_shared) build_shared_expert(b, layer);
+    const uint32_t latent = b->n_expert_latent, width = latent ? latent : n_embd;
+    if (latent) {
+        op = build_op(b, STEP_EXPERTS_IN);
+        op->w[0] = build_matrix(b, "blk.%u.ffn_latent_down.weight", layer, latent, n_embd);
+    }
 
     op = build_op(b, STEP_EXPERTS_UP);
+    op->is_narrow = latent > 0;
     step_op *const up = op;
     const bool gated = step_is_gated(s->activation);
     bool fused = gated && build_has(b, "blk.%u.ffn_gate_up_exps.weight", layer);
     if (fused) {
         const char *name = "blk.%u.ffn_gate_up_exps.weight";
-        op->w[0] = build_experts(b, name, layer, n, n_ff, n_embd, 0, 2 * n_ff);
-        op->w[1] = build_experts(b, name, layer, n, n_ff, n_embd, n_ff, 2 * n_ff);
+        op->w[0] = build_experts(b, name, layer, n, n_ff, width, 0, 2 * n_ff);
+        op->w[1] = build_experts(b, name, layer, n, n_ff, width, n_ff, 2 * n_ff);
     } else {
         const char *gate = "blk.%u.ffn_gate_exps.weight", *ups = "blk.%u.ffn_up_exps.weight";
-        if (gated) op->w[0] = build_experts(b, gate, layer, n, n_ff, n_embd, 0, n_ff);
-        op->w[gated] = build_experts(b, ups, layer, n, n_ff, n_embd, 0, n_ff);
+        if (gated) op->w[0] = build_experts(b, gate, layer, n, n_ff, width, 0, n_ff);
+        op->w[gated] = build_experts(b, ups, layer, n, n_ff, width, 0, n_ff);
     }
     if (fused && build_has(b, "blk.%u.ffn_gate_up_exps.bias", layer))
         build_fail(b, "a bias on fused gate and up experts is not supported");
@@ -372,10 +378,14 @@ step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
         build_vector_optional(b, "blk.%u.ffn_up_exps.bias", layer, (uint64_t)n * n_ff);
 
     op = build_op(b, STEP_EXPERTS_DOWN);
-    op->w[0] =
-        build_experts(b, "blk.%u.ffn_down_exps.weight", layer, n, n_embd, n_ff, 0, n_embd);
+    op->is_narrow = latent > 0;
+    op->w[0] = build_experts(b, "blk.%u.ffn_down_exps.weight", layer, n, width, n_ff, 0, width);
     op->bias[0] =
-        build_vector_optional(b, "blk.%u.ffn_down_exps.bias", layer, (uint64_t)n * n_embd);
+        build_vector_optional(b, "blk.%u.ffn_down_exps.bias", layer, (uint64_t)n * width);
+    if (latent) {
+        op = build_op(b, STEP_OUT);
+        op->w[0] = build_matrix(b, "blk.%u.ffn_latent_up.weight", layer, n_embd, latent);
+    }
     return up;
 }
 

@@ -35,6 +35,7 @@ typedef struct {
     uint64_t n_mtp;         /* blocks after the layers, for later tokens */
     mtp_head mtp;
     uint64_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_experts, n_used, context, n_vocab;
+    uint64_t n_expert_latent; /* 0: experts are as wide as the model */
     type_share shares[BLOCK_TYPE_END];
     const gguf_value *tokens; /* NULL without a vocabulary */
     int64_t fim[FIM_ROLES];   /* token ids; -1 when there is none */

@@ -198,6 +198,7 @@ facts facts_of(const gguf_file *file)
     f.n_ff = facts_number(&f, "feed_forward_length");
     f.n_experts = facts_number(&f, "expert_count");
     f.n_used = facts_number(&f, "expert_used_count");
+    f.n_expert_latent = facts_number(&f, "moe_latent_size");
     f.context = facts_number(&f, "context_length");
     const gguf_value *tokens = gguf_find(file, "tokenizer.ggml.tokens");
     f.tokens = tokens && tokens->strings ? tokens : NULL;

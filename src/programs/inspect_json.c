@@ -130,6 +130,7 @@ static void json_set_numbers(json_t *to, const facts *f)
         {"n_ff", f->n_ff},
         {"n_experts", f->n_experts},
         {"n_experts_used", f->n_used},
+        {"n_expert_latent", f->n_expert_latent},
         {"n_vocab", f->n_vocab},
         {"n_tensors", gguf_n_tensors(f->file)},
     };

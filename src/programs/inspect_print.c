@@ -230,7 +230,9 @@ static void print_mtp(const facts *f)
     };
     if (f->mtp == MTP_NONE) return;
     print_label("MTP head");
-    printf("%s\n", words[f->mtp]);
+    printf("%s", words[f->mtp]);
+    if (f->mtp == MTP_NOT_RUN && f->n_mtp > 1) printf(": %" PRIu64 " blocks", f->n_mtp);
+    printf("\n");
 }
 
 /* A head in a file of its own: what it is for, and what it reads of its model. */
@@ -280,8 +282,10 @@ void inspect_print_summary(const facts *f)
     print_by_layer(f, "feed forward", f->n_ff, "feed_forward_length");
     if (f->n_experts) {
         print_label("experts");
-        printf("%" PRIu64 " of %" PRIu64 " for each token%s\n", f->n_used, f->n_experts,
+        printf("%" PRIu64 " of %" PRIu64 " for each token%s", f->n_used, f->n_experts,
                has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
+        if (f->n_expert_latent) printf(", of a latent of %" PRIu64, f->n_expert_latent);
+        printf("\n");
     }
     print_windows(f);
     print_latents(f);

@@ -116,8 +116,9 @@ const option_spec options_shared[] = {
      "numbers). The default is i8, or f16 for heads of more than 128 channels",
      TAKES_ANY(options, kv), .groups = OPTIONS_ENGINE},
     {"kv-disk", "DIR",
-     "keep the KV cache in files of this folder, so that prompts survive a restart; off, the "
-     "default, keeps none. One process at a time uses the files of a model",
+     "keep the KV cache, and states of recurrent layers, in files of this folder, so that "
+     "prompts survive a restart; off, the default, keeps none. One process at a time uses the "
+     "files of a model",
      TAKES_TEXT(options, kv_disk), .groups = OPTIONS_ENGINE},
     {"kv-disk-max", "SIZE", "size of these files for one model, as in 500M or 20G (default 4G)",
      TAKES_BYTES(options, kv_disk_bytes), .groups = OPTIONS_ENGINE},

@@ -17,6 +17,7 @@ static void add_now(cerium_engine_stats *sum, const cerium_engine_stats *of)
     sum->kv_pages_cached += of->kv_pages_cached;
     sum->kv_disk_pages += of->kv_disk_pages;
     sum->kv_disk_waiting_pages += of->kv_disk_waiting_pages;
+    sum->kv_disk_states += of->kv_disk_states;
     sum->kv_disk_bytes += of->kv_disk_bytes;
     sum->kv_disk_bytes_max += of->kv_disk_bytes_max;
     sum->kv_disk_failed |= of->kv_disk_failed;
@@ -43,6 +44,10 @@ void stats_add(cerium_engine_stats *sum, const cerium_engine_stats *of, bool now
     sum->kv_disk_loaded_pages += of->kv_disk_loaded_pages;
     sum->kv_disk_evicted_pages += of->kv_disk_evicted_pages;
     sum->kv_disk_damaged_pages += of->kv_disk_damaged_pages;
+    sum->kv_disk_written_states += of->kv_disk_written_states;
+    sum->kv_disk_loaded_states += of->kv_disk_loaded_states;
+    sum->kv_disk_evicted_states += of->kv_disk_evicted_states;
+    sum->kv_disk_damaged_states += of->kv_disk_damaged_states;
     sum->kv_disk_lookups += of->kv_disk_lookups;
     sum->kv_disk_hits += of->kv_disk_hits;
     sum->workspace_drafted_tokens += of->workspace_drafted_tokens;

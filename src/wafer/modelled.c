@@ -19,6 +19,7 @@ static const char *beyond_mesh(const step_op *op, const step_shape *s)
     if (op->post_norm) return "norms after branches";
     if (op->expert_scale || (op->kind == STEP_EXPERTS_UP && op->norm))
         return "experts with a scale or an input of their own";
+    if (op->kind == STEP_EXPERTS_IN) return "experts of a latent";
     if (op->choice_bias) return "a bias on the choice of experts";
     if (op->kind == STEP_FFN_UP && !op->norm) return "an expert that every row takes";
     if (op->kind == STEP_FFN_UP && s->n_experts) return "layers with experts and others without";

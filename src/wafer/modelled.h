@@ -13,6 +13,7 @@
     case STEP_LATENT_Q:                                                                            \
     case STEP_LATENT_QUERY:                                                                        \
     case STEP_LATENT_VALUE:                                                                        \
+    case STEP_EXPERTS_IN:                                                                          \
     case STEP_CONV:                                                                                \
     case STEP_DELTA
 

@@ -122,7 +122,8 @@ static void test_places(void)
     static const char *const models[] = {FIXTURES "qwen35moe.gguf", FIXTURES "qwen3next.gguf",
                                          FIXTURES "granitehybrid.gguf",
                                          FIXTURES "granitehybrid-dense.gguf",
-                                         FIXTURES "nemotron_h.gguf"};
+                                         FIXTURES "nemotron_h.gguf",
+                                         FIXTURES "nemotron_h_moe-latent.gguf"};
     static const uint32_t places[] = {1, 2, 3, 4, 5, 62, 63, 64, 65, 66, 127, 128, 129, 130};
     static int32_t tokens[160];
     for (size_t m = 0; m < ARRAY_LEN(models); m++) {

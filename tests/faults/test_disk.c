@@ -381,5 +381,6 @@ int main(void)
     TEST_RUN(test_killed);
     TEST_RUN(test_engines);
     memory_free(whole);
+    remove_kept_folder();
     return unit_report("disk");
 }

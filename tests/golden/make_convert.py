@@ -184,6 +184,7 @@ MODELS = [
            {"vocab_size": N_VOCAB, "layer_types": ["full_attention"] * 2}, "qwen2"),
     change("nemotron_h", "nemotron_h", {"vocab_size": N_VOCAB}, "tekken"),
     change("nemotron_h_moe", "nemotron_h_moe", {"vocab_size": N_VOCAB}, "qwen2"),
+    change("nemotron_h_moe-latent", "nemotron_h_moe-latent", {"vocab_size": N_VOCAB}, "qwen2"),
     change("gemma3", "gemma3", {"vocab_size": 0, "head_dim": 16, "intermediate_size": 32,
                                 "query_pre_attn_scalar": 24}, "sentencepiece"),
     change("mellum", "mellum", {"vocab_size": N_VOCAB}, "starcoder"),

@@ -49,10 +49,13 @@ def excess(model, sequences, rows, reference, bounds):
     return worst
 
 
-def ablate(model, tensors, *expected):
-    """The tensor whose loss has the least effect, and that effect."""
+def ablate(model, tensors, idle, *expected):
+    """The tensor whose loss has the least effect, and that effect; idle: endings of names of those
+    that can have none."""
     least = (math.inf, "")
     for t in tensors:
+        if t.name.endswith(idle):
+            continue
         saved = t.get()
         norm = "norm" in t.name and t.name.endswith(".weight")
         t.set(np.ones_like(saved) if norm else np.zeros_like(saved))
@@ -104,7 +107,7 @@ def make(fixture):
     assert flips < TIES * FLOAT_BOUND, f"{name}: keys or values too near a tie ({flips:.1e})"
     tensors = tensors_of(model, arch, fixture.get("old"))  # float() allocated new storage
     expected = (sequences, rows, reference, (bound, kl_bound))
-    least, which = ablate(model, tensors, *expected)
+    least, which = ablate(model, tensors, fixture.get("idle", ()), *expected)
     assert least > ABLATION_LEAST, (name, which, least, bound)
     notes = feature_check(model, fixture, *expected)
     references = [(reference, (bound, kl_bound))]

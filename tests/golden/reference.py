@@ -113,6 +113,9 @@ def router_gaps(routers, config):
     k, gaps = families.n_chosen(config), []
     for scores in routers:
         scores, gap = in_groups(scores, config)
+        if k == scores.shape[-1]:  # there is no choice
+            gaps.append(torch.full_like(scores[..., 0], math.inf))
+            continue
         best = torch.topk(scores, k + 1, -1).values
         gaps += [best[..., k - 1] - best[..., k], gap]
     return torch.stack(gaps).amin(0)
@@ -120,7 +123,8 @@ def router_gaps(routers, config):
 
 def choose_tokens(model, n, rng):
     """Random tokens; in a mixture of experts, chosen so that no choice of experts is close."""
-    if families.n_chosen(model.config) is None:
+    k = families.n_chosen(model.config)
+    if k is None or k == getattr(model.config, "n_routed_experts", 0):  # there is no choice
         return rng.integers(0, N_VOCAB, n).tolist()
     chosen = []
     for _ in range(n):

@@ -5,6 +5,7 @@ llama.cpp's converter gives ssm_a and ssm_d a second dimension of 1, and ssm_nor
 """
 from gguf import GGMLQuantizationType as Q
 from gguf import LlamaFileType as F
+from torch.nn import Linear
 from transformers import (
     GraniteMoeHybridConfig, GraniteMoeHybridForCausalLM, NemotronHConfig, NemotronHForCausalLM)
 
@@ -77,6 +78,9 @@ def nemotron_tensors(make, model):
                     make(f"{prefix}exp_probs_b.bias", part.gate.e_score_correction_bias),
                     make(f"{prefix}ffn_up_exps.weight", part.experts.up_proj.data),
                     make(f"{prefix}ffn_down_exps.weight", part.experts.down_proj.data)]
+            if isinstance(part.fc1_latent_proj, Linear):
+                out += [make(f"{prefix}ffn_latent_down.weight", part.fc1_latent_proj.weight.data),
+                        make(f"{prefix}ffn_latent_up.weight", part.fc2_latent_proj.weight.data)]
             out += [make(f"{prefix}ffn_{s}_shexp.weight",
                          getattr(part.shared_experts, f"{s}_proj").weight.data)
                     for s in ("up", "down")]
@@ -110,6 +114,8 @@ def nemotron_keys(w, arch, c, n_ahead):
     w.add_expert_weights_norm(c.norm_topk_prob)
     w.add_expert_weights_scale(c.routed_scaling_factor)
     w.add_expert_group_count(c.n_group)
+    if c.moe_latent_size:
+        w.add_moe_latent_size(c.moe_latent_size)
 
 
 def nemotron_config(**options):
@@ -160,6 +166,18 @@ def fixtures(family, scales):
             layers_block_type=[state, "moe", full, "moe"], intermediate_size=64,
             n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=32,
             moe_shared_expert_intermediate_size=48, routed_scaling_factor=1.7), 115, ahead=1),
+        # experts of a latent, as in Nemotron 3 Super
+        nemotron("nemotron_h_moe-latent", "nemotron_h_moe", dict(
+            layers_block_type=[state, "moe", full, "moe"], intermediate_size=64,
+            n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=40,
+            moe_shared_expert_intermediate_size=48, routed_scaling_factor=1.7,
+            moe_latent_size=24), 116, long=560),
+        # all experts are used: rounded activations would choose others
+        nemotron("nemotron_h_moe-latent-q8_0", "nemotron_h_moe", dict(
+            layers_block_type=[full, state, "moe"], hidden_size=128, intermediate_size=64,
+            n_routed_experts=4, num_experts_per_tok=4, moe_intermediate_size=96,
+            moe_shared_expert_intermediate_size=64, moe_latent_size=64, mamba_num_heads=16), 117,
+                 qtype=Q.Q8_0, file_type=F.MOSTLY_Q8_0, idle=("exp_probs_b.bias",)),
         granite("granitehybrid", small, 110, long=560, lengths=LENGTHS,
                 without={k: {k: 1.0} for k in scales if k != "rope_parameters"}),
         granite("granitehybrid-dense", dict(dense_one, mamba_n_heads=6, mamba_expand=3,

@@ -148,7 +148,11 @@ fresh mistral3 && rename "$work/model" model. model.language_model. &&
 check "Mistral's, which is one of two kinds" same_logits mistral3
 fresh glm4moe && rename "$work/model" layers.2. layers.9. &&
     config 'j["num_hidden_layers"] = 2; j["num_nextn_predict_layers"] = 9'
-check "blocks behind the last are left out" ./cerium convert "$work/model" "$work/y.gguf"
+left_out() { # N: they are, and one line says so
+    ./cerium convert "$work/model" "$work/y.gguf" 2>"$work/told" &&
+        [ "$(grep -c "without $1 for further tokens, which .* not run" "$work/told")" = 1 ]
+}
+check "blocks behind the last are left out" left_out "1 block"
 config 'j["num_nextn_predict_layers"] = 0'
 check "where there are none, nothing is" refused 1 "would be left out" \
     ./cerium convert "$work/model" "$work/z.gguf"
@@ -206,6 +210,8 @@ fresh qwen35moe && add_head qwen && rename "$work/model" model. model.language_m
 check "of experts, beside pictures" has_head qwen35moe
 fresh glm4moe && add_head glm && config 'j["num_nextn_predict_layers"] = 1'
 check "GLM's, with a table and an output of its own" has_head glm4moe
+fresh glm4moe && add_head glm && add_head glm && config 'j["num_nextn_predict_layers"] = 2'
+check "several are left out" left_out "2 blocks"
 fresh qwen35 && add_head qwen && rename "$work/model" mtp.pre_fc_norm_hidden mtp.odd
 check "a head that lacks a tensor" refused 1 "tensor mtp.pre_fc_norm_hidden.weight is missing" \
     ./cerium convert "$work/model" "$work/z.gguf"
@@ -240,7 +246,11 @@ check "a letter that is none" odd_nemotron hybrid_override_pattern \
 check "no layers" odd_nemotron layers_block_type 'j["layers_block_type"] = []'
 check "another kind" odd_nemotron layers_block_type 'j["layers_block_type"][1] = "conv"'
 check "nothing that attends" odd_nemotron "layers that attend" 'j["layers_block_type"][2] = "moe"'
-check "experts of a latent" odd_nemotron moe_latent_size 'j["moe_latent_size"] = 16'
+check "a latent that is not there" odd_nemotron "mixer.fc1_latent_proj.weight is missing" \
+    'j["moe_latent_size"] = 16'
+fresh nemotron_h_moe-latent && config 'j["moe_latent_size"] = 12'
+check "a latent of another width" refused 1 "mixer.fc1_latent_proj.weight: its shape" \
+    ./cerium convert "$work/model" "$work/z.gguf"
 check "biases of a feed-forward" odd_nemotron mlp_bias 'j["mlp_bias"] = True'
 check "another activation" odd_nemotron mlp_hidden_act 'j["mlp_hidden_act"] = "silu"'
 check "a part that is missing" odd_nemotron "mixer.up_proj.weight is missing" \
@@ -306,6 +316,20 @@ partial() { # without a tensor of the head the model serves as without the head,
 check "one of which a part is missing" partial
 check "one that is asked for" refused 1 "has no MTP head" \
     ./cerium run -m "$fixtures/qwen35-wide.gguf" --draft-model mtp -p x -n 1
+several() { # the model serves without them, and says so once
+    patch nemotron_h_moe nemotron_h_moe.nextn_predict_layers I 2 &&
+        LC_ALL=C sed "s/blk.3.ffn_down_exps.weight/blk.3.nextn.eh_proj.weight/" "$work/x.gguf" \
+            >"$work/y.gguf" &&
+        ./cerium inspect "$work/y.gguf" | grep -q "MTP head  *there, but not run: 2 blocks" &&
+        ./cerium run -m "$work/y.gguf" -p x -n 8 >"$work/with" 2>"$work/told" &&
+        ./cerium run -m "$work/x.gguf" -p x -n 8 >"$work/without" 2>"$work/told2" &&
+        cmp "$work/with" "$work/without" && ! grep -q "MTP" "$work/told2" &&
+        [ "$(grep -c "does not draft: 2 blocks of nemotron_h_moe, which are not run" \
+            "$work/told")" = 1 ] &&
+        refused 1 "can draft: 2 blocks" \
+            ./cerium run -m "$work/y.gguf" --draft-model mtp -p x -n 8
+}
+check "several blocks for further tokens" several
 check "a head in a file of its own" inspect eagle3-llama "drafter  *EAGLE-3: it drafts for another"
 check "and what it guesses" inspect eagle3-llama "guesses  *100 of the model's tokens"
 check "which is no model" refused 1 "an EAGLE-3 head drafts for another model" \
@@ -319,11 +343,13 @@ drafted() { # quantized, it drafts, and the text stays
         cmp "$work/with" "$work/without"
 }
 check "and drafts for one" drafted
+check "experts of a latent" inspect nemotron_h_moe-latent \
+    "experts  *3 of 8 for each token, beside one that all take, of a latent of 24"
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
 for model in mistral3 smollm3 granite granitemoe granitehybrid gemma3 mellum maple glm4moe \
-    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h; do
+    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h nemotron_h_moe-latent; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
         ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
 done

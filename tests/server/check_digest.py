@@ -4,15 +4,17 @@ why."""
 
 import json
 import os
+import signal
 import subprocess
 import threading
 
 from books import USED, ReadingUpstream, chunk
-from talk import HANG_S, MODEL, Report, Server, line
+from talk import HANG_S, MODEL, ROOT, Report, Server, line, wait_for
 
 CERIUM = os.environ["CERIUM"]
 PROMPT = "def add(a, b):\n    # the sum of both\n" * 6
 DRAWN = {"temperature": 0.8, "seed": 7, "max_tokens": 24}
+HYBRID = os.path.join(ROOT, "tests/golden/fixtures/qwen35moe.gguf")
 WEAK = "Here:\n\n```python\nimport os\n\n\ndef show(path):\n    os.system('ls -l ' + path)\n```\n"
 
 
@@ -79,6 +81,7 @@ def check_same(report, want):
             assert again["usage"]["prompt_tokens_details"]["cached_tokens"] > 0
             assert digests(again) == want
     check_restart(report, want)
+    check_restart_of_states(report)
 
 
 def check_restart(report, want):
@@ -92,6 +95,28 @@ def check_restart(report, want):
         again = complete(server)
         assert again["usage"]["prompt_tokens_details"]["cached_tokens"] > 0, again["usage"]
         assert digests(again) == want
+
+
+def check_restart_of_states(report):
+    """A model whose layers keep a state: the conversation is found after a stop, and after a kill
+    as soon as the metrics say that nothing waits."""
+    with Server(model=HYBRID) as server, report.check("the same of a recurrent model", server):
+        fresh = [digests(complete(server, prompt=p)) for p in (PROMPT, PROMPT + "and more")]
+        server.stop()
+        server.command += ["--kv-disk", os.path.join(server.folder, "kv")]
+        server.start()
+        assert digests(complete(server)) == fresh[0]
+        wait_for(lambda: server.metric("cerium_kv_disk_waiting_pages") == 0, HANG_S)
+        server.stop(signal.SIGKILL)
+        for i, prompt in enumerate((PROMPT, PROMPT + "and more")):
+            server.start()
+            again = complete(server, prompt=prompt)
+            usage = again["usage"]
+            cached = usage["prompt_tokens_details"]["cached_tokens"]
+            assert cached >= usage["prompt_tokens"] - 12, usage
+            assert digests(again) == fresh[i]
+            assert server.metric("cerium_kv_disk_read_states_total") == 1
+            server.stop()
 
 
 def check_records(report, server):

@@ -48,7 +48,7 @@ static inline kv_pool *open_kept(uint32_t sequences, uint64_t size)
 static inline bool fetch(kv_pool *pool, uint64_t tenant, const int32_t *tokens, uint32_t n)
 {
     int old = n_loaded;
-    uint64_t ticket = kv_pool_fetch(pool, tenant, tokens, n);
+    uint64_t ticket = kv_pool_fetch(pool, tenant, tokens, n, 0);
     while (!kv_pool_is_fetched(pool, ticket)) usleep(200);
     while (ticket > 0 && n_loaded == old) usleep(200);  /* the caller is notified a moment later */
     return ticket > 0;
@@ -63,6 +63,14 @@ static inline uint32_t fetch_and_take(kv_sequence *seq, kv_pool *pool, uint64_t 
     return take(seq, tenant, tokens, n);
 }
 
+static inline void wait_for_writer(kv_pool *pool, kv_use *use)
+{
+    do {
+        usleep(100);
+        kv_pool_measure(pool, use);
+    } while (use->waiting);
+}
+
 static inline void make_kept_folder(void)
 {
     snprintf(kept_root, sizeof kept_root, "/tmp/cerium-kept-XXXXXX");
@@ -70,7 +78,12 @@ static inline void make_kept_folder(void)
     snprintf(kept_folder, sizeof kept_folder, "%s/a/b", kept_root);
 }
 
-/* The system's data on all segments. */
+static inline bool is_kept(const char *name)
+{
+    return strstr(name, ".kv") || strstr(name, ".state");
+}
+
+/* The system's data on all files. */
 static inline uint64_t sum_kept(void)
 {
     uint64_t n = 0;
@@ -79,19 +92,19 @@ static inline uint64_t sum_kept(void)
     DIR *folder = opendir(kept_folder);
     for (struct dirent *e; folder && (e = readdir(folder));) {
         snprintf(path, sizeof path, "%.250s/%.250s", kept_folder, e->d_name);
-        if (strstr(e->d_name, ".kv") && stat(path, &st) == 0) n += (uint64_t)st.st_size;
+        if (is_kept(e->d_name) && stat(path, &st) == 0) n += (uint64_t)st.st_size;
     }
     if (folder) closedir(folder);
     return n;
 }
 
-/* Names of the existing segments, in any order. */
+/* Names of the existing files, in any order. */
 static inline int list_kept(char paths[][200], int max)
 {
     int n = 0;
     DIR *folder = opendir(kept_folder);
     for (struct dirent *e; folder && n < max && (e = readdir(folder));)
-        if (strstr(e->d_name, ".kv"))
+        if (is_kept(e->d_name))
             snprintf(paths[n++], 200, "%.120s/%.60s", kept_folder, e->d_name);
     if (folder) closedir(folder);
     return n;
@@ -106,14 +119,9 @@ static inline void empty_kept_folder(void)
 
 static inline void remove_kept_folder(void)
 {
-    char path[300];
-    empty_kept_folder();
-    snprintf(path, sizeof path, "%s/lock", kept_folder);
-    unlink(path);
-    rmdir(kept_folder);
-    *strrchr(kept_folder, '/') = 0;
-    rmdir(kept_folder);
-    rmdir(kept_root);
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", kept_root);
+    CHECK(system(command) == 0);
 }
 
 #endif

@@ -68,6 +68,9 @@ static void test_disk(void)
     kept.stats.kv_disk_pages = 3, kept.stats.kv_disk_waiting_pages = 4;
     kept.stats.kv_disk_written_pages = 5, kept.stats.kv_disk_loaded_pages = 6;
     kept.stats.kv_disk_evicted_pages = 7, kept.stats.kv_disk_damaged_pages = 8;
+    kept.stats.kv_disk_states = 11, kept.stats.kv_disk_written_states = 12;
+    kept.stats.kv_disk_loaded_states = 13, kept.stats.kv_disk_evicted_states = 14;
+    kept.stats.kv_disk_damaged_states = 15;
     kept.stats.kv_disk_lookups = 10, kept.stats.kv_disk_hits = 9;
     kept.stats.kv_disk_failed = true;
     text = (bytes){.max = METRICS_TEXT_BYTES_MAX};
@@ -77,7 +80,10 @@ static void test_disk(void)
         "cerium_kv_disk_waiting_pages 4", "cerium_kv_disk_written_pages_total 5",
         "cerium_kv_disk_read_pages_total 6", "cerium_kv_disk_evicted_pages_total 7",
         "cerium_kv_disk_damaged_pages_total 8", "cerium_kv_disk_hits_total 9",
-        "cerium_kv_disk_lookups_total 10", "cerium_kv_disk_failed 1",
+        "cerium_kv_disk_states 11", "cerium_kv_disk_written_states_total 12",
+        "cerium_kv_disk_read_states_total 13", "cerium_kv_disk_evicted_states_total 14",
+        "cerium_kv_disk_damaged_states_total 15", "cerium_kv_disk_lookups_total 10",
+        "cerium_kv_disk_failed 1",
         "# TYPE cerium_kv_disk_hits_total counter"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         TEST_CHECK(has_line(&text, lines[i]));

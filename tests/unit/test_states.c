@@ -1,86 +1,8 @@
 /* test_states.c - states in the KV cache: whatever was found, kept, evicted, rewound or left in
  * the middle, a sequence has the state of exactly the tokens that it holds, with all their pages.
- *
- * Here a state is a number made of the tenant and all tokens so far, like the marks of pages. */
+ */
 #include "../random.h"
-#include "kv_marks.h"
-
-enum { STATE_BYTES = 64 };
-
-static kv_pool *open_with_states(uint32_t sequences, uint64_t size)
-{
-    kv_layout layout = {.type = type, .n_layers = LAYERS, .n_kv_heads = HEADS, .head_dim = DIM,
-                        .windows = windows, .context_tokens = CONTEXT, .batch_tokens = BATCH,
-                        .sequences_max = sequences, .bytes = size, .state_bytes = STATE_BYTES};
-    kv_pool *pool = NULL;
-    cerium_error err;
-    TEST_CHECK(kv_pool_open(&pool, &layout, &err) == 0);
-    return pool;
-}
-
-static uint32_t number_of(uint64_t tenant, const int32_t *tokens, uint32_t n)
-{
-    uint32_t state = (uint32_t)tenant;
-    for (uint32_t i = 0; i < n; i++) state = add_token(state, tokens[i]);
-    return state;
-}
-
-static void write_state(float *to, uint32_t value) { memcpy(to, &value, sizeof value); }
-
-/* Whether its state is that of tokens [n], which it holds. */
-static bool has_its_state(const kv_sequence *seq, uint64_t tenant, const int32_t *tokens,
-                          uint32_t n)
-{
-    const float *state = kv_sequence_state(seq);
-    uint32_t value = (uint32_t)tenant;
-    if (state) memcpy(&value, state, sizeof value);
-    return value == number_of(tenant, tokens, n);
-}
-
-/* One pass over tokens [from, end), keeping the states at `keeps`; abandoned before its end
- * if it is not whole. */
-static int pass_over(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
-                     uint32_t end, const uint32_t *keeps, uint32_t n_keeps, bool is_whole)
-{
-    uint32_t state = number_of(tenant, tokens, from);
-    RETURN_IF(kv_sequence_reserve(seq, end));
-    for (uint32_t i = 0; i < n_keeps; i++) {
-        float *to = keeps[i] > from && keeps[i] < end ? kv_sequence_keep_state(seq, keeps[i])
-                                                      : NULL;
-        if (to) write_state(to, number_of(tenant, tokens, keeps[i]));
-    }
-    for (uint32_t i = from; i < end; i++) {
-        state = add_token(state, tokens[i]);
-        for (uint32_t layer = 0; layer < LAYERS; layer++)
-            for (uint32_t head = 0; head < HEADS; head++) {
-                kv_page page = kv_sequence_page(seq, layer, head, i / KERNEL_PAGE);
-                *number(page.values, i % KERNEL_PAGE) = mark(state, layer, head);
-                *number(page.keys, i % KERNEL_PAGE) = mark(state, layer, head);
-            }
-    }
-    write_state(kv_sequence_next_state(seq), state);
-    if (!is_whole) return 0;
-    kv_sequence_commit(seq, tokens + from, end - from);
-    kv_sequence_commit_state(seq, end);
-    return 0;
-}
-
-/* In passes of a batch. */
-static int compute_all(kv_sequence *seq, uint64_t tenant, const int32_t *tokens, uint32_t from,
-                       uint32_t end, const uint32_t *keeps, uint32_t n_keeps)
-{
-    for (uint32_t at = from, next; at < end; at = next) {
-        next = end - at < BATCH ? end : at + BATCH;
-        RETURN_IF(pass_over(seq, tenant, tokens, at, next, keeps, n_keeps, true));
-    }
-    return 0;
-}
-
-static bool is_right(kv_sequence *seq, uint64_t tenant, const int32_t *tokens)
-{
-    const uint32_t n = kv_sequence_length(seq);
-    return count_lost(seq, tenant, tokens, n) == 0 && has_its_state(seq, tenant, tokens, n);
-}
+#include "state_marks.h"
 
 static void test_found_where_kept(void)
 {
