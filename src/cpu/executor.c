@@ -328,7 +328,8 @@ static uint32_t units(const model_matrix *w, uint32_t block_panels, uint32_t n_r
 
 static uint32_t head_units(const cpu_executor *ex, const step_op *op)
 {
-    return units(op->w[0], PASS_HEAD_PANELS, step_parts(op) * ex->n_head_rows);
+    return divide_up(pass_head_panels(ex, op->w[0]), PASS_HEAD_PANELS) *
+           divide_up(step_parts(op) * ex->n_head_rows, PASS_TILE);
 }
 
 static void plan_head(cpu_executor *ex, uint32_t *n, uint32_t i)
@@ -430,12 +431,25 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
     }
 }
 
+static void plan_logits(cpu_executor *ex)
+{
+    ex->n_head_rows = 0;
+    ex->panels = NULL;
+    for (uint32_t r = 0; r < ex->n_rows; r++) {
+        const cpu_row *row = &ex->rows[r];
+        if (!row->logits) continue;
+        CHECK(ex->n_head_rows == 0 || ex->panels == row->panels);
+        CHECK(!row->panels || (!row->allowed && row->n_apart[0] + row->n_apart[1] == 0));
+        ex->panels = row->panels;
+        ex->n_panels = row->n_panels;
+        ex->head_rows[ex->n_head_rows++] = r;
+    }
+}
+
 static uint32_t plan(cpu_executor *ex)
 {
     uint32_t n = 0;
-    ex->n_head_rows = 0;
-    for (uint32_t r = 0; r < ex->n_rows; r++)
-        if (ex->rows[r].logits) ex->head_rows[ex->n_head_rows++] = r;
+    plan_logits(ex);
     ex->search.on = pass_searches(ex);
     ex->search.by_parts = !ex->search.on && pass_goes_by_parts(ex);
     pass_attend_plan(ex);

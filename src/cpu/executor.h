@@ -42,6 +42,11 @@ typedef struct {
                                included) */
     const uint64_t *allowed; /* bits of the allowed tokens: others count as -INFINITY, and may be so
                                in logits; NULL: all are allowed.  Borrowed */
+    const uint32_t *panels; /* [n_panels] of the head, ascending, that are wanted: their logits
+                               follow each other.  The same of all rows of a pass with logits,
+                               which have no allowed and no apart tokens then; NULL: all.
+                               Borrowed for the pass */
+    uint32_t n_panels;
     const int32_t *apart[2]; /* [n_apart[k]] tokens excluded from n_best; borrowed for the pass */
     uint32_t n_apart[2];
 } cpu_row;
@@ -70,6 +75,8 @@ size_t cpu_state_floats(const step_program *program);
 /* Keep the inputs of layers [n], as model_layer_begins() finds them, of the rows of each pass.
  * Once, between passes.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int cpu_executor_tap(cpu_executor *ex, const uint32_t *ops, uint32_t n);
+/* Bytes of these; 0: none are kept. */
+uint64_t cpu_executor_tap_bytes(const cpu_executor *ex);
 /* Those of a row of the last pass, [n][n_embd]. */
 void cpu_executor_tapped(const cpu_executor *ex, uint32_t row, float *out);
 /* The state of a row of the last pass after the last norm, of an EAGLE-3 head before it,

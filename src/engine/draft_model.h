@@ -16,8 +16,10 @@
 
 #include <stdatomic.h>
 
-#include "speculation/translation.h"
+#include "engine/taps.h"
 #include "speculation/draft_budget.h"
+#include "speculation/draft_vocabulary.h"
+#include "speculation/translation.h"
 
 /* ---- limits: what a broken or hostile input can make us take ---- */
 
@@ -34,7 +36,9 @@ typedef struct {
     bool is_head;                  /* of either kind */
     const int32_t *said;           /* [engine->n_vocab] the model's tokens of its logits; NULL: they
                                       have the same numbers */
+    taps_pool states;              /* of the model, that a head reads */
     translator *translator;
+    draft_vocabulary vocabulary;   /* where logits are of the model's tokens; under the turn */
     draft_budget budget;             /* under the turn */
     int32_t n_tokens;              /* below this a guess is left out */
     _Atomic uint64_t passes, computed, ns;
@@ -47,7 +51,7 @@ CERIUM_CHECKED int draft_model_open(draft_model **out, cerium_engine *e,
                                     const cerium_engine_config *config, const char *path,
                                     cerium_error *err);
 void draft_model_close(draft_model **m);
-/* Bytes of its weights and of its KV pages, those that may be. */
+/* Bytes of its weights, of its KV pages and of states of the model, those that may be. */
 uint64_t draft_model_bytes(const draft_model *m);
 
 /* CERIUM_ERR_MEMORY. */

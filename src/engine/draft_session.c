@@ -29,6 +29,7 @@ struct draft_session {
     uint32_t n_ahead;
     taps states;              /* of the model, where its head drafts, and */
     float *own;               /* [n_embd] the head's behind the last row; else NULL */
+    draft_seen seen;
     /* guesses for the running pass */
     int32_t guesses[DRAFT_GUESSES_MAX];
     uint8_t classes[DRAFT_GUESSES_MAX];
@@ -48,7 +49,9 @@ typedef struct {
     uint32_t n_open;
     int32_t last;          /* the token that was taken off to be spelled again, or TOKEN_NONE */
     uint32_t n_known;      /* tokens of the timeline, without that */
-    const float *logits;   /* after the last word that was computed */
+    const float *logits;   /* after the last word that was computed: [n_logits] of these panels, */
+    const uint32_t *panels; /* [n_panels], or of all tokens: NULL */
+    uint32_t n_panels, n_logits;
     char text[TRANSLATION_GUESS_BYTES]; /* [n_text] with another vocabulary: guessed text, */
     uint32_t n_text;
     uint32_t ends[DRAFT_GUESSES_MAX]; /* ends of its words [n_said] in it, */
@@ -59,12 +62,10 @@ typedef struct {
 
 /* ---- opening ---- */
 
-static int open_states(draft_session *d, const cerium_engine *e)
+static int open_states(draft_session *d, draft_model *m)
 {
-    const step_shape *s = &e->program->shape;
-    const uint32_t n = s->n_embd;
-    RETURN_IF(taps_open(&d->states, s->n_taps ? s->n_taps * s->n_tapped : n));
-    d->own = memory_alloc(n * sizeof *d->own);
+    d->states.pool = &m->states;
+    d->own = memory_alloc(m->engine->program->shape.n_embd * sizeof *d->own);
     return d->own ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 
@@ -77,7 +78,8 @@ int draft_session_open(draft_session **out, cerium_session *s, cerium_error *err
     d->text.tokens = memory_alloc(n * sizeof *d->text.tokens);
     d->text.places = memory_alloc(n * sizeof *d->text.places);
     int status = d->text.tokens && d->text.places ? CERIUM_OK : CERIUM_ERR_MEMORY;
-    if (!status && s->engine->draft->is_head) status = open_states(d, e);
+    if (!status && s->engine->draft->is_head) status = open_states(d, s->engine->draft);
+    if (!status) status = draft_seen_open(&d->seen, &s->engine->draft->vocabulary);
     if (status) error_set(err, status, "no memory for a session");
     if (!status) status = claim_open(&d->pages, e, n, s->pages.tenant, err);
     d->is_new = true;
@@ -93,6 +95,7 @@ void draft_session_close(draft_session **d)
     if (!d || !*d) return;
     claim_close(&(*d)->pages);
     taps_close(&(*d)->states);
+    draft_seen_close(&(*d)->seen);
     memory_free((*d)->own);
     memory_free((*d)->text.places);
     memory_free((*d)->text.tokens);
@@ -115,7 +118,7 @@ void draft_session_tap(cerium_session *s, uint32_t first_row, uint32_t first, ui
     draft_session *d = s->draft;
     const cpu_executor *ex = s->engine->executor;
     const bool reads_taps = s->engine->draft->engine->program->shape.n_taps > 0;
-    if (!d->own) return;
+    if (!d->own || !taps_take(&d->states)) return;
     for (uint32_t i = n > TAPS_MAX ? n - TAPS_MAX : 0; i < n; i++)
         (reads_taps ? cpu_executor_tapped : cpu_executor_state)(ex, first_row + i,
                                                                 taps_put(&d->states, first + i));
@@ -144,6 +147,8 @@ static bool run(round_of *r, const int32_t *tokens, uint32_t first, uint32_t n, 
                                .sequence = d->pages.sequence,
                                .last_state = state_before(d, first + i),
                                .is_own = first + i >= d->text.n,
+                               .panels = r->panels,
+                               .n_panels = r->n_panels,
                                .n_best = 2};
         if (i + n_logits < n) continue;
         engine_take_logits(e, &e->rows[i], e->logits + (i + n_logits - n) * e->logits_stride);
@@ -232,6 +237,18 @@ static bool read_states(round_of *r)
     return read_timeline(r);
 }
 
+/* Of which tokens are logits wanted? */
+static void choose_tokens(round_of *r)
+{
+    draft_model *m = r->m;
+    draft_session *d = r->d;
+    const bool copies = translator_copies(m->translator);
+    r->n_logits = copies ? (uint32_t)m->n_tokens : m->engine->n_vocab;
+    if (!d->seen.seen) return;
+    draft_seen_read(&d->seen, &m->vocabulary, r->s->tokens, r->s->n_tokens);
+    r->panels = draft_vocabulary_take(&m->vocabulary, &d->seen, &r->n_panels, &r->n_logits);
+}
+
 /* How many tokens to catch up with before this pass, so that no request waits long. */
 static uint32_t rows_of_piece(const round_of *r)
 {
@@ -247,6 +264,7 @@ static bool catch_up(round_of *r)
     draft_session *d = r->d;
     atomic_store(&d->pages.rank, atomic_load(&r->s->pages.rank));
     if (!read_timeline(r) || !read_states(r)) return false;
+    choose_tokens(r);
     uint32_t piece = rows_of_piece(r);
     bool was_behind = false;
     while (r->n_known - d->n_computed > piece) {
@@ -358,7 +376,6 @@ static void say_all(round_of *r)
 {
     const tokenizer *t = r->m->engine->tokens;
     bool copies = translator_copies(r->m->translator);
-    int32_t n_vocab = copies ? r->m->n_tokens : (int32_t)r->m->engine->n_vocab;
     int32_t token = TOKEN_NONE; /* guessed, and not computed yet */
     float chance = 1, margin;
     if (r->n_open && !spell(r, &token)) return;
@@ -367,8 +384,11 @@ static void say_all(round_of *r)
         if (r->n_spelled > 0)
             chance *= budget_odds(&r->m->budget, budget_class(r->margins[r->n_spelled - 1], false));
         if (!wants_more(r, chance) || (token != TOKEN_NONE && !say(r, token))) return;
-        token = best_of(r->logits, n_vocab, &margin);
+        token = best_of(r->logits, (int32_t)r->n_logits, &margin);
         if (token == TOKEN_NONE) return;
+        if (r->panels)
+            token = (int32_t)r->panels[token / VOCABULARY_PANEL] * VOCABULARY_PANEL +
+                    token % VOCABULARY_PANEL;
         if (r->m->said) token = r->m->said[token];
         if (r->m->said && token >= (int32_t)tokenizer_n_tokens(t)) return;
         if (!copies && tokenizer_is_control(t, token)) return;
@@ -464,6 +484,7 @@ void draft_session_learn(cerium_session *s, const int32_t *chosen, uint32_t n_ch
     bool is_right = true;
     taps_cut(&d->states, s->n_computed); /* those of drafts that were wrong are of no token */
     for (uint32_t i = 0; i < d->n_guesses && i < n_chosen && is_right; i++) {
+        draft_seen_learn(&d->seen, &s->engine->draft->vocabulary, chosen[i]);
         is_right = d->guesses[i] == chosen[i];
         budget_learn(w, d->classes[i], is_right);
         n_right += is_right;
