@@ -454,7 +454,10 @@ static uint32_t plan(cpu_executor *ex)
     ex->search.by_parts = !ex->search.on && pass_goes_by_parts(ex);
     pass_attend_plan(ex);
     if (ex->program->shape.linear.n_layers) pass_linear_plan(ex);
+    const step_passes kind = ex->rows[0].is_own ? STEP_IN_BLOCK : STEP_IN_CONTEXT;
     for (uint32_t i = 0; i < ex->program->n_ops; i++) {
+        const step_passes in = ex->program->ops[i].passes;
+        if (in != STEP_IN_ALL && in != kind) continue;
         if (pass_tap_before(ex, i) < ex->n_taps) add_phase(ex, &n, i, STAGE_TAP, ex->n_rows);
         plan_op(ex, &n, i);
     }
@@ -484,7 +487,8 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
     if (op->kind == STEP_OUT && (n > 1 || !step_acts(op)))
         return pass_rows_of(&ex->attended, op->w[0]->cols);
     if (op->beside && n > 1) return pass_rows_of(&ex->normed, op->w[0]->cols);
-    if (op->kind != STEP_OUT && (n > 1 || !op->norm)) return ex->normed;
+    const bool is_ready = !op->norm && op->kind != STEP_QKV; /* by an earlier step */
+    if (op->kind != STEP_OUT && (n > 1 || is_ready)) return ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
     /* It has room for the widest input; both parts of the head's follow each other. */
     const bool is_wide = op->kind == STEP_OUT || op->beside;

@@ -28,8 +28,11 @@ typedef struct {
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
     const float *last_state; /* of an MTP head: [n_embd] the state of the token before it, after
                                 the last norm.  Of an EAGLE-3 head: what was tapped of that token,
-                                or, if is_own, its own state.  NULL: not known, or none */
+                                or, if is_own, its own state.  Of a DFlash drafter: what was tapped
+                                of this token; none if is_own, of a block that is guessed, and then
+                                all rows of the pass are.  NULL: not known, or none */
     bool is_own;
+    uint32_t ahead;         /* how many of the rows after it, of its sequence, it sees */
     const float *state;     /* of a model with states (program.h), at a sequence's first row: that
                                before it; NULL: of the beginning of a timeline */
     float *next_state;      /* output, or NULL: that after the row; no other row's, nor read */

@@ -151,15 +151,32 @@ static void join_taps(cpu_executor *ex, const step_op *op, float *x, uint32_t ro
         memcpy(a, given->last_state, n * sizeof *a);
 }
 
+/* What a DFlash drafter begins with, of the context: x is 0, and OUT makes it of the model's
+ * states. */
+static void join_context(cpu_executor *ex, float *x, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    const size_t n = (size_t)s->n_taps * s->n_tapped;
+    float *a = ex->attended.f + row * n;
+    memset(x, 0, s->n_embd * sizeof *x);
+    if (ex->rows[row].last_state)
+        memcpy(a, ex->rows[row].last_state, n * sizeof *a);
+    else
+        memset(a, 0, n * sizeof *a);
+}
+
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
 {
     const step_shape *s = &ex->program->shape;
     for (uint32_t r = first; r < end; r++) {
         float *x = ex->x + (size_t)r * s->n_embd;
-        if (!s->n_taps) token_row(ex, op->w[0], x, r);
+        const bool in_block = s->n_block && ex->rows[r].is_own;
+        if (!s->n_taps || in_block) token_row(ex, op->w[0], x, r);
         for (uint32_t i = 0; s->embedding_scale != 1 && i < s->n_embd; i++)
             x[i] *= s->embedding_scale;
-        if (s->n_taps)
+        if (s->n_block && !in_block)
+            join_context(ex, x, r);
+        else if (s->n_taps && !s->n_block)
             join_taps(ex, op, x, r);
         else if (op->norm)
             join_state(ex, op, x, r);
@@ -198,7 +215,7 @@ static qkv_units units_of(const step_op *op)
 {
     const uint32_t heads = pass_qkv_heads(op);
     return (qkv_units){.n_kv = op->w[1] ? divide_up(op->n_kv_heads, heads) : 0,
-                       .n_q = divide_up(op->n_heads, heads),
+                       .n_q = op->w[0] ? divide_up(op->n_heads, heads) : 0,
                        .n_gate = op->w[3] ? divide_up(op->w[3]->n_panels, PASS_BLOCK_PANELS) : 0};
 }
 

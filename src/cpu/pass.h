@@ -116,7 +116,7 @@ typedef struct {
     uint32_t n_panels[PASS_SEARCH_ROWS]; /* that reached the mark */
 } pass_best;
 
-enum { EXECUTOR_TAPS_MAX = 4 };
+enum { EXECUTOR_TAPS_MAX = 8 };
 
 struct cpu_executor {
     const step_program *program;

@@ -45,7 +45,7 @@ static int find_kind(draft_model *m, const char *path, cerium_error *err)
     if (!path) return CERIUM_OK;
     int status = gguf_open(&file, path, err);
     if (status) return status == CERIUM_ERR_MEMORY ? status : CERIUM_OK;
-    m->is_head = model_is_eagle3(file);
+    m->is_head = model_is_drafter(file);
     gguf_close(&file);
     return CERIUM_OK;
 }

@@ -10,7 +10,8 @@
  * state of the token before it in the model: a session keeps those of its newest tokens (taps.h),
  * and the head's timeline begins where they do.  Of what the head itself says, the state is its
  * own.  An EAGLE-3 head has weights of its own, and its state of a token in the model are the
- * inputs of three layers. */
+ * inputs of three layers.  A DFlash drafter reads such inputs, too, of each token itself, and
+ * guesses a block at once. */
 #ifndef ENGINE_DRAFT_MODEL_H
 #define ENGINE_DRAFT_MODEL_H
 
@@ -33,7 +34,7 @@ typedef struct draft_session draft_session;
 
 typedef struct {
     cerium_engine *engine;
-    bool is_head;                  /* of either kind */
+    bool is_head;                  /* of any kind */
     const int32_t *said;           /* [engine->n_vocab] the model's tokens of its logits; NULL: they
                                       have the same numbers */
     taps_pool states;              /* of the model, that a head reads */
@@ -44,7 +45,7 @@ typedef struct {
     _Atomic uint64_t passes, computed, ns;
 } draft_model;
 
-/* Load the model or the EAGLE-3 head at path (NULL: the head that the model of e has) to draft for
+/* Load the model or the head at path (NULL: the head that the model of e has) to draft for
  * e, as the last step of opening e.  CERIUM_ERR_FORMAT: it is not a decoder, its vocabulary differs
  * and lacks byte tokens, it is larger than the model of e, or it is a head of another model. */
 CERIUM_CHECKED int draft_model_open(draft_model **out, cerium_engine *e,

@@ -31,6 +31,7 @@ static const struct {
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
     {"deepseek2", build_deepseek2}, {"nemotron_h", build_nemotron_h},
     {"nemotron_h_moe", build_nemotron_h}, {"eagle3", build_eagle3},
+    {"dflash", build_dflash},
 };
 
 enum {
@@ -269,7 +270,8 @@ static void number_layers(step_program *p, step_op *ops)
         switch (op->kind) {
         case STEP_QKV:
         case STEP_LATENT:
-            if (step_writes_kv(op)) op->layer = s->n_kv_layers++;
+            if (op->passes == STEP_IN_CONTEXT) op->layer = kv_layer; /* after that of the block */
+            else if (step_writes_kv(op)) op->layer = s->n_kv_layers++;
             kv_layer = op->layer;
             break;
         case STEP_ATTEND: op->layer = kv_layer; break;
@@ -348,7 +350,7 @@ uint64_t model_step_bytes(const model *m)
         const step_op *op = &p->ops[i];
         for (int k = 0; k < STEP_MATRICES_MAX; k++) {
             const model_matrix *w = op->w[k];
-            if (!w) continue;
+            if (!w || op->passes == STEP_IN_CONTEXT) continue;
             if (op->screen) w = op->screen; /* the least that must be read */
             uint64_t one = (uint64_t)w->panel_bytes * w->n_panels;
             if (op->kind == STEP_EMBED) /* one row */
