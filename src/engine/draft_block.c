@@ -1,7 +1,7 @@
 /* draft_block.c - guesses of a drafter that says a block of tokens in one pass (DFlash).
  *
  * Its context is committed up to the last token but one.  The block follows it: the last token, and
- * masks, whose rows see the context and each other, both ways; they are overwritten the next time.
+ * masks, whose rows see the context and each other, in most files both ways; they are overwritten the next time.
  * The row of each mask says the token of its place. */
 #include "engine/draft_round.h"
 
@@ -27,7 +27,7 @@ static bool run_block(draft_round *r, uint32_t n)
                                .position = first + i,
                                .sequence = d->pages.sequence,
                                .is_own = true,
-                               .ahead = n - 1 - i,
+                               .ahead = e->program->shape.block_is_causal ? 0 : n - 1 - i,
                                .panels = r->panels,
                                .n_panels = r->n_panels,
                                .n_best = 2};

@@ -1,9 +1,9 @@
-/* dflash.c - DFlash: a drafter in a file of its own, made for one model, that says a block of tokens in
- * one pass.
+/* dflash.c - DFlash: a drafter in a file of its own, made for one model, that says a block of tokens
+ * in one pass.
  *
  * Of each token of the text it keeps, in each of its layers, a key and a value made from the inputs
- * of some layers of that model, joined by one matrix.  A block is the last token and masks after it;
- * its rows see all of that and each other, both ways, and each mask becomes the token of its place
+ * of some layers of that model, joined by one matrix.  A block is the last token and masks after
+ * it; its rows see all of that and each other, and each mask becomes the token of its place
  * (docs/decisions/0133-a-block-in-one-pass.md).  The layers are those of Qwen3. */
 #include "model/build.h"
 
@@ -38,6 +38,7 @@ static void read_block(builder *b, uint32_t n_vocab)
         build_fail(b, "key tokenizer.ggml.mask_token_id is %llu, of %u tokens",
                    (unsigned long long)mask, n_vocab);
     s->mask_token = (uint32_t)mask;
+    s->block_is_causal = build_bool_or(b, "attention.causal", false);
 }
 
 /* x of a row of the context. */

@@ -1,5 +1,6 @@
-/* drafters.c - what files of drafters that were made for one model have in common: layers of it that
- * they read, a list of its tokens that they say, and its tables, where the file lacks its own. */
+/* drafters.c - what files of drafters that were made for one model have in common: layers of it
+ * that they read, a list of its tokens that they say, and its tables, where the file lacks its
+ * own. */
 #include "model/build.h"
 
 bool model_is_drafter(const gguf_file *file)

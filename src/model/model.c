@@ -219,14 +219,14 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
 }
 
 /* An encoder of a known architecture: its output for a token depends on later tokens, so it would
- * run, and write nonsense. */
+ * run, and write nonsense.  In a drafter it is said of a block, which it may read so. */
 static int check_direction(const gguf_file *file, const char *arch, cerium_error *err)
 {
     char key[64];
     bool is_causal = true;
     snprintf(key, sizeof key, "%s.attention.causal", arch);
     gguf_get_bool(file, key, &is_causal);
-    if (is_causal) return CERIUM_OK;
+    if (is_causal || model_is_drafter(file)) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_FORMAT,
                      "%s: a model that reads in both directions (%s is false) cannot write",
                      gguf_path(file), key);

@@ -48,8 +48,8 @@ const step_program *model_program(const model *m);
 const step_program *model_mtp(const model *m);
 /* Why there is none, if the file has a part of it: the name of a tensor that it lacks.  Or NULL. */
 const char *model_mtp_lacks(const model *m);
-/* Of a drafter made for one model: the layers of its model whose inputs it reads, [shape.n_taps]; one that is
- * shape.n_layers of that model is after the last. */
+/* Of a drafter made for one model: the layers of it whose inputs it reads, [shape.n_taps]; one that
+ * is shape.n_layers of that model is after the last. */
 const uint32_t *model_taps(const model *m);
 /* The model's token of each logit, [shape.n_vocab]; NULL: they have the same numbers. */
 const int32_t *model_said_tokens(const model *m);

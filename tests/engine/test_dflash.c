@@ -1,7 +1,7 @@
-/* test_dflash.c - a drafter that says a block of tokens in one pass (DFlash): its logits are those of
- * the formulas, wherever the block begins and however the context was cut into passes; one that
- * knows how a model counts is right in each; random ones change no byte; damaged files are refused
- * in one line. */
+/* test_dflash.c - a drafter that says a block of tokens in one pass (DFlash): its logits are those
+ * of the formulas, wherever the block begins and however the context was cut into passes; one that
+ * knows how a model counts is right in each; damaged files are refused in one line.  That random
+ * ones change no byte: test_draft_model.c. */
 #include "heads.h"
 
 /* ---- its logits ---- */
@@ -42,12 +42,13 @@ static void run_block(cerium_engine *head, const expected *x, kv_sequence *seque
                       int32_t token, float *logits)
 {
     static const _Atomic bool go_on;
+    const bool is_causal = head->program->shape.block_is_causal;
     for (uint32_t i = 0; i < x->n_rows; i++) {
         head->rows[i] = (cpu_row){.token = i ? (int32_t)head->program->shape.mask_token : token,
                                   .position = at + i,
                                   .sequence = sequence,
                                   .is_own = true,
-                                  .ahead = x->n_rows - 1 - i};
+                                  .ahead = is_causal ? 0 : x->n_rows - 1 - i};
         if (i) engine_take_logits(head, &head->rows[i], logits + (i - 1) * head->logits_stride);
     }
     CHECK(cpu_executor_run(head->executor, head->rows, x->n_rows, &go_on) == 0);
@@ -105,6 +106,7 @@ static void test_logits(void)
     check_logits("llama", "dflash-llama");
     check_logits("qwen35", "dflash-qwen35");
     check_logits("qwen35", "dflash-window");
+    check_logits("llama", "dflash-causal");
 }
 
 /* ---- a planted drafter ---- */

@@ -106,13 +106,13 @@ class Drafter:
         out = np.zeros_like(q)
         pattern = self.k.get("attention.sliding_window_pattern")
         for r in range(len(q)):
-            first = 0
+            first, end = 0, at + r + 1 if self.k.get("attention.causal") else None
             if pattern and pattern[i]:
                 first = max(0, at + r + 1 - self.k["attention.sliding_window"])
             for h in range(q.shape[1]):
-                scores = k[first:, h // group] @ q[r, h] / np.sqrt(q.shape[2])
+                scores = k[first:end, h // group] @ q[r, h] / np.sqrt(q.shape[2])
                 p = np.exp(scores - scores.max())
-                out[r, h] = p / p.sum() @ v[first:, h // group]
+                out[r, h] = p / p.sum() @ v[first:end, h // group]
         return out.reshape(len(q), -1) @ self.t[f"blk.{i}.attn_output.weight"].T
 
     def block(self, at, token):
@@ -134,7 +134,8 @@ def make(name, base, seed, layers, n_blocks, heads, kv_heads, dim, n_ff, rows, w
     _, model = read(base)
     rng = np.random.default_rng(seed)
     n_vocab, tapped = model["token_embd.weight"].shape
-    keys = keys_of(width or tapped, layers, n_blocks, heads, kv_heads, dim, n_ff, rows, **more)
+    keys = keys_of(width or tapped, layers, n_blocks, heads, kv_heads, dim, n_ff, rows,
+                   **{"attention.causal": False} | more)
     tensors = random_weights(shapes_of(keys, tapped, n_draft, n_vocab if width else None), rng)
     if n_draft:
         tensors["d2t"] = rng.permutation(n_vocab)[:n_draft].astype(np.int64)
@@ -199,4 +200,5 @@ if __name__ == "__main__":
     make("dflash-window", "qwen35", 97, [0, 3], 2, 3, 1, 16, 80, 7, width=48, n_draft=256,
          embedding_scale=1.5, **{"attention.sliding_window": 20,
                                  "attention.sliding_window_pattern": [True, False]})
+    make("dflash-causal", "llama", 98, [2], 1, 2, 2, 16, 32, 4, **{"attention.causal": True})
     planted()
