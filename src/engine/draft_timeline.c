@@ -26,7 +26,8 @@ static const float *state_of(const draft_session *d, uint32_t at)
 
 /* Compute tokens [n] from `first` on, with logits after the last n_logits of them.  False: there is
  * no room, or the session was canceled. */
-static bool run(draft_round *r, const int32_t *tokens, uint32_t first, uint32_t n, uint32_t n_logits)
+static bool run(draft_round *r, const int32_t *tokens, uint32_t first, uint32_t n,
+                uint32_t n_logits)
 {
     cerium_engine *e = r->m->engine;
     draft_session *d = r->d;

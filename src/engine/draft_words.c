@@ -1,4 +1,5 @@
-/* draft_words.c - guesses of a draft model or head, one after another, in tokens of the main model. */
+/* draft_words.c - guesses of a draft model or head, one after another, in tokens of the main
+ * model. */
 #include "engine/draft_round.h"
 
 static int32_t best_of(const float *logits, int32_t n, float *margin)

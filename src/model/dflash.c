@@ -1,5 +1,5 @@
-/* dflash.c - DFlash: a drafter in a file of its own, made for one model, that says a block of tokens
- * in one pass.
+/* dflash.c - DFlash: a drafter in a file of its own, made for one model, that says a block of
+ * tokens in one pass.
  *
  * Of each token of the text it keeps, in each of its layers, a key and a value made from the inputs
  * of some layers of that model, joined by one matrix.  A block is the last token and masks after
