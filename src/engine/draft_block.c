@@ -1,8 +1,8 @@
 /* draft_block.c - guesses of a drafter that says a block of tokens in one pass (DFlash).
  *
  * Its context is committed up to the last token but one.  The block follows it: the last token, and
- * masks, whose rows see the context and each other, in most files both ways; they are overwritten
- * the next time.  The row of each mask says the token of its place. */
+ * masks, whose rows see the context and each other, in most files both ways; they are overwritten the next time.
+ * The row of each mask says the token of its place. */
 #include "engine/draft_round.h"
 
 /* Rows of a block: as it was trained, or as many as may be of use. */

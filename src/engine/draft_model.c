@@ -105,7 +105,7 @@ int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_co
         draft_model_close(&m);
         return refuse(status, &why, err);
     }
-    budget_init(&m->budget, m->is_head ? BUDGET_LOAN_HEAD : BUDGET_LOAN);
+    budget_init(&m->budget);
     *out = m;
     return CERIUM_OK;
 }

@@ -3,7 +3,8 @@
 
 enum {
     TRIAL = 16, GAP_FIRST = 16, GAP_MAX = 1024,
-    BALANCE_PASSES = 16, /* the budget holds at most */
+    BALANCE_PASSES = 16, /* the budget holds at most, */
+    LOAN_PASSES = 8,   /* and has at first */
 };
 
 static const double SHARE = 0.01;     /* share of the time that may be spent in vain */
@@ -15,9 +16,9 @@ static const float MET_MAX = 256;
 static const float margin_end[BUDGET_MARGINS - 1] = {.25f, .5f, 1, 1.75f, 3, 5};
 static const float at_first[BUDGET_MARGINS] = {.3f, .4f, .5f, .6f, .75f, .85f, .95f};
 
-void budget_init(draft_budget *w, uint32_t loan_passes)
+void budget_init(draft_budget *w)
 {
-    *w = (draft_budget){.n_gap = GAP_FIRST, .n_probes = TRIAL, .loan_passes = loan_passes};
+    *w = (draft_budget){.n_gap = GAP_FIRST, .n_probes = TRIAL};
     for (int i = 0; i < BUDGET_CLASSES; i++) {
         bool is_last = i >= BUDGET_MARGINS;
         w->seen[i] = SEEN_FIRST;
@@ -63,7 +64,7 @@ void budget_learn_ask(draft_budget *w, uint64_t ns)
 void budget_know_pass(draft_budget *w, double ns)
 {
     w->most_ns = BALANCE_PASSES * ns;
-    if (!w->has_loan) budget_settle(w, w->loan_passes * ns);
+    if (!w->has_loan) budget_settle(w, LOAN_PASSES * ns);
     w->has_loan = true;
 }
 

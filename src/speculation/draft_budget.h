@@ -12,8 +12,6 @@
 #include "base/base.h"
 
 enum {
-    BUDGET_LOAN = 8,      /* passes: a small model reads a whole prompt first, */
-    BUDGET_LOAN_HEAD = 4, /* and a head, of one layer, its last tokens */
     BUDGET_MARGINS = 7,                 /* classes by how sure it is, */
     BUDGET_CLASSES = 2 * BUDGET_MARGINS, /* each again for the last guess in another vocabulary,
                                             which may be half a token */
@@ -24,14 +22,12 @@ typedef struct {
     float met[BUDGET_CLASSES]; /* how often guesses were of a class lately */
     float ask_ns;             /* of one guess; 0 = not known */
     double balance_ns, most_ns; /* balance, and its maximum; 0 = not known */
-    uint32_t loan_passes;
     bool has_loan;
     uint32_t n_passed, n_gap; /* tokens since it was last asked; after how many to ask again */
     uint32_t n_probes;        /* guesses left in this trial */
 } draft_budget;
 
-/* loan_passes: of the large model, that it may take before it has shown its worth. */
-void budget_init(draft_budget *w, uint32_t loan_passes);
+void budget_init(draft_budget *w);
 
 /* margin: by how much the logit of a guess is greater than the next. */
 uint32_t budget_class(float margin, bool is_last);

@@ -71,7 +71,7 @@ static sums alone(float share, bool is_knowing, float row_ns, float ask_ns)
 {
     draft_budget w;
     sums s = {0};
-    budget_init(&w, BUDGET_LOAN);
+    budget_init(&w);
     simulate(&w, &s, 20000, share, is_knowing, row_ns, ask_ns);
     return s;
 }
@@ -88,22 +88,6 @@ static void test_never_slow(void)
                     TEST_CHECK_THAT(times(&s) > .985, "%g: right %g, row %g, ask %g", times(&s),
                                     (double)share, (double)row, (double)asks[i]);
                 }
-}
-
-/* What is never right costs its loan and a hundredth of the time, also of few tokens. */
-static void test_loan(void)
-{
-    static const uint32_t loans[] = {BUDGET_LOAN, BUDGET_LOAN_HEAD, 1};
-    for (size_t i = 0; i < ARRAY_LEN(loans); i++)
-        for (uint32_t n = 64; n <= 1024; n *= 2) {
-            draft_budget w;
-            sums s = {0};
-            budget_init(&w, loans[i]);
-            simulate(&w, &s, n, 0, false, 110, 40);
-            const double most = 1.012 + (loans[i] + .6) / n; /* the last question may be dear */
-            TEST_CHECK_THAT(1 / times(&s) < most, "loan %u, %u tokens: %g, not %g", loans[i], n,
-                            1 / times(&s), most);
-        }
 }
 
 static void test_pays(void)
@@ -131,7 +115,7 @@ static void test_turns(void)
 {
     draft_budget w;
     sums wrong = {0}, right = {0}, late = {0};
-    budget_init(&w, BUDGET_LOAN);
+    budget_init(&w);
     simulate(&w, &wrong, 20000, .01f, false, 160, 7);
     TEST_CHECK_THAT(wrong.n_asked < wrong.n_tokens / 4, "%u", wrong.n_asked);
     TEST_CHECK(wrong.asked_ns < .011 * wrong.plain_ns + 16000);
@@ -146,7 +130,7 @@ static void test_turns(void)
 static void test_classes(void)
 {
     draft_budget w;
-    budget_init(&w, BUDGET_LOAN);
+    budget_init(&w);
     uint32_t last = 0;
     for (float margin = 0; margin < 20; margin += .05f) {
         uint32_t i = budget_class(margin, false);
@@ -169,7 +153,6 @@ int main(void)
 {
     TEST_RUN(test_classes);
     TEST_RUN(test_never_slow);
-    TEST_RUN(test_loan);
     TEST_RUN(test_pays);
     TEST_RUN(test_turns);
     return unit_report("draft_budget");
