@@ -71,5 +71,8 @@ void draft_translate(draft_round *r);
 
 /* draft_block.c: a block of them in one pass. */
 void draft_say_block(draft_round *r);
+/* What the token before adds to logits, [n_panels] panels of them, or, without a list, of all. */
+void draft_add_before(const cerium_engine *e, float *logits, const uint32_t *panels,
+                      uint32_t n_panels, int32_t before);
 
 #endif

@@ -1,5 +1,5 @@
-/* draft_session.c - a session's part of a draft model or head: opening, what it keeps of the model's
- * passes, whether a round of guesses is worth its time, and what it learns. */
+/* draft_session.c - a session's part of a draft model or head: opening, what it keeps of the
+ * model's passes, whether a round of guesses is worth its time, and what it learns. */
 #include "engine/draft_round.h"
 
 #include "base/memory.h"

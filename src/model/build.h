@@ -37,6 +37,7 @@ typedef struct {
     uint32_t qkv_cols;      /* of the matrices of Q, K and V; 0: n_embd */
     uint32_t taps[MODEL_TAPS_MAX]; /* of a head in a file of its own, and */
     const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */
+    model_markov markov;
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */

@@ -4,7 +4,9 @@
  * Of each token of the text it keeps, in each of its layers, a key and a value made from the inputs
  * of some layers of that model, joined by one matrix.  A block is the last token and masks after
  * it; its rows see all of that and each other, and each mask becomes the token of its place
- * (docs/decisions/0133-a-block-in-one-pass.md).  The layers are those of Qwen3. */
+ * (docs/decisions/0133-a-block-in-one-pass.md).  The layers are those of Qwen3.
+ *
+ * DSpark is the same with two small matrices more, by which the token before has a say. */
 #include "model/build.h"
 
 enum { BLOCK_MAX = 64 };
@@ -15,14 +17,13 @@ static void refuse_kin(builder *b)
     static const struct {
         const char *tensor, *name;
     } kin[] = {
-        {"markov_w1.weight", "DSpark"},
         {"selector_hidden.weight", "DFlash2"},
         {"blk.0.attn_conv_base", "DFlash2"},
         {"hc_head_fn.weight", "DeepSeek-V4's DSpark"},
     };
     for (size_t i = 0; i < ARRAY_LEN(kin) && !b->status; i++)
         if (build_has(b, kin[i].tensor, 0))
-            build_fail(b, "tensor %s: %s is not supported, only DFlash", kin[i].tensor,
+            build_fail(b, "tensor %s: %s is not supported, only DFlash and DSpark", kin[i].tensor,
                        kin[i].name);
 }
 
@@ -39,6 +40,23 @@ static void read_block(builder *b, uint32_t n_vocab)
                    (unsigned long long)mask, n_vocab);
     s->mask_token = (uint32_t)mask;
     s->block_is_causal = build_bool_or(b, "attention.causal", false);
+}
+
+/* DSpark: what the token before says of a token. */
+static void read_markov(builder *b, uint32_t n_model)
+{
+    step_shape *s = &b->program.shape;
+    const gguf_tensor *t = gguf_find_tensor(b->file, "markov_w1.weight");
+    if (b->status || !t) return;
+    if (t->dims[0] > MODEL_MARKOV_MAX) {
+        build_fail(b, "tensor markov_w1.weight: rows of %llu values, and at most %d are supported",
+                   (unsigned long long)t->dims[0], MODEL_MARKOV_MAX);
+        return;
+    }
+    const uint32_t rank = (uint32_t)t->dims[0];
+    b->markov.before = build_matrix(b, "markov_w1.weight", 0, n_model, rank);
+    b->markov.adds = build_matrix(b, "markov_w2.weight", 0, s->n_vocab, rank);
+    s->block_says_first = build_bool_or(b, "sample_from_anchor", true);
 }
 
 /* x of a row of the context. */
@@ -89,6 +107,7 @@ void build_dflash(builder *b)
     build_taps(b, "target_layers", 1, MODEL_TAPS_MAX);
     build_said(b, of->shape.n_vocab);
     read_block(b, of->shape.n_vocab);
+    read_markov(b, of->shape.n_vocab);
     if (b->status) return;
     step_op *op = build_op(b, STEP_EMBED);
     op->w[0] = build_table_of(b, "token_embd.weight", of->shape.n_vocab, of->ops[0].w[0]);

@@ -337,6 +337,7 @@ const char *model_mtp_lacks(const model *m)
 }
 
 const uint32_t *model_taps(const model *m) { return m->b.taps; }
+const model_markov *model_markov_of(const model *m) { return &m->b.markov; }
 const int32_t *model_said_tokens(const model *m) { return m->b.said; }
 const char *model_architecture(const model *m) { return m->arch; }
 uint64_t model_n_parameters(const model *m) { return m->n_parameters; }

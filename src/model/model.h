@@ -16,6 +16,14 @@
 
 typedef struct model model;
 
+enum { MODEL_MARKOV_MAX = 1024 }; /* numbers of a row of model_markov.before */
+
+/* What the token before adds to the logits of a token, in a DSpark drafter: adds times its row of
+ * before.  Both NULL: nothing. */
+typedef struct {
+    const model_matrix *before, *adds; /* [tokens of the model][rank], [shape.n_vocab][rank] */
+} model_markov;
+
 /* The form of the output head. */
 typedef enum {
     MODEL_HEAD_AUTO = 0,   /* as SEARCH for large heads, as FULL for small ones */
@@ -53,6 +61,8 @@ const char *model_mtp_lacks(const model *m);
 const uint32_t *model_taps(const model *m);
 /* The model's token of each logit, [shape.n_vocab]; NULL: they have the same numbers. */
 const int32_t *model_said_tokens(const model *m);
+/* Of a drafter of blocks. */
+const model_markov *model_markov_of(const model *m);
 /* The step whose input is that of a layer; layer n_layers: the head. */
 uint32_t model_layer_begins(const step_program *p, uint32_t layer);
 /* Is the file a drafter made for one model, an EAGLE-3 head or a DFlash drafter? */

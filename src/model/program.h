@@ -245,6 +245,8 @@ typedef struct {
     uint32_t n_block, mask_token;            /* of a DFlash drafter: rows of a block, whose first is
                                                 the last token and the others this one; 0 */
     bool block_is_causal;                    /* its rows do not see later ones */
+    bool block_says_first;                   /* row i says the token after place i, not that of it
+                                                (DSpark) */
     uint32_t n_kv_layers;                    /* the number of layers with keys and values */
     step_recurrence linear;
     uint32_t n_heads, n_kv_heads, head_dim;

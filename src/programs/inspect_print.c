@@ -239,13 +239,14 @@ static void print_drafter(const facts *f)
     const gguf_value *taps = facts_value(f, "target_layers");
     const gguf_tensor *said = gguf_find_tensor(f->file, "d2t");
     const bool is_block = view_equal(f->arch, VIEW("dflash"));
+    const bool is_spark = gguf_find_tensor(f->file, "markov_w1.weight") != NULL;
     const uint64_t block = facts_number(f, "block_size");
     if (!facts_is_drafter(f)) return;
     if (!taps) taps = facts_value(f, "extract_layers");
     print_label("drafter");
     if (is_block)
-        printf("DFlash: it drafts for another model, %" PRIu64 " tokens in a pass (--draft-model)",
-               block > 1 ? block - 1 : 15);
+        printf("%s: it drafts for another model, blocks of %" PRIu64 " tokens (--draft-model)",
+               is_spark ? "DSpark" : "DFlash", block > 1 ? block : 16);
     else
         printf("EAGLE-3: it drafts for another model, %" PRIu64 " wide (--draft-model)",
                facts_number(f, "target_hidden_size"));

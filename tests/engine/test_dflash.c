@@ -1,18 +1,19 @@
-/* test_dflash.c - a drafter that says a block of tokens in one pass (DFlash): its logits are those
- * of the formulas, wherever the block begins and however the context was cut into passes; one that
- * knows how a model counts is right in each; damaged files are refused in one line.  That random
- * ones change no byte: test_draft_model.c. */
+/* test_dflash.c - a drafter that says a block of tokens in one pass (DFlash, DSpark): its logits are
+ * those of the formulas, wherever the block begins and however the context was cut into passes; one
+ * that knows how a model counts is right in each; damaged files are refused in one line.  That
+ * random ones change no byte: test_draft_model.c. */
+#include "engine/draft_round.h"
 #include "heads.h"
 
 /* ---- its logits ---- */
 
 typedef struct {
-    uint32_t n_context, n_in, n_vocab, n_rows, n_blocks;
+    uint32_t n_context, n_in, n_vocab, n_said, n_blocks;
     const float *taps;  /* [n_context][n_in] */
-    const char *blocks; /* [n_blocks] of at, token, logits [n_rows - 1][n_vocab] */
+    const char *blocks; /* [n_blocks] of at, token, logits [n_said][n_vocab] */
 } expected;
 
-static size_t block_bytes_of(const expected *x) { return 8 + 4 * (x->n_rows - 1) * x->n_vocab; }
+static size_t block_bytes_of(const expected *x) { return 8 + 4 * (size_t)x->n_said * x->n_vocab; }
 
 static void read_expected(expected *x, const char *from, size_t len)
 {
@@ -38,20 +39,38 @@ static void run_context(cerium_engine *head, const expected *x, kv_sequence *seq
     }
 }
 
+/* The likeliest, as a token of the model. */
+static int32_t likeliest(const cerium_engine *head, const float *logits)
+{
+    const int32_t *said = model_said_tokens(head->model);
+    int32_t best = 0;
+    for (int32_t i = 1; i < (int32_t)head->n_vocab; i++)
+        if (logits[i] > logits[best]) best = i;
+    return said ? said[best] : best;
+}
+
 static void run_block(cerium_engine *head, const expected *x, kv_sequence *sequence, uint32_t at,
                       int32_t token, float *logits)
 {
     static const _Atomic bool go_on;
-    const bool is_causal = head->program->shape.block_is_causal;
-    for (uint32_t i = 0; i < x->n_rows; i++) {
-        head->rows[i] = (cpu_row){.token = i ? (int32_t)head->program->shape.mask_token : token,
+    const step_shape *s = &head->program->shape;
+    const uint32_t n = s->n_block, first = s->block_says_first ? 0 : 1;
+    CHECK(n - first == x->n_said);
+    for (uint32_t i = 0; i < n; i++) {
+        head->rows[i] = (cpu_row){.token = i ? (int32_t)s->mask_token : token,
                                   .position = at + i,
                                   .sequence = sequence,
                                   .is_own = true,
-                                  .ahead = is_causal ? 0 : x->n_rows - 1 - i};
-        if (i) engine_take_logits(head, &head->rows[i], logits + (i - 1) * head->logits_stride);
+                                  .ahead = s->block_is_causal ? 0 : n - 1 - i};
+        if (i < first) continue;
+        engine_take_logits(head, &head->rows[i], logits + (i - first) * head->logits_stride);
     }
-    CHECK(cpu_executor_run(head->executor, head->rows, x->n_rows, &go_on) == 0);
+    CHECK(cpu_executor_run(head->executor, head->rows, n, &go_on) == 0);
+    for (uint32_t i = 0; i < x->n_said && model_markov_of(head->model)->adds; i++) {
+        draft_add_before(head, logits, NULL, 0, token);
+        token = likeliest(head, logits);
+        logits += head->logits_stride;
+    }
 }
 
 /* A block after a context that was computed in passes of 64 rows and a row at a time; the second
@@ -64,12 +83,12 @@ static void check_block(cerium_engine *head, const expected *x, uint32_t which, 
     char name[32];
     kv_sequence *sequence = NULL;
     cerium_error err;
-    const uint32_t n = x->n_rows - 1;
+    const uint32_t n = x->n_said, room = x->n_context + n + 1;
     memcpy(&at, from, 4);
     memcpy(&token, from + 4, 4);
     for (int k = 0; k < 2; k++) {
-        CHECK(kv_sequence_open(&sequence, head->pool, x->n_context + x->n_rows, 0, &err) == 0);
-        CHECK(kv_sequence_reserve(sequence, x->n_context + x->n_rows) == 0);
+        CHECK(kv_sequence_open(&sequence, head->pool, room, 0, &err) == 0);
+        CHECK(kv_sequence_reserve(sequence, room) == 0);
         run_context(head, x, sequence, at, k ? 1 : 64);
         float *to = logits + k * n * head->logits_stride;
         if (k) run_block(head, x, sequence, at, token / 2, to);
@@ -92,8 +111,7 @@ static void check_logits(const char *of, const char *name)
     snprintf(path, sizeof path, FIXTURES "%s.gguf", name);
     snprintf(model_path, sizeof model_path, FIXTURES "%s.gguf", of);
     cerium_engine *e = open_with(model_path, "always", path, 128), *head = e->draft->engine;
-    TEST_CHECK(head->program->shape.n_block == x.n_rows);
-    float *logits = memory_zalloc(2 * x.n_rows * head->logits_stride, sizeof *logits);
+    float *logits = memory_zalloc(2 * x.n_said * head->logits_stride, sizeof *logits);
     printf("  %s\n", name);
     for (uint32_t i = 0; i < x.n_blocks; i++) check_block(head, &x, i, logits);
     memory_free(logits);
@@ -107,6 +125,28 @@ static void test_logits(void)
     check_logits("qwen35", "dflash-qwen35");
     check_logits("qwen35", "dflash-window");
     check_logits("llama", "dflash-causal");
+    check_logits("llama", "dspark-llama");
+    check_logits("qwen35", "dspark-qwen35");
+}
+
+/* What the token before adds to some panels has the bits of what it adds to all. */
+static void test_before(void)
+{
+    static const uint32_t panels[] = {0, 1, 2, 5, 7, 8, 16};
+    cerium_engine *e = open_with(FIXTURES "qwen35.gguf", "always", FIXTURES "dspark-qwen35.gguf",
+                                 128);
+    cerium_engine *head = e->draft->engine;
+    float *all = memory_zalloc(2 * head->logits_stride, sizeof *all);
+    float *some = all + head->logits_stride;
+    CHECK(head->n_vocab == 17 * KERNEL_PANEL_ROWS);
+    draft_add_before(head, all, NULL, 0, 271);
+    draft_add_before(head, some, panels, ARRAY_LEN(panels), 271);
+    for (size_t i = 0; i < ARRAY_LEN(panels); i++)
+        TEST_CHECK(!memcmp(some + i * KERNEL_PANEL_ROWS, all + panels[i] * KERNEL_PANEL_ROWS,
+                           KERNEL_PANEL_ROWS * sizeof *all));
+    TEST_CHECK(all[0] != 0 && some[ARRAY_LEN(panels) * KERNEL_PANEL_ROWS] == 0);
+    memory_free(all);
+    cerium_engine_close(&e);
 }
 
 /* ---- a planted drafter ---- */
@@ -140,6 +180,8 @@ static void test_described(void)
 
 /* ---- damage ---- */
 
+static const char *file_of = FIXTURES "dflash-llama.gguf";
+
 /* The drafter for llama with bytes changed behind the first `text` in it. */
 static void damaged(const char *text, long at, const void *put, size_t n_put, const char *of,
                     const char *why)
@@ -149,7 +191,7 @@ static void damaged(const char *text, long at, const void *put, size_t n_put, co
     cerium_engine_config config;
     cerium_engine *e = NULL;
     cerium_error err = {0};
-    char *all = read_file(FIXTURES "dflash-llama.gguf", &len);
+    char *all = read_file(file_of, &len);
     char *place = memmem(all, len, text, strlen(text));
     CHECK(place);
     memcpy(at < 0 ? place : place + strlen(text) + at, put, n_put);
@@ -197,6 +239,13 @@ static void test_damage(void)
     damaged("tokenizer.ggml.mask_token_id", -1, "tokenizer.ggml.xask", 19, of,
             "key tokenizer.ggml.mask_token_id is missing");
     damaged("tokenizer.ggml.mask_token_id", 4, &many, sizeof many, of, "is 9999, of 272 tokens");
+    file_of = FIXTURES "dspark-llama.gguf";
+    const uint64_t wide = 2048;
+    lacking("markov_w2.weight", "markov_x", of);
+    damaged("markov_w1.weight", 4, &wide, sizeof wide, of, "markov_w1.weight");
+    damaged("markov_w1.weight", 4 + 8, &rows, sizeof rows, of, "tensor markov_w1.weight has shape");
+    damaged("markov_w2.weight", 4 + 8, &rows, sizeof rows, of, "tensor markov_w2.weight has shape");
+    file_of = FIXTURES "dflash-llama.gguf";
     /* Of another model: its width, or its layers. */
     damaged("fc.weight", -1, "fc.weight", 9, FIXTURES "mtp-planted-state.gguf", "draft model: ");
     damaged("fc.weight", -1, "fc.weight", 9, "models/cerium-line.gguf", "draft model: ");
@@ -205,6 +254,7 @@ static void test_damage(void)
 int main(void)
 {
     TEST_RUN(test_logits);
+    TEST_RUN(test_before);
     TEST_RUN(test_planted);
     TEST_RUN(test_described);
     TEST_RUN(test_damage);

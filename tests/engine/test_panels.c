@@ -163,6 +163,8 @@ static void test_few(void)
     check_few(FIXTURES "mtp-qwen35.gguf", "mtp");
     check_few(FIXTURES "mtp-glm4moe.gguf", "mtp");
     check_few(FIXTURES "mtp-planted-state.gguf", "mtp");
+    check_few(FIXTURES "qwen35.gguf", FIXTURES "dflash-qwen35.gguf");
+    check_few(FIXTURES "qwen35.gguf", FIXTURES "dspark-qwen35.gguf");
 }
 
 int main(void)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Make DFlash drafters for models that are there, and the logits of their blocks.
 
-Owns tests/golden/fixtures/dflash-*: drafters of random weights, named as llama.cpp's converter
-names them.  NAME.dflash holds random inputs in the place of those of layers of the model, and what
-the drafter makes of blocks after some of them, computed here in float64 from the weights in the
-files, by the formulas of llama.cpp's graph (src/models/dflash.cpp), and not by any engine.
+Owns tests/golden/fixtures/dflash-* and dspark-*: drafters of random weights, named as llama.cpp's
+converter names them.  NAME.dflash holds random inputs in the place of those of layers of the model,
+and what the drafter makes of blocks after some of them, computed here in float64 from the weights
+in the files, by the formulas of llama.cpp's graph (src/models/dflash.cpp), and not by any engine.
 dflash-planted knows how mtp-planted-state counts (make_mtp.py, which comes first).
 
     python3 make_dflash.py
 
-NAME.dflash (little endian): char magic[8] = "CEDFL001"; uint32 n_context, n_in, n_vocab, n_rows,
+NAME.dflash (little endian): char magic[8] = "CEDFL001"; uint32 n_context, n_in, n_vocab, n_said,
 n_blocks; float taps[n_context][n_in]; then of each block uint32 at, int32 token, float
-logits[n_rows - 1][n_vocab]: after the first `at` of the context.
+logits[n_said][n_vocab]: after the first `at` of the context.
 """
 import os
 import struct
@@ -115,8 +115,17 @@ class Drafter:
                 out[r, h] = p / p.sum() @ v[first:end, h // group]
         return out.reshape(len(q), -1) @ self.t[f"blk.{i}.attn_output.weight"].T
 
+    def in_turn(self, logits, token):
+        """DSpark: what the token before says is added; tokens are the likeliest."""
+        for row in logits:
+            row += self.t["markov_w2.weight"] @ self.t["markov_w1.weight"][token]
+            token = int(row.argmax())
+            if "d2t" in self.t:
+                token = int(self.t["d2t"][token])
+        return logits
+
     def block(self, at, token):
-        """Logits of the masks after the first `at` tokens and this one."""
+        """Logits of the masks after the first `at` tokens and this one, or of all rows."""
         rows = [token] + [self.mask] * (self.k["block_size"] - 1)
         x = self.t["token_embd.weight"][rows] * self.k.get("embedding_scale", 1)
         for i in range(self.k["block_count"]):
@@ -124,13 +133,16 @@ class Drafter:
             n_in = self.norm(x, f"blk.{i}.ffn_norm")
             gate, up = (n_in @ self.t[f"blk.{i}.ffn_{s}.weight"].T for s in ("gate", "up"))
             x = x + (silu(gate) * up) @ self.t[f"blk.{i}.ffn_down.weight"].T
-        return (self.norm(x, "output_norm") @ self.t["output.weight"].T)[1:]
+        logits = self.norm(x, "output_norm") @ self.t["output.weight"].T
+        if not self.k.get("sample_from_anchor", "markov_w1.weight" in self.t):
+            logits = logits[1:]
+        return self.in_turn(logits, token) if "markov_w1.weight" in self.t else logits
 
 
 def make(name, base, seed, layers, n_blocks, heads, kv_heads, dim, n_ff, rows, width=None,
-         n_draft=None, mask=200, **more):
+         n_draft=None, mask=200, rank=0, **more):
     """A drafter for the fixture `base`: of another width it has an embedding of its own, and with
-    n_draft an output for so many of the tokens."""
+    n_draft an output for so many of the tokens; with a rank it is DSpark."""
     _, model = read(base)
     rng = np.random.default_rng(seed)
     n_vocab, tapped = model["token_embd.weight"].shape
@@ -139,6 +151,10 @@ def make(name, base, seed, layers, n_blocks, heads, kv_heads, dim, n_ff, rows, w
     tensors = random_weights(shapes_of(keys, tapped, n_draft, n_vocab if width else None), rng)
     if n_draft:
         tensors["d2t"] = rng.permutation(n_vocab)[:n_draft].astype(np.int64)
+    if rank:
+        for part, n in (("1", n_vocab), ("2", n_draft or n_vocab)):
+            tensors[f"markov_w{part}.weight"] = 1.4 * rng.standard_normal((n, rank)) / rank ** 0.25
+    tensors = {t: x if x.dtype == np.int64 else x.astype(np.float32) for t, x in tensors.items()}
     write(name, keys, tensors, mask)
     taps = rng.standard_normal((max(PLACES), len(layers) * tapped)).astype(np.float32)
     drafter = Drafter(keys, tensors, model, mask, taps.astype(np.float64))
@@ -149,7 +165,7 @@ def make(name, base, seed, layers, n_blocks, heads, kv_heads, dim, n_ff, rows, w
         blocks.append(struct.pack("<Ii", at, token) + logits.astype(np.float32).tobytes())
     with open(os.path.join(OUT, f"{name}.dflash"), "wb") as f:
         f.write(b"CEDFL001" + struct.pack("<IIIII", len(taps), taps.shape[1], logits.shape[1],
-                                          rows, len(blocks)))
+                                          len(logits), len(blocks)))
         f.write(taps.tobytes() + b"".join(blocks))
     print(f"{name}: logits deviate by {logits.std():.2f}")
 
@@ -201,4 +217,7 @@ if __name__ == "__main__":
          embedding_scale=1.5, **{"attention.sliding_window": 20,
                                  "attention.sliding_window_pattern": [True, False]})
     make("dflash-causal", "llama", 98, [2], 1, 2, 2, 16, 32, 4, **{"attention.causal": True})
+    make("dspark-llama", "llama", 99, [0, 2], 1, 2, 2, 16, 32, 5, n_draft=150, rank=32)
+    make("dspark-qwen35", "qwen35", 100, [2], 1, 2, 1, 16, 32, 4, rank=64,
+         sample_from_anchor=False)
     planted()

@@ -311,7 +311,8 @@ check "and what it guesses" inspect eagle3-llama "guesses  *100 of the model's t
 check "which is no model" refused 1 "an EAGLE-3 head drafts for another model" \
     ./cerium run -m "$fixtures/eagle3-llama.gguf" -p x -n 1
 check "a drafter of blocks" inspect dflash-llama \
-    "drafter  *DFlash: it drafts for another model, 7 tokens in a pass"
+    "drafter  *DFlash: it drafts for another model, blocks of 8 tokens"
+check "one whose tokens are chosen in turn" inspect dspark-llama "drafter  *DSpark: it drafts"
 check "and what it guesses" inspect dflash-llama "guesses  *100 of the model's tokens"
 check "which is no model" refused 1 "a DFlash drafter drafts for another model" \
     ./cerium run -m "$fixtures/dflash-llama.gguf" -p x -n 1
@@ -325,6 +326,7 @@ drafted() { # quantized, it drafts, and the text stays
 }
 check "and drafts for one" drafted eagle3-llama
 check "and so does one of blocks" drafted dflash-llama
+check "and one whose tokens are chosen in turn" drafted dspark-llama
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
