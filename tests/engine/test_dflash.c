@@ -1,6 +1,6 @@
-/* test_dflash.c - a drafter that says a block of tokens in one pass (DFlash, DSpark): its logits are
- * those of the formulas, wherever the block begins and however the context was cut into passes; one
- * that knows how a model counts is right in each; damaged files are refused in one line.  That
+/* test_dflash.c - a drafter that says a block of tokens in one pass (DFlash, DSpark): its logits
+ * are those of the formulas, wherever the block begins and however the context was cut into passes;
+ * one that knows how a model counts is right in each; damaged files are refused in one line.  That
  * random ones change no byte: test_draft_model.c. */
 #include "engine/draft_round.h"
 #include "heads.h"
