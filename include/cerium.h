@@ -235,7 +235,8 @@ typedef struct {
     const char *cache_path;      /* the file that the weights are mapped from; "" when they were
                                     repacked into memory */
     const char *draft_model;     /* its name, or "" */
-    uint64_t draft_model_bytes;  /* memory that its weights and its KV pages may take */
+    uint64_t draft_model_bytes;  /* memory that its weights, its KV pages and, where it is a head,
+                                    the states of the model that it reads may take */
     uint32_t token_bytes_max;    /* the longest text of a token: of more than n_tokens x this many
                                     bytes, cerium_tokenize() makes more than n_tokens.  Chat forms
                                     may leave out white space at the ends of a message.  0: unknown,

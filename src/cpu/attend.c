@@ -10,8 +10,9 @@
 static void visible(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t *first,
                     uint32_t *end)
 {
-    *end = ex->rows[row].position + 1;
-    *first = op->window && *end > op->window ? *end - op->window : 0;
+    const uint32_t own = ex->rows[row].position + 1;
+    *end = own + ex->rows[row].ahead;
+    *first = op->window && own > op->window ? own - op->window : 0;
 }
 
 /* Group the rows of a sequence, and split walks if there are too few to share out. */

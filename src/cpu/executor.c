@@ -336,7 +336,8 @@ static uint32_t units(const model_matrix *w, uint32_t block_panels, uint32_t n_r
 
 static uint32_t head_units(const cpu_executor *ex, const step_op *op)
 {
-    return units(op->w[0], PASS_HEAD_PANELS, step_parts(op) * ex->n_head_rows);
+    return divide_up(pass_head_panels(ex, op->w[0]), PASS_HEAD_PANELS) *
+           divide_up(step_parts(op) * ex->n_head_rows, PASS_TILE);
 }
 
 static void plan_head(cpu_executor *ex, uint32_t *n, uint32_t i)
@@ -451,17 +452,33 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
     }
 }
 
+static void plan_logits(cpu_executor *ex)
+{
+    ex->n_head_rows = 0;
+    ex->panels = NULL;
+    for (uint32_t r = 0; r < ex->n_rows; r++) {
+        const cpu_row *row = &ex->rows[r];
+        if (!row->logits) continue;
+        CHECK(ex->n_head_rows == 0 || ex->panels == row->panels);
+        CHECK(!row->panels || (!row->allowed && row->n_apart[0] + row->n_apart[1] == 0));
+        ex->panels = row->panels;
+        ex->n_panels = row->n_panels;
+        ex->head_rows[ex->n_head_rows++] = r;
+    }
+}
+
 static uint32_t plan(cpu_executor *ex)
 {
     uint32_t n = 0;
-    ex->n_head_rows = 0;
-    for (uint32_t r = 0; r < ex->n_rows; r++)
-        if (ex->rows[r].logits) ex->head_rows[ex->n_head_rows++] = r;
+    plan_logits(ex);
     ex->search.on = pass_searches(ex);
     ex->search.by_parts = !ex->search.on && pass_goes_by_parts(ex);
     pass_attend_plan(ex);
     if (ex->program->shape.linear.n_layers) pass_linear_plan(ex);
+    const step_passes kind = ex->rows[0].is_own ? STEP_IN_BLOCK : STEP_IN_CONTEXT;
     for (uint32_t i = 0; i < ex->program->n_ops; i++) {
+        const step_passes in = ex->program->ops[i].passes;
+        if (in != STEP_IN_ALL && in != kind) continue;
         if (pass_tap_before(ex, i) < ex->n_taps) add_phase(ex, &n, i, STAGE_TAP, ex->n_rows);
         plan_op(ex, &n, i);
     }
@@ -491,7 +508,8 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
     if (op->kind == STEP_OUT && (n > 1 || !step_acts(op)))
         return pass_rows_of(&ex->attended, op->w[0]->cols);
     if (op->beside && n > 1) return pass_rows_of(&ex->normed, op->w[0]->cols);
-    if (op->kind != STEP_OUT && (n > 1 || !op->norm)) return ex->normed;
+    const bool is_ready = !op->norm && op->kind != STEP_QKV; /* by an earlier step */
+    if (op->kind != STEP_OUT && (n > 1 || is_ready)) return ex->normed;
     uint64_t now = ex->number * TEAM_PHASES_MAX + phase;
     /* It has room for the widest input; both parts of the head's follow each other. */
     const bool is_wide = op->kind == STEP_OUT || op->beside;

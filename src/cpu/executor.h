@@ -28,8 +28,11 @@ typedef struct {
     kv_sequence *sequence;  /* rows of one sequence follow each other, positions ascending by 1 */
     const float *last_state; /* of an MTP head: [n_embd] the state of the token before it, after
                                 the last norm.  Of an EAGLE-3 head: what was tapped of that token,
-                                or, if is_own, its own state.  NULL: not known, or none */
+                                or, if is_own, its own state.  Of a DFlash drafter: what was tapped
+                                of this token; none if is_own, of a block that is guessed, and then
+                                all rows of the pass are.  NULL: not known, or none */
     bool is_own;
+    uint32_t ahead;         /* how many of the rows after it, of its sequence, it sees */
     const float *state;     /* of a model with states (program.h), at a sequence's first row: that
                                before it; NULL: of the beginning of a timeline */
     float *next_state;      /* output, or NULL: that after the row; no other row's, nor read */
@@ -42,6 +45,11 @@ typedef struct {
                                included) */
     const uint64_t *allowed; /* bits of the allowed tokens: others count as -INFINITY, and may be so
                                in logits; NULL: all are allowed.  Borrowed */
+    const uint32_t *panels; /* [n_panels] of the head, ascending, that are wanted: their logits
+                               follow each other.  The same of all rows of a pass with logits,
+                               which have no allowed and no apart tokens then; NULL: all.
+                               Borrowed for the pass */
+    uint32_t n_panels;
     const int32_t *apart[2]; /* [n_apart[k]] tokens excluded from n_best; borrowed for the pass */
     uint32_t n_apart[2];
 } cpu_row;
@@ -70,6 +78,8 @@ size_t cpu_state_floats(const step_program *program);
 /* Keep the inputs of layers [n], as model_layer_begins() finds them, of the rows of each pass.
  * Once, between passes.  CERIUM_ERR_MEMORY. */
 CERIUM_CHECKED int cpu_executor_tap(cpu_executor *ex, const uint32_t *ops, uint32_t n);
+/* Bytes of these; 0: none are kept. */
+uint64_t cpu_executor_tap_bytes(const cpu_executor *ex);
 /* Those of a row of the last pass, [n][n_embd]. */
 void cpu_executor_tapped(const cpu_executor *ex, uint32_t row, float *out);
 /* The state of a row of the last pass after the last norm, of an EAGLE-3 head before it,

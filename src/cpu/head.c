@@ -27,7 +27,7 @@ static pass_search_class *class_of(cpu_executor *ex)
 bool pass_searches(cpu_executor *ex)
 {
     const step_op *op = &ex->program->ops[ex->program->n_ops - 1];
-    if (op->kind != STEP_HEAD || !op->screen || ex->observe) return false;
+    if (op->kind != STEP_HEAD || !op->screen || ex->observe || ex->panels) return false;
     if (ex->n_head_rows == 0 || ex->n_head_rows > PASS_SEARCH_ROWS) return false;
     const pass_search_class *c = class_of(ex);
     if (c->rest > 0 || c->whole.n < PASS_SEARCH_TRIAL) return false;
@@ -259,11 +259,11 @@ static void part_bounds(const float *y, uint32_t n, float apart, const cpu_row *
 /* y: the first products of row r in a unit's panels; those that may be among the best become its
  * logits, the others are left out.  Their maximum. */
 static float complete_best(const cpu_executor *ex, const step_op *op, const pass_rows *in,
-                           const pass_block *b, uint32_t r, float *y, float *z,
-                           const pass_scratch *scratch)
+                           const pass_block *b, const float *norms, uint32_t r, float *y,
+                           float *z, const pass_scratch *scratch)
 {
     const cpu_row *row = &ex->rows[ex->head_rows[r]];
-    const float *norms = op->w[0]->panel_norm + b->panel, rest = scratch->rest[r];
+    const float rest = scratch->rest[r];
     float *best = scratch->best + r * CPU_BEST_MAX, high[PASS_HEAD_PANELS];
     if (greatest_of(y, b->n) + greatest_of(norms, b->n_panels) * rest < best[row->n_best - 1]) {
         leave_out(row->logits + b->first, b->n_panels);
@@ -278,10 +278,11 @@ static float complete_best(const cpu_executor *ex, const step_op *op, const pass
     const float mark = best[row->n_best - 1];
     for (uint32_t p = 0, n; p < b->n_panels; p += n) {
         const bool wanted = is_wanted(high[p], mark);
+        const uint32_t most = pass_head_run(ex, b->panel + p, b->n_panels - p);
         float *out = y + p * KERNEL_PANEL_ROWS;
-        for (n = 1; p + n < b->n_panels && is_wanted(high[p + n], mark) == wanted; n++) continue;
+        for (n = 1; n < most && is_wanted(high[p + n], mark) == wanted; n++) continue;
         if (wanted) {
-            add_rest(ex, op, in, r, b->panel + p, n, out, z);
+            add_rest(ex, op, in, r, pass_head_panel(ex, b->panel + p), n, out, z);
             pass_finish_logits(ex, out, n * KERNEL_PANEL_ROWS);
         } else {
             leave_out(out, n);
@@ -297,11 +298,15 @@ void pass_head_best(cpu_executor *ex, const step_op *op, const pass_rows *in, ui
     const pass_block b = pass_head_block(ex, op, op->w[0], unit);
     const uint32_t stride = b.n_panels * KERNEL_PANEL_ROWS, first = pass_part(ex, op, b.row, 0);
     float *y = scratch->y, *z = y + (size_t)b.n_rows * stride;
+    float norms[PASS_HEAD_PANELS];
     begin_best(ex, op, in, scratch);
-    pass_matmul(ex, y, stride, op->w[0], 0, b.panel, b.n_panels, in, first, b.n_rows);
+    for (uint32_t p = 0; p < b.n_panels; p++)
+        norms[p] = op->w[0]->panel_norm[pass_head_panel(ex, b.panel + p)];
+    if (ex->observe && b.panel == 0) pass_observe(ex, op->w[0], 0, in, first, b.n_rows);
+    pass_head_product(ex, op, y, &b, in, first, b.n_rows);
     for (uint32_t r = b.row; r < b.row + b.n_rows; r++, y += stride) {
         float *tops = ex->rows[ex->head_rows[r]].tops;
-        const float top = complete_best(ex, op, in, &b, r, y, z, scratch);
+        const float top = complete_best(ex, op, in, &b, norms, r, y, z, scratch);
         if (tops) tops[b.panel / PASS_HEAD_PANELS] = top;
     }
 }

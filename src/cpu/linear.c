@@ -151,15 +151,32 @@ static void join_taps(cpu_executor *ex, const step_op *op, float *x, uint32_t ro
         memcpy(a, given->last_state, n * sizeof *a);
 }
 
+/* What a DFlash drafter begins with, of the context: x is 0, and OUT makes it of the model's
+ * states. */
+static void join_context(cpu_executor *ex, float *x, uint32_t row)
+{
+    const step_shape *s = &ex->program->shape;
+    const size_t n = (size_t)s->n_taps * s->n_tapped;
+    float *a = ex->attended.f + row * n;
+    memset(x, 0, s->n_embd * sizeof *x);
+    if (ex->rows[row].last_state)
+        memcpy(a, ex->rows[row].last_state, n * sizeof *a);
+    else
+        memset(a, 0, n * sizeof *a);
+}
+
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end)
 {
     const step_shape *s = &ex->program->shape;
     for (uint32_t r = first; r < end; r++) {
         float *x = ex->x + (size_t)r * s->n_embd;
-        if (!s->n_taps) token_row(ex, op->w[0], x, r);
+        const bool in_block = s->n_block && ex->rows[r].is_own;
+        if (!s->n_taps || in_block) token_row(ex, op->w[0], x, r);
         for (uint32_t i = 0; s->embedding_scale != 1 && i < s->n_embd; i++)
             x[i] *= s->embedding_scale;
-        if (s->n_taps)
+        if (s->n_block && !in_block)
+            join_context(ex, x, r);
+        else if (s->n_taps && !s->n_block)
             join_taps(ex, op, x, r);
         else if (op->norm)
             join_state(ex, op, x, r);
@@ -198,7 +215,7 @@ static qkv_units units_of(const step_op *op)
 {
     const uint32_t heads = pass_qkv_heads(op);
     return (qkv_units){.n_kv = op->w[1] ? divide_up(op->n_kv_heads, heads) : 0,
-                       .n_q = divide_up(op->n_heads, heads),
+                       .n_q = op->w[0] ? divide_up(op->n_heads, heads) : 0,
                        .n_gate = op->w[3] ? divide_up(op->w[3]->n_panels, PASS_BLOCK_PANELS) : 0};
 }
 
@@ -463,53 +480,4 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
             ex->k->add(y[i] + r * KERNEL_GROUP, op->bias[i] + b.first, b.n);
     }
     pass_activate(ex, op, y[0], y[1], b.n_rows, b.n, b.panel / PASS_UP_PANELS, b.row);
-}
-
-void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n)
-{
-    const step_shape *s = &ex->program->shape;
-    const float cap = s->logit_cap;
-    for (uint32_t i = 0; s->logit_scale != 1 && i < n; i++) logits[i] *= s->logit_scale;
-    /* tanh(u) as 1 - 2 / (1 + e^2u): both ends are exact, and so is 0. */
-    for (uint32_t i = 0; cap != 0 && i < n; i++)
-        logits[i] = cap * (1.0f - 2.0f / (1.0f + kernel_exp_ref(2.0f * (logits[i] / cap))));
-}
-
-pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const model_matrix *w,
-                           uint32_t unit)
-{
-    const uint32_t parts = step_parts(op);
-    pass_block b = pass_block_at(w, PASS_HEAD_PANELS, parts * ex->n_head_rows, unit);
-    b.row /= parts;
-    b.n_rows /= parts;
-    return b;
-}
-
-/* y [b->n_rows][panels] = the products of rows, both parts of each; weights are read once. */
-static void whole_products(const cpu_executor *ex, const step_op *op, float *y,
-                           const pass_block *b, const pass_rows *in)
-{
-    const model_matrix *w = op->w[0];
-    const uint32_t stride = b->n_panels * KERNEL_PANEL_ROWS, parts = step_parts(op);
-    const uint32_t row = pass_part(ex, op, b->row, 0);
-    if (ex->observe && b->panel == 0) /* without what rounding lost */
-        pass_observe(ex, w, 0, in, row, b->n_rows);
-    pass_product(ex, y, stride, w, 0, b->panel, b->n_panels, in, row, parts * b->n_rows);
-    if (parts == 2) ex->k->add(y, y + b->n_rows * stride, b->n_rows * stride);
-}
-
-/* in: row i is head_rows[i]. */
-void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
-               pass_scratch *scratch)
-{
-    pass_block b = pass_head_block(ex, op, op->w[0], unit);
-    float *y = scratch->y;
-    whole_products(ex, op, y, &b, in);
-    for (uint32_t r = 0; r < b.n_rows; r++, y += b.n_panels * KERNEL_PANEL_ROWS) {
-        if (op->bias[0]) ex->k->add(y, op->bias[0] + b.first, b.n);
-        pass_finish_logits(ex, y, b.n);
-        const cpu_row *row = &ex->rows[ex->head_rows[b.row + r]];
-        memcpy(row->logits + b.first, y, b.n * sizeof *y);
-        if (row->tops) row->tops[b.panel / PASS_HEAD_PANELS] = greatest_of(y, b.n);
-    }
 }

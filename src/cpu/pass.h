@@ -116,7 +116,7 @@ typedef struct {
     uint32_t n_panels[PASS_SEARCH_ROWS]; /* that reached the mark */
 } pass_best;
 
-enum { EXECUTOR_TAPS_MAX = 4 };
+enum { EXECUTOR_TAPS_MAX = 8 };
 
 struct cpu_executor {
     const step_program *program;
@@ -138,6 +138,8 @@ struct cpu_executor {
     uint32_t n_groups, n_chunks;
     bool split;                /* attend chunk by chunk, then join */
     uint32_t n_head_rows;
+    const uint32_t *panels;    /* [n_panels] of the head, that its rows want; NULL: all */
+    uint32_t n_panels;
     pass_best search;
 
     /* what a drafter reads */
@@ -228,16 +230,22 @@ typedef struct {
     uint32_t first, n;        /* output rows: the last panel may have fewer than it holds */
 } pass_block;
 
+static inline pass_block pass_block_of(uint32_t n_panels, uint32_t n_outputs,
+                                       uint32_t block_panels, uint32_t n_rows, uint32_t unit)
+{
+    uint32_t n_blocks = divide_up(n_panels, block_panels);
+    pass_block b = {.row = unit / n_blocks * PASS_TILE, .panel = unit % n_blocks * block_panels};
+    b.n_rows = smaller(n_rows - b.row, PASS_TILE);
+    b.n_panels = smaller(n_panels - b.panel, block_panels);
+    b.first = b.panel * KERNEL_PANEL_ROWS;
+    b.n = smaller(n_outputs - b.first, b.n_panels * KERNEL_PANEL_ROWS);
+    return b;
+}
+
 static inline pass_block pass_block_at(const model_matrix *w, uint32_t block_panels,
                                        uint32_t n_rows, uint32_t unit)
 {
-    uint32_t n_blocks = divide_up(w->n_panels, block_panels);
-    pass_block b = {.row = unit / n_blocks * PASS_TILE, .panel = unit % n_blocks * block_panels};
-    b.n_rows = smaller(n_rows - b.row, PASS_TILE);
-    b.n_panels = smaller(w->n_panels - b.panel, block_panels);
-    b.first = b.panel * KERNEL_PANEL_ROWS;
-    b.n = smaller(w->rows - b.first, b.n_panels * KERNEL_PANEL_ROWS);
-    return b;
+    return pass_block_of(w->n_panels, w->rows, block_panels, n_rows, unit);
 }
 
 /* Rows filled up to whole panels. */
@@ -306,7 +314,7 @@ void pass_layer_inputs(cpu_executor *ex, const step_op *op, const pass_rows *in,
 void pass_layer_inputs_finish(cpu_executor *ex, const step_op *op, uint32_t row);
 const float *pass_layer_input(const cpu_executor *ex, const step_op *op, uint32_t row);
 
-/* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN, HEAD */
+/* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
                       uint32_t out_row, uint32_t row);
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end);
@@ -319,11 +327,6 @@ void pass_ffn_up(cpu_executor *ex, const step_op *op, const pass_rows *in, uint3
 /* Of an op's input in 8 bits, where a part of a row lies (step_parts): of the rows of a tile first
  * all first parts, then all second ones. */
 uint32_t pass_part(const cpu_executor *ex, const step_op *op, uint32_t row, uint32_t part);
-/* A unit of the head: rows of logits. */
-pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const model_matrix *w,
-                           uint32_t unit);
-void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
-               pass_scratch *scratch);
 uint32_t pass_qkv_units(const cpu_executor *ex, const step_op *op);
 /* Rotate channels of a head, by their row's position and the op's table; x: the first. */
 void pass_turn(const cpu_executor *ex, const step_op *op, float *x, uint32_t row);
@@ -331,12 +334,26 @@ void pass_turn(const cpu_executor *ex, const step_op *op, float *x, uint32_t row
 float pass_query_scale(const cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_qkv_finish(cpu_executor *ex, const step_op *op, uint32_t row);
 void pass_add_branch(cpu_executor *ex, const step_op *op, uint32_t row);
-void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n);
 /* Of whole: q, k and v of a row. */
 static inline size_t pass_whole_width(const step_shape *s)
 {
     return (size_t)(s->n_heads + 2 * s->n_kv_heads) * s->head_dim;
 }
+
+/* logits.c: HEAD.  Of w, its matrix or its screen: how many panels this pass wants, which one is at
+ * a place among them, and how many neighbours of it follow each other there. */
+uint32_t pass_head_panels(const cpu_executor *ex, const model_matrix *w);
+uint32_t pass_head_panel(const cpu_executor *ex, uint32_t at);
+uint32_t pass_head_run(const cpu_executor *ex, uint32_t at, uint32_t n_max);
+/* A unit of the head: rows of logits.  Its panels are places, too. */
+pass_block pass_head_block(const cpu_executor *ex, const step_op *op, const model_matrix *w,
+                           uint32_t unit);
+/* y[n_rows][b->n_panels 16] = those panels times rows [row, ...) of in */
+void pass_head_product(const cpu_executor *ex, const step_op *op, float *y, const pass_block *b,
+                       const pass_rows *in, uint32_t row, uint32_t n_rows);
+void pass_head(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
+               pass_scratch *scratch);
+void pass_finish_logits(const cpu_executor *ex, float *logits, uint32_t n);
 
 /* head.c: HEAD when only the best are wanted.  Call the first two once head_rows are known. */
 bool pass_searches(cpu_executor *ex);

@@ -3,6 +3,11 @@
 #include "base/memory.h"
 #include "cpu/pass.h"
 
+uint64_t cpu_executor_tap_bytes(const cpu_executor *ex)
+{
+    return (uint64_t)ex->rows_max * ex->n_taps * ex->program->shape.n_embd * sizeof *ex->tapped;
+}
+
 int cpu_executor_tap(cpu_executor *ex, const uint32_t *ops, uint32_t n)
 {
     const size_t width = (size_t)n * ex->program->shape.n_embd;

@@ -45,7 +45,7 @@ static int find_kind(draft_model *m, const char *path, cerium_error *err)
     if (!path) return CERIUM_OK;
     int status = gguf_open(&file, path, err);
     if (status) return status == CERIUM_ERR_MEMORY ? status : CERIUM_OK;
-    m->is_head = model_is_eagle3(file);
+    m->is_head = model_is_drafter(file);
     gguf_close(&file);
     return CERIUM_OK;
 }
@@ -63,6 +63,29 @@ static int open_taps(draft_model *m, cerium_engine *e, cerium_error *err)
     return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
 }
 
+/* Small vocabularies cost less than a set of their tokens. */
+static int choose_vocabulary(draft_model *m, cerium_engine *e, cerium_error *err)
+{
+    const uint32_t n = tokenizer_n_tokens(e->tokens), n_draft = m->engine->n_vocab;
+    const uint32_t n_first = VOCABULARY_FIRST * VOCABULARY_PANEL;
+    _Static_assert((int)VOCABULARY_PANEL == (int)KERNEL_PANEL_ROWS, "of the matrix");
+    m->n_tokens = (int32_t)(m->said || n > n_draft ? n_draft : n);
+    if (m->said || !translator_copies(m->translator) || m->n_tokens < (int32_t)(2 * n_first))
+        return CERIUM_OK;
+    if (!draft_vocabulary_open(&m->vocabulary, e->tokens, (uint32_t)m->n_tokens, VOCABULARY_FIRST))
+        return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
+}
+
+/* A head reads states of the model: rings for those of sessions. */
+static int open_states(draft_model *m, const cerium_engine *e, cerium_error *err)
+{
+    const step_shape *s = &m->engine->program->shape;
+    const uint32_t n = s->n_taps ? s->n_taps * s->n_tapped : s->n_embd;
+    if (!m->is_head || !taps_pool_open(&m->states, e->sessions_max, n)) return CERIUM_OK;
+    return error_set(err, CERIUM_ERR_MEMORY, "no memory for the draft model");
+}
+
 int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_config *config,
                      const char *path, cerium_error *err)
 {
@@ -75,13 +98,13 @@ int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_co
         status = error_set(&why, CERIUM_ERR_FORMAT,
                            "%s: a model with recurrent layers cannot draft", path);
     if (!status && m->engine->program->shape.n_taps) status = open_taps(m, e, &why);
+    if (!status) status = open_states(m, e, &why);
     if (!status) status = translator_open(&m->translator, e->tokens, m->engine->tokens, &why);
+    if (!status) status = choose_vocabulary(m, e, &why);
     if (status) {
         draft_model_close(&m);
         return refuse(status, &why, err);
     }
-    uint32_t n = tokenizer_n_tokens(e->tokens), n_draft = m->engine->n_vocab;
-    m->n_tokens = (int32_t)(m->said || n > n_draft ? n_draft : n);
     budget_init(&m->budget);
     *out = m;
     return CERIUM_OK;
@@ -90,7 +113,9 @@ int draft_model_open(draft_model **out, cerium_engine *e, const cerium_engine_co
 void draft_model_close(draft_model **m)
 {
     if (!m || !*m) return;
+    taps_pool_close(&(*m)->states);
     translator_close(&(*m)->translator);
+    draft_vocabulary_close(&(*m)->vocabulary);
     engine_close_alone(&(*m)->engine);
     memory_free(*m);
     *m = NULL;
@@ -100,7 +125,8 @@ uint64_t draft_model_bytes(const draft_model *m)
 {
     kv_use pages;
     kv_pool_measure(m->engine->pool, &pages);
-    return (m->engine->file == m->engine->beside->file ? 0
-                                                       : model_weights_bytes(m->engine->model)) +
-           kv_token_bytes(m->engine->pool) * KERNEL_PAGE * pages.blocks_max;
+    const bool borrows = m->engine->file == m->engine->beside->file;
+    return (borrows ? 0 : model_weights_bytes(m->engine->model)) +
+           kv_token_bytes(m->engine->pool) * KERNEL_PAGE * pages.blocks_max +
+           taps_pool_bytes(&m->states) + cpu_executor_tap_bytes(m->engine->beside->executor);
 }

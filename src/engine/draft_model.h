@@ -10,14 +10,17 @@
  * state of the token before it in the model: a session keeps those of its newest tokens (taps.h),
  * and the head's timeline begins where they do.  Of what the head itself says, the state is its
  * own.  An EAGLE-3 head has weights of its own, and its state of a token in the model are the
- * inputs of three layers. */
+ * inputs of three layers.  A DFlash drafter reads such inputs, too, of each token itself, and
+ * guesses a block at once. */
 #ifndef ENGINE_DRAFT_MODEL_H
 #define ENGINE_DRAFT_MODEL_H
 
 #include <stdatomic.h>
 
-#include "speculation/translation.h"
+#include "engine/taps.h"
 #include "speculation/draft_budget.h"
+#include "speculation/draft_vocabulary.h"
+#include "speculation/translation.h"
 
 /* ---- limits: what a broken or hostile input can make us take ---- */
 
@@ -31,23 +34,25 @@ typedef struct draft_session draft_session;
 
 typedef struct {
     cerium_engine *engine;
-    bool is_head;                  /* of either kind */
+    bool is_head;                  /* of any kind */
     const int32_t *said;           /* [engine->n_vocab] the model's tokens of its logits; NULL: they
                                       have the same numbers */
+    taps_pool states;              /* of the model, that a head reads */
     translator *translator;
+    draft_vocabulary vocabulary;   /* where logits are of the model's tokens; under the turn */
     draft_budget budget;             /* under the turn */
     int32_t n_tokens;              /* below this a guess is left out */
     _Atomic uint64_t passes, computed, ns;
 } draft_model;
 
-/* Load the model or the EAGLE-3 head at path (NULL: the head that the model of e has) to draft for
+/* Load the model or the head at path (NULL: the head that the model of e has) to draft for
  * e, as the last step of opening e.  CERIUM_ERR_FORMAT: it is not a decoder, its vocabulary differs
  * and lacks byte tokens, it is larger than the model of e, or it is a head of another model. */
 CERIUM_CHECKED int draft_model_open(draft_model **out, cerium_engine *e,
                                     const cerium_engine_config *config, const char *path,
                                     cerium_error *err);
 void draft_model_close(draft_model **m);
-/* Bytes of its weights and of its KV pages, those that may be. */
+/* Bytes of its weights, of its KV pages and of states of the model, those that may be. */
 uint64_t draft_model_bytes(const draft_model *m);
 
 /* CERIUM_ERR_MEMORY. */

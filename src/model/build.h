@@ -10,7 +10,7 @@
 #include "model/program.h"
 
 enum { MODEL_LAYERS_MAX = 512, MODEL_LAYER_OPS_MAX = 11, MODEL_LAYER_MATRICES_MAX = 13,
-       EAGLE3_TAPS = 3 };
+       MODEL_TAPS_MAX = 8 };
 
 typedef struct {
     const gguf_file *file;
@@ -36,8 +36,9 @@ typedef struct {
     char mtp_lacks[160];    /* why it cannot run: the first of its tensors that is missing, or that
                                nothing runs such blocks; "": it can, or there is none */
     uint32_t qkv_cols;      /* of the matrices of Q, K and V; 0: n_embd */
-    uint32_t taps[EAGLE3_TAPS]; /* of an EAGLE-3 head, and */
+    uint32_t taps[MODEL_TAPS_MAX]; /* of a head in a file of its own, and */
     const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */
+    model_markov markov;
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
@@ -128,6 +129,17 @@ bool build_mtp_begin(builder *b);
  * file lacks one of its tensors (b->mtp_lacks). */
 void build_mtp_end(builder *b);
 
+/* drafters.c: what files of drafters for one model have.  The layers of it that they read, by the
+ * key's name; into b->taps and the shape. */
+void build_taps(builder *b, const char *name, uint32_t least, uint32_t most);
+/* How many tokens it may say, into the shape; those of d2t, or of the model. */
+void build_said(builder *b, uint32_t n_model);
+/* A table of the file, [rows][n_embd], or the model's. */
+const model_matrix *build_table_of(builder *b, const char *name, uint32_t rows,
+                                   const model_matrix *of_model);
+/* HEAD, with the model's output where the file has none; returns it. */
+step_op *build_head_of(builder *b, const step_op *of_model);
+
 /* FFN_UP and FFN_DOWN; returns the first. */
 step_op *build_ffn(builder *b, uint32_t layer, const char *norm_name);
 /* ROUTE, the shared expert if there is one, EXPERTS_UP and EXPERTS_DOWN, of a latent between
@@ -174,5 +186,6 @@ void build_qwen35(builder *b);
 void build_deepseek2(builder *b);
 void build_nemotron_h(builder *b);
 void build_eagle3(builder *b);
+void build_dflash(builder *b);
 
 #endif

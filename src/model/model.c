@@ -31,6 +31,7 @@ static const struct {
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
     {"deepseek2", build_deepseek2}, {"nemotron_h", build_nemotron_h},
     {"nemotron_h_moe", build_nemotron_h}, {"eagle3", build_eagle3},
+    {"dflash", build_dflash},
 };
 
 enum {
@@ -218,14 +219,14 @@ static int find_architecture(const gguf_file *file, size_t *which, cerium_error 
 }
 
 /* An encoder of a known architecture: its output for a token depends on later tokens, so it would
- * run, and write nonsense. */
+ * run, and write nonsense.  In a drafter it is said of a block, which it may read so. */
 static int check_direction(const gguf_file *file, const char *arch, cerium_error *err)
 {
     char key[64];
     bool is_causal = true;
     snprintf(key, sizeof key, "%s.attention.causal", arch);
     gguf_get_bool(file, key, &is_causal);
-    if (is_causal) return CERIUM_OK;
+    if (is_causal || model_is_drafter(file)) return CERIUM_OK;
     return error_set(err, CERIUM_ERR_FORMAT,
                      "%s: a model that reads in both directions (%s is false) cannot write",
                      gguf_path(file), key);
@@ -269,7 +270,8 @@ static void number_layers(step_program *p, step_op *ops)
         switch (op->kind) {
         case STEP_QKV:
         case STEP_LATENT:
-            if (step_writes_kv(op)) op->layer = s->n_kv_layers++;
+            if (op->passes == STEP_IN_CONTEXT) op->layer = kv_layer; /* after that of the block */
+            else if (step_writes_kv(op)) op->layer = s->n_kv_layers++;
             kv_layer = op->layer;
             break;
         case STEP_ATTEND: op->layer = kv_layer; break;
@@ -335,6 +337,7 @@ const char *model_mtp_lacks(const model *m)
 }
 
 const uint32_t *model_taps(const model *m) { return m->b.taps; }
+const model_markov *model_markov_of(const model *m) { return &m->b.markov; }
 const int32_t *model_said_tokens(const model *m) { return m->b.said; }
 const char *model_architecture(const model *m) { return m->arch; }
 uint64_t model_n_parameters(const model *m) { return m->n_parameters; }
@@ -348,7 +351,7 @@ uint64_t model_step_bytes(const model *m)
         const step_op *op = &p->ops[i];
         for (int k = 0; k < STEP_MATRICES_MAX; k++) {
             const model_matrix *w = op->w[k];
-            if (!w) continue;
+            if (!w || op->passes == STEP_IN_CONTEXT) continue;
             if (op->screen) w = op->screen; /* the least that must be read */
             uint64_t one = (uint64_t)w->panel_bytes * w->n_panels;
             if (op->kind == STEP_EMBED) /* one row */

@@ -16,6 +16,14 @@
 
 typedef struct model model;
 
+enum { MODEL_MARKOV_MAX = 1024 }; /* numbers of a row of model_markov.before */
+
+/* What the token before adds to the logits of a token, in a DSpark drafter: adds times its row of
+ * before.  Both NULL: nothing. */
+typedef struct {
+    const model_matrix *before, *adds; /* [tokens of the model][rank], [shape.n_vocab][rank] */
+} model_markov;
+
 /* The form of the output head. */
 typedef enum {
     MODEL_HEAD_AUTO = 0,   /* as SEARCH for large heads, as FULL for small ones */
@@ -29,7 +37,7 @@ typedef struct {
     block_type head_type; /* TYPE: narrower than the file's, or the same */
     bool exact;           /* all weights as floats, so that activations are floats, too */
     bool mtp;             /* the head for a token further on, too, if the file has one */
-    const step_program *of; /* the file may be an EAGLE-3 head that drafts for the model of
+    const step_program *of; /* the file may be a drafter made for the model of
                              this program, which lends matrices that the file lacks, and is closed
                              later; or NULL */
 } model_options;
@@ -49,15 +57,17 @@ const step_program *model_mtp(const model *m);
 /* Why there is none, if the file has a part of it: "tensor T is missing", or that such blocks are
  * not run.  Or NULL. */
 const char *model_mtp_lacks(const model *m);
-/* Of an EAGLE-3 head: the layers of its model whose inputs it reads, [shape.n_taps]; one that is
- * shape.n_layers of that model is after the last. */
+/* Of a drafter made for one model: the layers of it whose inputs it reads, [shape.n_taps]; one that
+ * is shape.n_layers of that model is after the last. */
 const uint32_t *model_taps(const model *m);
 /* The model's token of each logit, [shape.n_vocab]; NULL: they have the same numbers. */
 const int32_t *model_said_tokens(const model *m);
+/* Of a drafter of blocks. */
+const model_markov *model_markov_of(const model *m);
 /* The step whose input is that of a layer; layer n_layers: the head. */
 uint32_t model_layer_begins(const step_program *p, uint32_t layer);
-/* Is the file an EAGLE-3 head? */
-bool model_is_eagle3(const gguf_file *file);
+/* Is the file a drafter made for one model, an EAGLE-3 head or a DFlash drafter? */
+bool model_is_drafter(const gguf_file *file);
 const char *model_architecture(const model *m);
 uint64_t model_n_parameters(const model *m);
 uint64_t model_weights_bytes(const model *m); /* panels and vectors */

@@ -50,7 +50,8 @@ typedef enum {
     STEP_EMBED = 0,        /* x = w[0][token].  With a norm (MTP): a = [norm(x) | head_norm[0](s)],
                               x = 0, s: the row's given state; OUT follows.  With n_taps in the
                               shape (EAGLE-3): a = norm(s), if it has one, and x = 0, where s is of
-                              the model; a = 0 and x = s, or head_norm[0](s), where it is its own */
+                              the model; a = 0 and x = s, or head_norm[0](s), where it is its own.
+                              With n_block, too (DFlash): a = s and x = 0 of a row of the context */
     STEP_QKV = 1,          /* n = norm(x), or, with a table beside, [norm(beside[token]) |
                               beside_norm(x)]; q, k, v = w[0..2] n + bias, v = k without w[2]; head
                               norms; rope; KV write.  Without w[1] only q */
@@ -142,10 +143,19 @@ typedef struct {
                                          head h modulo n_key_heads */
 } step_recurrence;
 
+/* Which passes have the step, in a program of two kinds of them (DFlash): those of rows with the
+ * model's states, and those of a block that is guessed. */
+typedef enum {
+    STEP_IN_ALL = 0,
+    STEP_IN_CONTEXT = 1,
+    STEP_IN_BLOCK = 2,
+} step_passes;
+
 enum { STEP_MATRICES_MAX = 4 };
 
 typedef struct {
     step_kind kind;
+    step_passes passes;
     uint32_t layer;               /* of those with KV: QKV, LATENT and ATTEND, which read those of
                                      an earlier layer if QKV has no w[1]; of those with a state:
                                      CONV and DELTA; of all: LAYER_GATE */
@@ -232,8 +242,14 @@ static inline uint32_t step_parts(const step_op *op)
 /* The sizes shared by all layers, and the maxima over layers. */
 typedef struct {
     uint32_t n_layers, n_embd, n_vocab;      /* n_vocab: logits */
-    uint32_t n_taps, n_tapped;               /* of an EAGLE-3 head: layers of the model that it
-                                                reads, and the floats of each; 0: it is none */
+    uint32_t n_taps, n_tapped;               /* of an EAGLE-3 head or a DFlash drafter: layers of
+                                                the model that it reads, and the floats of each; 0:
+                                                it is none */
+    uint32_t n_block, mask_token;            /* of a DFlash drafter: rows of a block, whose first is
+                                                the last token and the others this one; 0 */
+    bool block_is_causal;                    /* its rows do not see later ones */
+    bool block_says_first;                   /* row i says the token after place i, not that of it
+                                                (DSpark) */
     uint32_t n_kv_layers;                    /* the number of layers with keys and values */
     step_recurrence linear;
     uint32_t n_heads, n_kv_heads, head_dim;

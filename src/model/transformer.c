@@ -41,7 +41,7 @@ void build_shape(builder *b, step_norm_kind norm)
     b->n_ff = s->n_ff;
 
     const gguf_tensor *embd = gguf_find_tensor(b->file, "token_embd.weight");
-    if (!embd && b->options->of) return; /* eagle3.c */
+    if (!embd && b->options->of) return; /* drafters.c */
     if (!embd) {
         build_fail(b, "tensor token_embd.weight is missing");
         return;

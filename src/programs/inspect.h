@@ -54,6 +54,8 @@ facts facts_of(const gguf_file *file);
 /* The value of "<architecture>.<suffix>"; NULL: missing. */
 const gguf_value *facts_value(const facts *f, const char *suffix);
 bool facts_is_numbers(const gguf_value *value);
+/* A file that drafts for one other model. */
+bool facts_is_drafter(const facts *f);
 /* "<architecture>.<suffix>", its maximum if it is an array by layer; 0 when absent. */
 uint64_t facts_number(const facts *f, const char *suffix);
 /* Does an array by layer have different numbers? */

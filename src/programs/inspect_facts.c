@@ -21,6 +21,11 @@ const gguf_value *facts_value(const facts *f, const char *suffix)
     return gguf_find(f->file, key);
 }
 
+bool facts_is_drafter(const facts *f)
+{
+    return view_equal(f->arch, VIEW("eagle3")) || view_equal(f->arch, VIEW("dflash"));
+}
+
 bool facts_is_numbers(const gguf_value *value)
 {
     return value && value->type == GGUF_ARRAY && value->item_type != GGUF_STRING &&

@@ -157,8 +157,7 @@ json_t *inspect_json(const facts *f, bool tensors, bool values)
     json_object_set_new(root, "fill_in_middle", json_fim(f));
     json_object_set_new(root, "mtp_head", json_boolean(f->mtp >= MTP_NOT_RUN));
     json_object_set_new(root, "mtp_drafts", json_boolean(f->mtp == MTP_DRAFTS));
-    json_object_set_new(root, "drafter", view_equal(f->arch, VIEW("eagle3"))
-                                             ? json_string("eagle3") : json_null());
+    json_object_set_new(root, "drafter", facts_is_drafter(f) ? json_text(f->arch) : json_null());
     if (tensors) json_object_set_new(root, "tensors", json_tensors(f->file));
     if (values) json_object_set_new(root, "values", json_values(f->file));
     return root;

@@ -240,12 +240,19 @@ static void print_drafter(const facts *f)
 {
     const gguf_value *taps = facts_value(f, "target_layers");
     const gguf_tensor *said = gguf_find_tensor(f->file, "d2t");
-    if (!view_equal(f->arch, VIEW("eagle3"))) return;
+    const bool is_block = view_equal(f->arch, VIEW("dflash"));
+    const bool is_spark = gguf_find_tensor(f->file, "markov_w1.weight") != NULL;
+    const uint64_t block = facts_number(f, "block_size");
+    if (!facts_is_drafter(f)) return;
     if (!taps) taps = facts_value(f, "extract_layers");
     print_label("drafter");
-    printf("EAGLE-3: it drafts for another model, %" PRIu64 " wide (--draft-model)",
-           facts_number(f, "target_hidden_size"));
-    for (uint64_t i = 0; taps && facts_is_numbers(taps) && i < taps->n_items && i < 3; i++)
+    if (is_block)
+        printf("%s: it drafts for another model, blocks of %" PRIu64 " tokens (--draft-model)",
+               is_spark ? "DSpark" : "DFlash", block > 1 ? block : 16);
+    else
+        printf("EAGLE-3: it drafts for another model, %" PRIu64 " wide (--draft-model)",
+               facts_number(f, "target_hidden_size"));
+    for (uint64_t i = 0; taps && facts_is_numbers(taps) && i < taps->n_items && i < 8; i++)
         printf("%s%lld", i ? ", " : ", and reads the inputs of its layers ",
                (long long)gguf_item_i64(taps, i));
     printf("\n");

@@ -136,9 +136,9 @@ const option_spec options_shared[] = {
      "use this chat form of docs/chat.md, not the chat template of the model file",
      TAKES_TEXT(options, chat_form), .groups = OPTIONS_ENGINE},
     {"draft-model", "FILE|mtp|off",
-     "a smaller model, of the same vocabulary or another, or an EAGLE-3 head made for this one, "
-     "drafts where no text does: the same text, sooner. Without it, or with mtp, the model's own "
-     "head for further tokens does, where the file has one; off: nothing",
+     "a smaller model, of the same vocabulary or another, or an EAGLE-3 or DFlash file made for "
+     "this one, drafts where no text does: the same text, sooner. Without it, or with mtp, the "
+     "model's own head for further tokens does, where the file has one; off: nothing",
      TAKES_ANY(options, draft_model), .groups = OPTIONS_ENGINE},
     {"head", "NAME",
      "the output head: full computes every logit; search skips tokens that provably cannot be "

@@ -8,7 +8,7 @@ enum {
 };
 
 static const double SHARE = 0.01;     /* share of the time that may be spent in vain */
-static const float SEEN_FIRST = 6;    /* weight of the prior, */
+static const float SEEN_FIRST = 3;    /* weight of the prior, */
 static const float SEEN_MAX = 64;     /* and the greatest weight of what was seen */
 static const float MET_MAX = 256;
 

@@ -14,8 +14,9 @@
 
 static const float BOUND = 2e-3f; /* of logits, as for float files elsewhere */
 static const char *kv_folder;     /* for keys and values; or NULL */
+static const char *head_form = "full";
 
-static cerium_engine *open_with(const char *path, const char *speculation, const char *by,
+static inline cerium_engine *open_with(const char *path, const char *speculation, const char *by,
                                 uint32_t context)
 {
     cerium_engine *e = NULL;
@@ -25,7 +26,7 @@ static cerium_engine *open_with(const char *path, const char *speculation, const
     config.model_path = path;
     config.threads = 2;
     config.kv_type = "f32";
-    config.head = "full";
+    config.head = head_form;
     config.context_tokens_max = context;
     config.kv_disk = kv_folder ? kv_folder : "off";
     config.speculation = speculation;
@@ -35,7 +36,7 @@ static cerium_engine *open_with(const char *path, const char *speculation, const
 }
 
 /* Owned. */
-static char *read_file(const char *path, size_t *n)
+static inline char *read_file(const char *path, size_t *n)
 {
     FILE *f = fopen(path, "rb");
     CHECK(f && fseek(f, 0, SEEK_END) == 0);
@@ -66,7 +67,7 @@ static inline void check_rows(const char *name, const float *logits, size_t stri
 enum { FROM = 3, SAID = 200 };
 
 /* The model counts from FROM on.  Returns the passes that it took. */
-static uint64_t count(cerium_engine *e, uint32_t step_max, cerium_engine_stats *out)
+static inline uint64_t count(cerium_engine *e, uint32_t step_max, cerium_engine_stats *out)
 {
     cerium_session *s = NULL;
     cerium_error err;

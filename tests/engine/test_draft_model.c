@@ -449,6 +449,13 @@ int main(int argc, char **argv)
     test_pair("tests/golden/fixtures/qwen35.gguf", "tests/golden/fixtures/eagle3-wide.gguf", false);
     test_pair("tests/golden/fixtures/mtp-planted-state.gguf",
               "tests/golden/fixtures/eagle3-planted.gguf", true);
+    /* A drafter that says blocks, the same. */
+    test_pair("tests/golden/fixtures/llama.gguf", "tests/golden/fixtures/dflash-llama.gguf", false);
+    test_pair("tests/golden/fixtures/qwen35.gguf", "tests/golden/fixtures/dflash-window.gguf",
+              false);
+    test_pair("tests/golden/fixtures/llama.gguf", "tests/golden/fixtures/dspark-llama.gguf", false);
+    test_pair("tests/golden/fixtures/mtp-planted-state.gguf",
+              "tests/golden/fixtures/dflash-planted.gguf", true);
     TEST_RUN(test_refused);
     TEST_RUN(test_no_decoder);
     return unit_report("draft_model");

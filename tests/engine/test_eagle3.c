@@ -19,11 +19,11 @@ static void read_expected(expected *x, const char *from, size_t len)
     memcpy(&x->n, from + 8, 4);
     memcpy(&x->n_tapped, from + 12, 4);
     memcpy(&x->n_vocab, from + 16, 4);
-    const size_t n = x->n, taps = (n - 1) * 3 * x->n_tapped, logits = n * x->n_vocab;
-    CHECK(len == 20 + 4 * (n + taps + logits));
+    const size_t n = x->n, tapped = (n - 1) * 3 * x->n_tapped, logits = n * x->n_vocab;
+    CHECK(len == 20 + 4 * (n + tapped + logits));
     x->tokens = (const int32_t *)(const void *)(from + 20);
     x->taps = (const float *)(const void *)(from + 20 + 4 * n);
-    x->logits = x->taps + taps;
+    x->logits = x->taps + tapped;
 }
 
 /* Rows in passes of n_pass; the last one by itself, with the state after the one before. */
@@ -43,12 +43,12 @@ static void run_head(cerium_engine *head, const expected *x, uint32_t n_pass, fl
         if (left == 0) n = 1;
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t at = first + i;
-            const float *taps = x->taps + (size_t)at * 3 * x->n_tapped;
+            const float *given = x->taps + (size_t)at * 3 * x->n_tapped;
             head->rows[i] = (cpu_row){.token = x->tokens[at],
                                       .position = at,
                                       .sequence = sequence,
                                       .is_own = left == 0,
-                                      .last_state = left == 0 ? own : at ? taps : NULL};
+                                      .last_state = left == 0 ? own : at ? given : NULL};
             engine_take_logits(head, &head->rows[i], logits + at * head->logits_stride);
         }
         CHECK(cpu_executor_run(head->executor, head->rows, n, &go_on) == 0);
@@ -137,15 +137,15 @@ static void test_taps(void)
     memory_free(all);
     cerium_engine *e = open_with(FIXTURES "llama.gguf", "always", FIXTURES "eagle3-llama.gguf",
                                  128);
-    float taps[3 * WIDTH_MAX], first[WIDTH_MAX];
+    float tapped[3 * WIDTH_MAX], first[WIDTH_MAX];
     const model_matrix *w = e->program->ops[0].w[0];
     run_tokens(e);
     for (uint32_t row = 0; row < READ; row++) {
         const uint32_t token = row * 31 + 5;
-        cpu_executor_tapped(e->executor, row, taps);
+        cpu_executor_tapped(e->executor, row, tapped);
         kernel_panel_row(w->type, first, model_matrix_panels(w, 0, token / KERNEL_PANEL_ROWS),
                          token % KERNEL_PANEL_ROWS, w->cols);
-        TEST_CHECK(!memcmp(taps, first, w->cols * sizeof *taps));
+        TEST_CHECK(!memcmp(tapped, first, w->cols * sizeof *tapped));
     }
     check_tap(e, 1, shorter);
     check_tap(e, 2, NULL);

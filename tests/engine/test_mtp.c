@@ -106,6 +106,72 @@ static void test_planted_token(void)
     cerium_engine_close(&e);
 }
 
+/* A head that says few tokens: where the model counts beyond them, the first of each panel is
+ * missed, and then the panel is seen.  What the model says stays. */
+static void test_planted_few(void)
+{
+    cerium_engine_stats s;
+    cerium_engine *e = open_with(FIXTURES "mtp-planted-state.gguf", "always", NULL, 512);
+    draft_vocabulary *few = &e->draft->vocabulary;
+    TEST_CHECK(few->n_panels == 0); /* its vocabulary is small */
+    CHECK(draft_vocabulary_open(few, e->tokens, (uint32_t)e->draft->n_tokens, 1) == 0);
+    const uint64_t passes = count(e, 7, &s);
+    const uint64_t wrong = s.model_drafted_tokens - s.model_accepted_tokens;
+    printf("  by few tokens: %llu passes, %llu drafted, %llu right\n", (unsigned long long)passes,
+           (unsigned long long)s.model_drafted_tokens,
+           (unsigned long long)s.model_accepted_tokens);
+    TEST_CHECK(wrong > 0);
+    TEST_CHECK(passes >= SAID / 7 + SAID / 32 && passes < SAID / 7 + 2 * (SAID / 16));
+    cerium_engine_close(&e);
+}
+
+/* ---- memory of states ---- */
+
+/* Its bound is reported. */
+static void test_account(void)
+{
+    cerium_engine_info info;
+    cerium_engine *e = open_with(FIXTURES "mtp-planted-state.gguf", "always", NULL, 512);
+    const uint64_t ring = (uint64_t)TAPS_MAX * e->program->shape.n_embd * sizeof(float);
+    cerium_engine_describe(e, &info);
+    TEST_CHECK(e->draft->states.n_rings == e->sessions_max);
+    TEST_CHECK(taps_pool_bytes(&e->draft->states) == e->sessions_max * ring);
+    TEST_CHECK(info.draft_model_bytes > e->sessions_max * ring);
+    cerium_engine_close(&e);
+}
+
+/* Two sessions and one ring: the second gets no drafts, until the first stands still for long; both
+ * count. */
+static void test_one_ring(void)
+{
+    enum { NONE = 30, ALL = 100 };
+    static const int32_t prompt[] = {0, 1, 2, 3};
+    cerium_engine_stats s;
+    cerium_error err;
+    cerium_step step;
+    cerium_session *of[2] = {NULL, NULL};
+    int32_t next[2] = {4, 4};
+    cerium_engine *e = open_with(FIXTURES "mtp-planted-state.gguf", "always", NULL, 512);
+    e->draft->states.n_rings = 1;
+    for (int k = 0; k < 2; k++) {
+        TEST_CHECK(cerium_session_open(&of[k], e, NULL, &err) == 0);
+        TEST_CHECK(cerium_session_sync(of[k], prompt, ARRAY_LEN(prompt), NULL, &err) == 0);
+    }
+    for (uint32_t i = 0; i < 2 * ALL; i++) {
+        const int k = i < 2 * NONE ? i % 2 : 1; /* then the first stands still */
+        const cerium_sampling sampling = {.ignore_end = true, .step_tokens_max = 2};
+        TEST_CHECK(cerium_session_step(of[k], &sampling, &step, &err) == 0);
+        for (uint32_t t = 0; t < step.n_tokens; t++) TEST_CHECK(step.tokens[t] == next[k]++);
+        if (i == 2 * NONE - 1) TEST_CHECK_THAT(next[1] == 4 + NONE, "%d", next[1]);
+        if (next[1] > 4 + ALL) break;
+    }
+    cerium_engine_measure(e, &s);
+    TEST_CHECK(next[0] > 4 + NONE && s.model_accepted_tokens > NONE);
+    TEST_CHECK(s.passes < (uint64_t)(next[0] + next[1]));
+    for (int k = 0; k < 2; k++) cerium_session_close(&of[k]);
+    cerium_engine_close(&e);
+}
+
 /* ---- another engine ---- */
 
 enum { ASKED = 90, TURNS = 3, NEW = 24 };
@@ -279,6 +345,9 @@ int main(void)
     TEST_RUN(test_logits);
     TEST_RUN(test_planted_state);
     TEST_RUN(test_planted_token);
+    TEST_RUN(test_planted_few);
+    TEST_RUN(test_account);
+    TEST_RUN(test_one_ring);
     TEST_RUN(test_restart);
     TEST_RUN(test_choice);
     TEST_RUN(test_damage);

@@ -101,6 +101,8 @@ int main(void)
     n_failed += check_model("tests/golden/fixtures/granitehybrid.gguf");  /* states */
     drafter = "tests/golden/fixtures/eagle3-planted.gguf"; /* and a head in a file of its own */
     n_failed += check_model("tests/golden/fixtures/mtp-planted-state.gguf");
+    drafter = "tests/golden/fixtures/dflash-planted.gguf"; /* or one that says blocks */
+    n_failed += check_model("tests/golden/fixtures/mtp-planted-state.gguf");
     printf("faults: %ld allocations failed in turn\n", n_failed);
     printf("allocation: %d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -44,6 +44,7 @@ static int run(const step_program *program, kv_pool *pool, cpu_executor *executo
         rows[1].next_state = kv_sequence_next_state(sequence);
         rows[2].state = rows[1].next_state;
     }
+    rows[2].is_own = program->shape.n_block > 0; /* after two of the context, a block */
     if (!status) status = cpu_executor_run(executor, rows, 2, &go_on);
     if (!status) status = cpu_executor_run(executor, rows + 2, 1, &go_on);
     kv_sequence_close(&sequence);
@@ -96,7 +97,7 @@ static void open_model(view bytes_of_file)
     model *m = NULL;
     cerium_error err = {0};
     if (gguf_open_bytes(&file, bytes_of_file, "fuzz.gguf", &err)) return;
-    const bool is_head = model_is_eagle3(file);
+    const bool is_head = model_is_drafter(file);
     const model_options options = {.head = MODEL_HEAD_FULL, .mtp = true,
                                    .of = is_head ? model_program(of) : NULL};
     int status = model_open(&m, file, &options, &err);

@@ -334,17 +334,25 @@ check "a head in a file of its own" inspect eagle3-llama "drafter  *EAGLE-3: it 
 check "and what it guesses" inspect eagle3-llama "guesses  *100 of the model's tokens"
 check "which is no model" refused 1 "an EAGLE-3 head drafts for another model" \
     ./cerium run -m "$fixtures/eagle3-llama.gguf" -p x -n 1
+check "a drafter of blocks" inspect dflash-llama \
+    "drafter  *DFlash: it drafts for another model, blocks of 8 tokens"
+check "one whose tokens are chosen in turn" inspect dspark-llama "drafter  *DSpark: it drafts"
+check "and what it guesses" inspect dflash-llama "guesses  *100 of the model's tokens"
+check "which is no model" refused 1 "a DFlash drafter drafts for another model" \
+    ./cerium run -m "$fixtures/dflash-llama.gguf" -p x -n 1
 drafted() { # quantized, it drafts, and the text stays
-    ./cerium quantize "$fixtures/eagle3-llama.gguf" "$work/head.gguf" Q8_0 2>"$work/told" &&
+    ./cerium quantize "$fixtures/$1.gguf" "$work/head.gguf" Q8_0 2>"$work/told" &&
         ./cerium inspect --tensors "$work/head.gguf" | grep -q "d2t  *I64" &&
         ./cerium run -m "$fixtures/llama.gguf" -p x -n 24 --draft-model "$work/head.gguf" \
             >"$work/with" 2>"$work/told" &&
         ./cerium run -m "$fixtures/llama.gguf" -p x -n 24 >"$work/without" 2>"$work/told" &&
         cmp "$work/with" "$work/without"
 }
-check "and drafts for one" drafted
 check "experts of a latent" inspect nemotron_h_moe-latent \
     "experts  *3 of 8 for each token, beside one that all take, of a latent of 24"
+check "and drafts for one" drafted eagle3-llama
+check "and so does one of blocks" drafted dflash-llama
+check "and one whose tokens are chosen in turn" drafted dspark-llama
 check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are keys and values of"
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
