@@ -49,7 +49,8 @@ void judge_show_assign(judge *j, int32_t target, value v, int32_t from)
 static void weaken(judge *j, int32_t object, value v)
 {
     int32_t base = judge_name_below(j, object);
-    if (base < 0) return;
+    /* [A] = x, [B] = y without an end: each target contains all before it. */
+    if (base < 0 || tree_text(&j->tree, base).len > 64) return;
     value old = judge_value(j, base); /* the other items keep their values */
     view name = old.name;
     old = value_union(old, v);

@@ -352,7 +352,7 @@ static void bind_each(judge *j, int32_t target, int32_t from)
 {
     value v = judge_value(j, from);
     if (v.flags & VALUE_LIST) v.text = empty;
-    v.flags &= VALUE_FORMAT;
+    v.flags &= VALUE_FORMAT | VALUE_MADE | VALUE_FIELDS;
     if (is_number_range(j, from)) v = VALUE_NONE;
     judge_assign_to(j, target, v, -1);
 }

@@ -423,7 +423,9 @@ static value result_of(judge *j, const use *u)
         /* A list of values is one of them; what a function makes of them is a new value. */
         v.flags &= VALUE_FORMAT | VALUE_NAMES | VALUE_PENDING | VALUE_MADE | VALUE_FIELDS;
         if (makes_its_own(j, u, v.level)) v.flags |= VALUE_MADE;
-        if (v.level == TAINT_UNKNOWN && !u->n_args && u->receiver_node >= 0 &&
+        /* this.folder(), config.get("folder") */
+        if (v.level == TAINT_UNKNOWN && u->receiver_node >= 0 &&
+            all_arguments(j, u, 0).level == TAINT_CONST &&
             judge_is_set_before(tree_text(&j->tree, u->receiver_node)))
             v.flags |= VALUE_FIELDS;
         if (!(v.flags & VALUE_FORMAT)) v.text = empty;

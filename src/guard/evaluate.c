@@ -80,7 +80,8 @@ value judge_named(judge *j, value v)
     v.level = TAINT_SOURCE;
     v.flags &= (uint16_t)~VALUE_MADE; /* whatever it was called with */
     v.clean = 0;
-    if (patterns_match(&j->facts->own, v.name)) v.clean = VALUE_GIVEN;
+    if (patterns_match(&j->facts->own, v.name) || patterns_match(&j->facts->own, v.raw))
+        v.clean = VALUE_GIVEN;
     return v;
 }
 

@@ -69,9 +69,12 @@ static void bind_parameter(judge *j, int32_t n, taint level)
         v.flags = VALUE_FIELDS;
     }
     if (view_equal(v.raw, VIEW("self")) || view_equal(v.raw, VIEW("cls"))) v.level = TAINT_UNKNOWN;
+    value named = judge_named(j, v);
+    /* A parameter called input is not the function that reads one. */
+    bool called = named.clean & VALUE_GIVEN && !view_equal(v.raw, VIEW("argv"));
     /* A new variable, not that of the enclosing function. */
     if (j->n_vars < GUARD_VARIABLES_MAX)
-        j->vars[j->n_vars++] = (variable){v.raw, judge_named(j, v)};
+        j->vars[j->n_vars++] = (variable){v.raw, called ? v : named};
 }
 
 /* Are these the arguments of x.map(...)? */

@@ -194,6 +194,8 @@ bool judge_before_name(view text, bool after);
 bool judge_formats_names(view format);
 /* A statement that can bind nothing: PRAGMA, SET, ALTER and the like. */
 bool judge_binds_nothing(view text);
+/* What a program's user may choose comes after it: ORDER BY, EXPLAIN and a statement. */
+bool judge_is_chosen(view text);
 
 /* ---- imports.c ---- */
 void judge_import(judge *j, int32_t n);

@@ -402,7 +402,8 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
     if (command && given && v->flags & VALUE_LIST) return TAINT_UNKNOWN;
     /* The result of a function that is not in view may be clean or not. */
     bool made = v->flags & VALUE_MADE && v->level < TAINT_SOURCE;
-    if (made && (r->weak == WEAK_SQL || r->weak == WEAK_CODE)) return TAINT_UNKNOWN;
+    if (made && (r->weak == WEAK_SQL || r->weak == WEAK_CODE || r->weak == WEAK_COMMAND))
+        return TAINT_UNKNOWN;
     if (v->level == TAINT_SOURCE) return own ? TAINT_PARAMETER : TAINT_SOURCE;
     if (r->weak == WEAK_SQL && format &&
         (v->flags & VALUE_NAMES || judge_binds_nothing(v->text) || binds_beside(j, u)))
@@ -412,16 +413,21 @@ static taint worth_of(const judge *j, const rule *r, const use *u, const value *
 }
 
 /* What was made elsewhere is judged there, and gets a note here: text with a value set earlier; a
- * whole statement or page that a function out of view made. */
+ * whole statement, command or page that a function out of view made. */
 static bool is_judged_elsewhere(const rule *r, const value *v)
 {
     bool format = (v->flags & VALUE_FORMAT) != 0;
     if (v->level == TAINT_UNKNOWN && v->flags & VALUE_FIELDS && format) return true;
     bool made = v->flags & VALUE_MADE && !format;
-    /* PRAGMA with the program's own words */
-    bool own = r->weak == WEAK_SQL && format && v->level == TAINT_UNKNOWN;
+    /* PRAGMA with the program's own words, the name of a table: an order or a whole statement that
+     * the caller gives more often comes from outside. */
+    bool own = r->weak == WEAK_SQL && format && v->level < TAINT_SOURCE &&
+               (v->level == TAINT_UNKNOWN || !judge_is_chosen(v->text));
     if (own && (v->flags & VALUE_NAMES || judge_binds_nothing(v->text))) return true;
-    return made && (r->weak == WEAK_XSS || (r->weak == WEAK_SQL && v->level < TAINT_SOURCE));
+    if (made && r->weak == WEAK_XSS) return true;
+    bool leads = v->flags & VALUE_MADE && v->flags & VALUE_LEADS; /* the program, of its own */
+    if (made && r->weak == WEAK_SQL) return v->level < TAINT_SOURCE;
+    return (made || leads) && r->weak == WEAK_COMMAND && v->level == TAINT_UNKNOWN;
 }
 
 static bool value_holds(judge *j, const rule *r, const use *u, const value *v, taint *level)

@@ -41,7 +41,7 @@ static bool is_placeholder(view text)
         "<your", "insert", "replace", "dummy", "redacted", "xxxx", "****", "....", "1234567890",
         "abcdef", "not-a", "notreal", "${", "{{", "%(", "#{", "<%", "todo", "fixme", "sample",
         "undefined", "process.env", "environ", "getenv", "0000000", "encrypted", "lorem",
-        "withheld", "abc123", "123456", "qwerty",
+        "withheld", "abc123", "123456", "qwerty", "eby8vdm02xno" /* Azure's emulator's */,
     };
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (contains(text, words[i])) return true;
@@ -86,6 +86,17 @@ static bool is_header(view text)
     return dash;
 }
 
+/* Identifiers of things: 00299570-246d-11d0-a768-00aa006e0529. */
+static bool is_uuid(view text)
+{
+    if (text.len != 36) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash ? text.ptr[i] != '-' : !isxdigit((unsigned char)text.ptr[i])) return false;
+    }
+    return true;
+}
+
 static uint32_t underscores(view text)
 {
     uint32_t n = 0;
@@ -115,6 +126,20 @@ static bool is_label(view text, counts c)
             memchr(text.ptr, '/', text.len));
 }
 
+/* Are the letters of part among the last or first ones of whole?  BYPASS: 'bypass',
+ * REMOVE_CREDENTIALS: 'removeCredentials', CONF_PASSWD: 'CONF_PASSWD_edit'. */
+static bool repeats(view name, view text)
+{
+    char a[64], b[64];
+    size_t n = 0, m = 0;
+    for (size_t i = 0; i < name.len && n < sizeof a - 1; i++)
+        if (isalnum((unsigned char)name.ptr[i])) a[n++] = (char)tolower((unsigned char)name.ptr[i]);
+    for (size_t i = 0; i < text.len && m < sizeof b - 1; i++)
+        if (isalnum((unsigned char)text.ptr[i])) b[m++] = (char)tolower((unsigned char)text.ptr[i]);
+    a[n] = b[m] = 0;
+    return m >= 4 && n >= 4 && (strstr(a, b) || strstr(b, a));
+}
+
 bool secret_value(view text)
 {
     if (text.len < 8 || text.len > SECRET_MAX || is_placeholder(text)) return false;
@@ -126,7 +151,8 @@ bool secret_credential(view name, view text)
     bool password = contains(name, "pass") || contains(name, "pwd");
     if (text.len < SECRET_MIN || text.len > SECRET_MAX || is_placeholder(text)) return false;
     counts c = count(text);
-    if (is_label(text, c)) return false;
+    if (is_label(text, c) || repeats(name, text) || (password && is_uuid(text))) return false;
+    if (view_equal(text, VIEW("guest"))) return false; /* an account that is for everybody */
     if (contains(name, "public") || contains(name, "path") || contains(name, "url") ||
         contains(name, "encrypted") || contains(name, "hashed"))
         return false;

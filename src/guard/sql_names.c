@@ -66,6 +66,13 @@ bool judge_formats_names(view format)
     return any;
 }
 
+bool judge_is_chosen(view text)
+{
+    view head = without_blanks(text);
+    return ends_with_word(head, "by") || ends_with_word(head, "explain") ||
+           (text.len && text.ptr[text.len - 1] == ',');
+}
+
 bool judge_binds_nothing(view text)
 {
     static const char *const words[] = {"pragma", "set", "alter", "create", "drop", "truncate",

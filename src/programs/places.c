@@ -85,6 +85,31 @@ static void begin_hunk(diff_places *p, view line)
     p->n_old = n_old;
     p->n_new = n_new;
     p->next = next;
+    p->by_words = diff_places_by_words(p);
+    p->hunk = (uint32_t)(p->lines.len / sizeof(uint32_t)) - 1;
+    p->has_lines = p->has_signs = false;
+}
+
+uint32_t diff_places_by_words(const diff_places *p)
+{
+    if (p->by_words) return p->by_words;
+    return p->has_lines && !p->has_signs ? p->hunk : 0;
+}
+
+/* The marks of --word-diff within a line, and the ends of lines of --word-diff=porcelain. */
+static bool is_by_words(view line)
+{
+    if (view_equal(line, VIEW("~"))) return true;
+    if (!line.len || strchr(" +-\\", *line.ptr)) return false;
+    return (memmem(line.ptr, line.len, "{+", 2) && memmem(line.ptr, line.len, "+}", 2)) ||
+           (memmem(line.ptr, line.len, "[-", 2) && memmem(line.ptr, line.len, "-]", 2));
+}
+
+static void end_line(diff_places *p)
+{
+    view line = {p->head, p->n_head};
+    if (p->by_words || !p->hunk) return;
+    if (is_by_words(line) && (!p->in_line || line.len == 1)) p->by_words = p->hunk;
 }
 
 static int end_header(diff_places *p)
@@ -116,6 +141,8 @@ static int begin_line(diff_places *p, char c)
     p->in_line = true;
     if (in_new_file && c != '+') p->n_new = 0;
     if ((p->n_new || p->n_old) && c != '\\') {
+        p->has_lines = true;
+        p->has_signs |= c == '+' || c == '-';
         bool old = c != '+', added = c != '-';
         if (old && p->n_old) p->n_old--;
         if (added && p->n_new) {
@@ -135,6 +162,7 @@ int diff_places_feed(diff_places *p, view text)
         char c = text.ptr[i];
         if (p->n_head == 0) RETURN_IF(begin_line(p, c));
         if (c == '\n') {
+            end_line(p);
             if (p->in_line) RETURN_IF(end_header(p));
             p->n_head = 0;
             continue;

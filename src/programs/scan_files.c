@@ -34,6 +34,7 @@ typedef struct {
     uint64_t n_late, n_blind; /* pieces with such lines */
     uint32_t unjudged_line;  /* the first of them */
     guard_language blind;    /* of it */
+    uint32_t by_words;       /* a line of a diff: its hunk was made by words */
     bytes list;      /* of found */
     bytes names;
 } file_scan;
@@ -172,6 +173,7 @@ static int read_all(const scan_job *job, file_scan *r, guard_stream_config *conf
         status = keep_all(r, follow ? &d.places : NULL, &result);
     }
     guard_stream_close(&stream);
+    r->by_words = diff_places_by_words(&d.places);
     diff_places_free(&d.places);
     combined_free(&d.merges);
     return status;
@@ -274,6 +276,9 @@ static void tell_unjudged(scan_job *job, const file_scan *r, const char *path)
     snprintf(why, sizeof why, "not judged: lines in %llu places are too much to parse",
              (unsigned long long)r->n_late);
     if (r->n_late) tell_trouble(job, at.message, why);
+    error_set(&at, CERIUM_OK, "%s:%u", path, r->by_words);
+    if (r->by_words) tell_trouble(job, at.message, "not judged: changes by words; want a diff of "
+                                                   "lines, without --word-diff");
     if (job->form != GUARD_CODE) return;
     job->n_files++;
     if (!r->empty && r->form == GUARD_CODE && r->language == GUARD_TEXT &&

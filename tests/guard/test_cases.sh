@@ -17,6 +17,9 @@ else
     check "edits in every form" python3 tests/guard/check_edits.py ./cerium
     check "a long line" sh -c "python3 tests/guard/cases/make_long_line.py >'$work/long.py';
         ( ulimit -t 30; ./cerium scan '$work/long.py' >'$work/long.out'; [ \$? = 1 ] )"
+    # Each item of a table whose beginning is far away looks like the target of the next.
+    for i in $(seq 40); do echo "   [ROW_KEY] = pair(BLUE, BLACK),"; done >"$work/table.c"
+    check "a long table" sh -c "( ulimit -t 30; ./cerium scan '$work/table.c' )"
 fi
 
 printf 'def f(cur, n):\n    cur.execute("SELECT 1 FROM t WHERE n = " + n)\n' >"$work/a.py"

@@ -141,6 +141,18 @@ if [ "$grammars" ] && command -v git >/dev/null; then
     check_fails "the hook refuses a weak commit" "CWE-95" commit weak
     printf 'def f(n):\n    return int(n)\n' >"$work/repo/a.py"
     check "and lets a good one pass" commit good
+    mkdir "$work/words"
+    git -C "$work/words" init -q
+    printf 'import os\ndef f(n):\n    x = 1\n    os.system("ls")\n' >"$work/words/a.py"
+    git -C "$work/words" add a.py
+    printf 'import os\ndef f(n):\n    x = 1\n    os.system("ls " + n)\n' >"$work/words/a.py"
+    for by in plain porcelain color; do
+        git -C "$work/words" diff --word-diff=$by >"$work/words.diff"
+        check "a diff by words ($by)" status 2 ./cerium scan "$work/words.diff"
+        check "is named ($by)" says 'words.diff:5: not judged: changes by words' err
+    done
+    git -C "$work/words" diff >"$work/lines.diff"
+    check "the same by lines" status 1 ./cerium scan "$work/lines.diff"
     check "SARIF is valid" python3 tests/guard/check_sarif.py ./cerium examples "$work/key.txt"
 else
     skip "the pre-commit hook" "no git, or a build without grammars"
