@@ -11,7 +11,8 @@
 static void say_hello(lsp_remote *r)
 {
     r->retry_at_ns = 0;
-    if (!r->hello.runs) (void)lsp_transfer_begin(r, &r->hello, "/v1/models");
+    if (!r->hello.runs && !lsp_transfer_begin(r, &r->hello, "/v1/models"))
+        lsp_remote_lose(r, "no memory for a connection");
 }
 
 static void hello_answered(lsp_remote *r, CURLcode code, long status)
@@ -52,11 +53,14 @@ int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_m
     struct curl_waitfd extra[9];
     uint32_t at[8], n_extra = 0;
     CHECK(n <= ARRAY_LEN(at));
-    if (r->retry_at_ns) {
-        uint64_t now = clock_ns(), left = r->retry_at_ns > now ? r->retry_at_ns - now : 0;
+    uint64_t due = lsp_remote_silent_at(r);
+    if (r->retry_at_ns && r->retry_at_ns < due) due = r->retry_at_ns;
+    if (due < UINT64_MAX) {
+        uint64_t now = clock_ns(), left = due > now ? due - now : 0;
         int ms = (int)((left + 999999) / 1000000);
         if (timeout_ms < 0 || ms < timeout_ms) timeout_ms = ms;
     }
+    if (lsp_socket_has_more(r->socket)) timeout_ms = 0;
     for (uint32_t i = 0; i < n; i++) {
         fds[i].revents = 0;
         if (fds[i].fd < 0) continue;
@@ -113,6 +117,7 @@ int lsp_remote_open(lsp_remote **out, const char *url, cerium_error *err)
     lsp_remote *r = memory_zalloc(1, sizeof *r);
     if (!r) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     *out = r;
+    r->silence_ns = ANSWER_MS * UINT64_C(1000000);
     RETURN_IF(server_address_take(r->url, &r->headers, url, err));
     if (curl_global_init(CURL_GLOBAL_DEFAULT) || !(r->multi = curl_multi_init()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");

@@ -61,6 +61,7 @@ static bool ask_socket(lsp_remote *r, transfer_slot *t)
         json_object_set_new(all, "min_confidence", json_real(t->confidence));
     if (all && t->files) json_object_set(all, "files", t->files);
     t->is_sent = lsp_socket_send_json(r->socket, all);
+    t->heard_at_ns = clock_ns();
     return t->is_sent;
 }
 
@@ -87,13 +88,26 @@ typedef struct {
     double ms;
 } line_answer;
 
+/* Of an answer; what it cannot be is what is asked for. */
+static uint32_t tokens_of(const json_t *n)
+{
+    const json_int_t value = json_integer_value(n);
+    return json_is_integer(n) && value >= 0 && value <= NEW_TOKENS ? (uint32_t)value : NEW_TOKENS;
+}
+
+static double within(const json_t *number, double max)
+{
+    const double value = json_number_value(number);
+    return value > 0 ? value < max ? value : max : 0;
+}
+
 /* Takes the received line, then asks for the next one. */
 static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const line_answer *a)
 {
     const uint64_t serial = t->serial;
     r->pace.n += a->n_tokens;
     r->pace.ns += (uint64_t)(a->ms * 1e6);
-    t->n_tokens += a->n_tokens;
+    t->n_tokens += a->n_tokens + !a->n_tokens; /* lines of nothing end, too */
     bool is_unsure = !a->text.len && a->sure > 0 && a->n_tokens > 1;
     bytes text = {.max = ANSWER_BYTES_MAX};
     int status = bytes_append(&text, a->text.ptr, a->text.len);
@@ -114,31 +128,30 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const line
 static void take_infill(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *answer)
 {
     const json_t *content = json_object_get(answer, "content");
-    const json_t *n = json_object_get(answer, "tokens_predicted");
     const json_t *timings = json_object_get(answer, "timings");
     const char *type = json_string_value(json_object_get(answer, "stop_type"));
     const line_answer a = {
         .text = {json_string_value(content), json_string_length(content)},
         .is_line = type && !strcmp(type, "word"),
         .is_limit = type && !strcmp(type, "limit"),
-        .sure = json_number_value(json_object_get(answer, "confidence")),
-        .n_tokens = json_is_integer(n) ? (uint32_t)json_integer_value(n) : NEW_TOKENS,
-        .ms = json_number_value(json_object_get(timings, "predicted_ms"))};
+        .sure = within(json_object_get(answer, "confidence"), 1),
+        .n_tokens = tokens_of(json_object_get(answer, "tokens_predicted")),
+        .ms = within(json_object_get(timings, "predicted_ms"), ANSWER_MS)};
     take_line(r, t, s, &a);
 }
 
 static void take_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *done)
 {
-    const json_t *n = json_object_get(json_object_get(done, "usage"), "output_tokens");
+    const json_t *usage = json_object_get(done, "usage");
     const json_t *timings = json_object_get(done, "timings");
     const char *reason = json_string_value(json_object_get(done, "reason"));
     const line_answer a = {
         .text = {t->answer.ptr ? t->answer.ptr : "", t->answer.len},
         .is_line = json_object_get(done, "stop") != NULL,
         .is_limit = reason && !strcmp(reason, "length"),
-        .sure = json_number_value(json_object_get(done, "confidence")),
-        .n_tokens = json_is_integer(n) ? (uint32_t)json_integer_value(n) : NEW_TOKENS,
-        .ms = json_number_value(json_object_get(timings, "predict_ms"))};
+        .sure = within(json_object_get(done, "confidence"), 1),
+        .n_tokens = tokens_of(json_object_get(usage, "output_tokens")),
+        .ms = within(json_object_get(timings, "predict_ms"), ANSWER_MS)};
     t->is_sent = false;
     take_line(r, t, s, &a);
 }
@@ -213,12 +226,16 @@ static void take_message(lsp_remote *r, lsp_server *s, const json_t *event)
     for (uint32_t i = 0; i < SLOTS && id; i++)
         if (r->slots[i].is_sent && !strcmp(r->slots[i].id, id)) t = &r->slots[i];
     if (!type || (id && !t)) return; /* of an older one */
+    if (t) t->heard_at_ns = clock_ns();
     if (!strcmp(type, "error")) {
         take_error(r, t, s, event);
     } else if (t && !strcmp(type, "completion.delta")) {
         t->answer.max = ANSWER_BYTES_MAX;
-        if (bytes_append(&t->answer, json_string_value(text), json_string_length(text)))
-            lsp_transfer_end(t);
+        if (!json_is_string(text) || !bytes_append(&t->answer, json_string_value(text),
+                                                   json_string_length(text)))
+            return;
+        lsp_transfer_end(t);
+        report_end(t, s, LSP_ENDED_FAILED);
     } else if (t && !strcmp(type, "completion.done")) {
         t->was_refused = false;
         take_done(r, t, s, event);
@@ -234,13 +251,23 @@ static void on_message(void *user, view text)
     json_decref(event);
 }
 
+uint64_t lsp_remote_silent_at(const lsp_remote *r)
+{
+    uint64_t at = UINT64_MAX;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        if (r->slots[i].is_sent && r->slots[i].heard_at_ns + r->silence_ns < at)
+            at = r->slots[i].heard_at_ns + r->silence_ns;
+    return at;
+}
+
 void lsp_remote_look_at_socket(lsp_remote *r, lsp_server *s)
 {
     if (!r->socket) return;
     r->server = s;
     const lsp_socket_state state = lsp_socket_look(r->socket);
     r->has_none |= state == LSP_SOCKET_REFUSED;
-    if (r->has_none || state == LSP_SOCKET_LOST) lose_socket(r, s);
+    if (r->has_none || state == LSP_SOCKET_LOST || clock_ns() >= lsp_remote_silent_at(r))
+        lose_socket(r, s);
 }
 
 /* ---- orders ---- */

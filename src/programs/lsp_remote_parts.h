@@ -15,7 +15,8 @@ enum {
     NEW_TOKENS = 64,
     ANSWER_BYTES_MAX = 1 << 20,
     BEFORE_BYTES = 6 << 10, AFTER_BYTES = 2 << 10, SNIPPET_BYTES = 768,
-    CONNECT_MS = 3000, ANSWER_MS = 60000,
+    CONNECT_MS = 3000,
+    ANSWER_MS = 60000, /* without a word: the connection is lost */
     RETRY_MS = 250, RETRY_MS_MAX = 10000,
 };
 
@@ -32,7 +33,8 @@ typedef struct {
     char path[256];
     lsp_kept kept;       /* before and after at the server */
     char id[32];         /* of the completion over the socket */
-    bool is_sent;        /* it runs */
+    bool is_sent;        /* it runs, since or with its newest event at: */
+    uint64_t heard_at_ns;
     bool was_refused;    /* for a text that the server did not have */
 } transfer_slot;
 
@@ -47,6 +49,7 @@ struct lsp_remote {
     lsp_server *server;     /* while messages are read */
     lsp_socket *socket;     /* NULL: none, or it is lost */
     transfer_slot opening;  /* marks its handle */
+    uint64_t silence_ns;    /* the most of it, while something runs */
     bool has_none;          /* the server does not keep texts: POST serves */
     uint64_t n_asked;
     transfer_slot edits;    /* one prediction of edits at a time */
@@ -68,6 +71,8 @@ void lsp_remote_lose(lsp_remote *r, const char *why);
 
 /* Open the WebSocket if there is none and there may be one. */
 void lsp_remote_open_socket(lsp_remote *r);
+/* When it is lost if nothing comes; UINT64_MAX: nothing runs there. */
+uint64_t lsp_remote_silent_at(const lsp_remote *r);
 /* Read and write it. */
 void lsp_remote_look_at_socket(lsp_remote *r, lsp_server *s);
 void lsp_remote_line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLcode code,

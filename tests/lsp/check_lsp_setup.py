@@ -170,7 +170,10 @@ def test_kept_documents():
             check(f"{kind}: it is ready", wait_for(
                 lambda c=c: c.ask("cerium/status", None)["kind"] == "Normal"))
             if kind == "kept":
-                check("a socket opens again", wait_for(lambda: proxy.sockets))
+                c.open("file:///w/first.py", "x = ")
+                check("a socket opens again", wait_for(lambda c=c: c.inline(
+                    "file:///w/first.py", 4, 1) is not None and proxies[0].of(
+                        "completion.create")))
             c.open("file:///w/other.py", "def total_in_euros(basket):\n    return 1\n" * 3)
             c.open("file:///w/files.py", "from other import total_in_euros\n\nprint(tot")
             found[kind] = [i["insertText"] for i in c.inline("file:///w/files.py", 43, 1)]
