@@ -84,6 +84,7 @@ static bool recovers(editor *e)
         session_run(e, ROUNDS);
         if (e->n_answers[id] == 1 && strstr(e->last, "1, 2)")) return true;
         if (e->remote->retry_at_ns) e->remote->retry_at_ns = 1; /* without the wait */
+        session_look(e, 50);
     }
     return false;
 }

@@ -55,6 +55,12 @@ static inline void editor_cancel(void *user, uint64_t document)
     lsp_remote_cancel(((editor *)user)->remote, document);
 }
 
+static inline void editor_forgets(void *user, uint64_t document)
+{
+    editor *e = user;
+    if (e->remote) lsp_remote_forget(e->remote, document);
+}
+
 static inline bool editor_judge(void *user, uint64_t document, int64_t version, view text,
                                 const char *path, guard_language language)
 {
@@ -155,11 +161,19 @@ static inline void session_run(editor *e, int rounds_max)
     }
 }
 
+/* Until that request is answered, for at most some seconds; false: it is not. */
+static inline bool session_answers(editor *e, int id)
+{
+    for (int i = 0; i < 1000 && !e->n_answers[id]; i++) session_look(e, i < 50 ? 0 : 10);
+    return e->n_answers[id] > 0;
+}
+
 /* *e and *p: open; CERIUM_ERR_MEMORY also leaves what session_close() closes. */
 static inline int session_open(editor *e, peer *p)
 {
     const lsp_host host = {.user = e, .send = editor_reads, .log = editor_logs,
                            .generate = editor_generate, .cancel = editor_cancel,
+                           .forget = editor_forgets,
                            .judge = editor_judge, .predict = editor_predict};
     char url[64];
     cerium_error err;

@@ -24,6 +24,9 @@ static struct {
     int n_upgrades;      /* so far */
 } plan;
 
+#define EDITS \
+    "\"form\":\"sweep\",\"edits\":[{\"start_line\":1,\"end_line\":2,\"text\":\"EDIT\\n\"}]"
+
 static peer_link *only_socket(peer *p)
 {
     for (int i = 0; i < PEER_LINKS; i++)
@@ -47,9 +50,16 @@ static void on_message(peer *p, peer_link *l, view message)
     snprintf(id, sizeof id, "%s", type && json_object_get(m, "id")
                                       ? json_string_value(json_object_get(m, "id")) : "");
     const bool is_create = type && !strcmp(type, "completion.create");
+    const bool is_predict = type && !strcmp(type, "edit.predict");
     json_decref(m);
     (void)p;
-    if (!is_create || plan.is_silent || l->is_last) return;
+    if (plan.is_silent || l->is_last) return;
+    if (is_predict) {
+        snprintf(out, sizeof out, "{\"type\":\"edit.prediction\",\"id\":\"%s\"," EDITS "}", id);
+        peer_say(l, out);
+        limit(l);
+    }
+    if (!is_create) return;
     snprintf(out, sizeof out, "{\"type\":\"completion.delta\",\"id\":\"%s\",\"delta\":\"1, 2)\"}",
              id);
     peer_say(l, out);
@@ -71,6 +81,8 @@ static void on_request(peer *p, peer_link *l, view head, view body)
         if (plan.frames) peer_send(l, (view){plan.frames, plan.n_frames});
         if (plan.frames && !plan.goes_on) peer_send(l, (view){more, sizeof more});
         limit(l);
+    } else if (strstr(head.ptr, "/v1/edit-predictions")) {
+        peer_answer(l, 200, "{" EDITS "}");
     } else if (!peer_lists(l, head)) {
         peer_answer(l, 200, "{\"content\":\"1, 2)\",\"stop_type\":\"eos\",\"tokens_predicted\":4,"
                     "\"confidence\":0.9}");
@@ -83,6 +95,7 @@ static void begin(peer *p, editor *e)
     p->request = on_request;
     p->message = on_message;
     CHECK(!session_open(e, p));
+    for (int i = 0; i < 1000 && !e->remote->is_there; i++) session_look(e, i < 50 ? 0 : 10);
     session_run(e, ROUNDS);
     editor_opens_file(e, uri, text);
 }
@@ -93,11 +106,24 @@ static void end(peer *p, editor *e)
     peer_close(p);
 }
 
+static bool has_line(const bytes *all, const char *what)
+{
+    return all->len && memmem(all->ptr, all->len, what, strlen(what));
+}
+
+/* For at most some seconds. */
+static void until(editor *e, const bytes *all, const char *what)
+{
+    for (int i = 0; i < 1000 && !has_line(all, what); i++) session_look(e, i < 50 ? 0 : 10);
+}
+
 /* Is it completed, once? */
 static bool completes(editor *e)
 {
     e->last[0] = 0;
     int id = editor_completes(e, uri, 3, 2);
+    if (plan.is_silent) until(e, &e->peer->texts, "completion.create");
+    else session_answers(e, id);
     session_run(e, ROUNDS);
     return e->n_answers[id] == 1 && strstr(e->last, "1, 2)");
 }
@@ -107,11 +133,6 @@ static bool completes_again(editor *e)
 {
     editor_changes(e, uri, "def g(a):\n    return a\n\nf(");
     return completes(e);
-}
-
-static bool has_line(const bytes *all, const char *what)
-{
-    return all->len && memmem(all->ptr, all->len, what, strlen(what));
 }
 
 /* It waits where nothing can happen: a loop that finds something each time never does. */
@@ -135,6 +156,72 @@ static void test_right(void)
     TEST_CHECK(completes_again(&e));
     TEST_CHECK(has_line(&p.texts, "completion.create") && !has_line(&p.posts, "/infill"));
     TEST_CHECK(rests(&e));
+    end(&p, &e);
+}
+
+/* Is there a next edit, once? */
+static bool predicts(editor *e, const char *now)
+{
+    editor_changes(e, uri, now);
+    e->last[0] = 0;
+    int id = editor_next_edit(e, uri, 0, 5);
+    session_answers(e, id);
+    session_run(e, ROUNDS);
+    return e->n_answers[id] == 1 && strstr(e->last, "EDIT");
+}
+
+static const char *const texts[] = {"def g(a):\n    return a\n\nf(",
+                                    "def gg(a):\n    return a\n\nf("};
+
+static void test_edits(void)
+{
+    size_t whole = 0;
+    peer p;
+    editor e;
+    plan.sent_max = SIZE_MAX;
+    begin(&p, &e);
+    TEST_CHECK(predicts(&e, texts[0]) && predicts(&e, texts[1]) && only_socket(&p));
+    TEST_CHECK(has_line(&p.texts, "edit.predict") && !has_line(&p.posts, "/v1/edit-predictions"));
+    TEST_CHECK(has_line(&p.texts, "original_document") && !has_line(&p.texts, "prefix"));
+    if (only_socket(&p)) whole = only_socket(&p)->sent;
+    end(&p, &e);
+    for (size_t n = 0; n < whole; n++) {
+        plan.sent_max = n;
+        begin(&p, &e);
+        TEST_CHECK_THAT(predicts(&e, texts[0]) && predicts(&e, texts[1]), "after %zu bytes: %s",
+                        n, e.last);
+        TEST_CHECK_THAT(has_line(&p.posts, "/v1/edit-predictions"), "after %zu bytes", n);
+        end(&p, &e);
+    }
+    plan.sent_max = SIZE_MAX;
+}
+
+/* What is kept at the server is closed with its document, or when it rests. */
+static void test_closing(void)
+{
+    peer p;
+    editor e;
+    begin(&p, &e);
+    const long live = memory_live();
+    TEST_CHECK(completes(&e) && predicts(&e, texts[0]));
+    TEST_CHECK(lsp_remote_due(e.remote) < UINT64_MAX && !has_line(&p.texts, "document.close"));
+    editor_shuts_file(&e, uri);
+    until(&e, &p.texts, "close\",\"path\":\"opened\"}");
+    TEST_CHECK(has_line(&p.texts, "{\"type\":\"document.close\",\"path\":\"slot0\"}"));
+    TEST_CHECK(has_line(&p.texts, "{\"type\":\"document.close\",\"path\":\"edited\"}"));
+    TEST_CHECK(has_line(&p.texts, "{\"type\":\"document.close\",\"path\":\"opened\"}"));
+    TEST_CHECK(lsp_remote_due(e.remote) == UINT64_MAX && memory_live() < live);
+    editor_opens_file(&e, uri, text);
+    TEST_CHECK(completes(&e) && predicts(&e, texts[0]));
+    p.texts.len = 0;
+    e.remote->idle_ns = 1;
+    until(&e, &p.texts, "close\",\"path\":\"opened\"}");
+    TEST_CHECK(has_line(&p.texts, "slot0") && has_line(&p.texts, "edited") &&
+               has_line(&p.texts, "opened") && !has_line(&p.texts, "open\""));
+    TEST_CHECK(lsp_remote_due(e.remote) == UINT64_MAX);
+    e.remote->idle_ns = UINT64_C(1) << 60;
+    TEST_CHECK(completes(&e) && predicts(&e, texts[1]) && has_line(&p.texts, "document.open"));
+    TEST_CHECK(!has_line(&p.posts, "/infill") && !has_line(&p.posts, "/v1/edit-predictions"));
     end(&p, &e);
 }
 
@@ -260,11 +347,13 @@ static void test_silence(void)
     plan.is_silent = true;
     begin(&p, &e);
     TEST_CHECK(!completes(&e) && has_line(&p.texts, "completion.create"));
-    TEST_CHECK(lsp_remote_silent_at(e.remote) < UINT64_MAX && !has_line(&p.posts, "/infill"));
+    TEST_CHECK(lsp_remote_due(e.remote) < UINT64_MAX && !has_line(&p.posts, "/infill"));
     e.remote->silence_ns = 1;
+    until(&e, &p.posts, "/infill");
+    session_answers(&e, e.n_asked - 1);
     session_run(&e, ROUNDS);
     TEST_CHECK(has_line(&p.posts, "/infill") && strstr(e.last, "1, 2)"));
-    TEST_CHECK(lsp_remote_silent_at(e.remote) == UINT64_MAX && !e.n_notes && rests(&e));
+    TEST_CHECK(lsp_remote_due(e.remote) == UINT64_MAX && !e.n_notes && rests(&e));
     end(&p, &e);
     plan.is_silent = false;
 }
@@ -323,6 +412,8 @@ static void test_floods(void)
 int main(void)
 {
     TEST_RUN(test_right);
+    TEST_RUN(test_edits);
+    TEST_RUN(test_closing);
     TEST_RUN(test_vanishes);
     TEST_RUN(test_sayings);
     TEST_RUN(test_upgrades);
