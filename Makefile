@@ -214,7 +214,7 @@ $O/example_watched: private LIBS := $(WATCH_LIBS)
 $O/example_watched: $O/libcerium-watch.a
 
 test:
-	@echo "make test: about 18 minutes on two idle cores and 12 GB: 2.5 GB of packages, the rest in build/"
+	@echo "make test: about 18 minutes on two idle cores and 12 GB: 2.7 GB of packages, the rest in build/"
 	@tools/install_packages.sh build test
 	@$(MAKE) $(ALL_JOBS) tested
 tested: $(TESTED)
