@@ -366,6 +366,48 @@ def test_closed_documents():
             server.wait()
 
 
+def test_forced_lines():
+    """--server: of the weak lines that the watchdog's tests force, none is shown."""
+    endings = {"python": "py", "javascript": "js", "ruby": "rb"}
+    with open("tests/guard/forced.jsonl", encoding="utf-8") as f:
+        forced = [json.loads(line) for line in f]
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "answers.jsonl")
+        with open(script, "w", encoding="utf-8") as f:
+            for i, one in enumerate(forced):
+                f.write(json.dumps({"output": one["weak"], "repeat": True,
+                                    "when": {"api": "infill", "last": f"case{i}_\n"}}) + "\n")
+        shown = {}
+        for guard in ("on", "off"):
+            port, shown[guard] = free_port(), set()
+            server = subprocess.Popen(
+                [CERIUM, "serve", "--port", str(port), "--replay", script,
+                 *(["--guard", "off"] if guard == "off" else [])],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            proxy = Proxy(port)
+            try:
+                c = connected(proxy)
+                for i, one in enumerate(forced):
+                    language = one["language"]
+                    uri = f"file:///w/forced{i}.{endings.get(language, language)}"
+                    mark = "#" if language in ("python", "ruby") else "//"
+                    head = "<?php\n" if language == "php" else ""
+                    prompt = one["prompt"].removeprefix(head)
+                    text = f"{head}{mark} case{i}_\n{prompt}"
+                    c.open(uri, text, language)
+                    for item in c.inline(uri, len(text), 1):
+                        if one["weak"].split("\n")[0].strip() in item["insertText"]:
+                            shown[guard].add(i)
+                end(f"forced lines, guard {guard}", c)
+            finally:
+                proxy.close()
+                server.kill()
+                server.wait()
+    check("without a watchdog they are shown", len(shown["off"]) > len(forced) * 3 // 4,
+          [forced[i] for i in range(len(forced)) if i not in shown["off"]][:3])
+    check("with it, none", not shown["on"], [forced[i] for i in shown["on"]][:3])
+
+
 def test_predictions_here():
     """The same by the model in the process, whose file names its form."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
