@@ -66,17 +66,15 @@ helix() {
         sleep 0.1
     done
     for _ in $(seq 60); do # the first of the actions is the safe form
-        printf '\033:4\r ' >&9
-        sleep 0.2
-        printf 'a' >&9
-        sleep 1
-        printf '\r' >&9
-        sleep 0.3
-        printf '\033:w\r' >&9
-        sleep 0.3
+        for keys in '\033' ':4\r' 'wwww' ' a' '\r' '\033' ':w\r'; do
+            printf "$keys" >&9
+            sleep 0.3
+        done
         grep -q sha256 "$work/project/point.py" && break
     done
-    printf '\033:q!\r' >&9
+    printf '\033' >&9
+    sleep 0.3
+    printf ':q!\r' >&9
     exec 9>&-
     wait "$editor"
     check "Helix: a weak line is reported" grep -q '"code":"py-crypto-hash"' "$work/talk"
