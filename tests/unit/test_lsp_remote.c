@@ -36,7 +36,7 @@ static peer_link *only_socket(peer *p)
 
 static void limit(peer_link *l)
 {
-    if (l->sent + l->out.len < plan.sent_max) return;
+    if (l->out.len < plan.sent_max) return;
     l->out.len = plan.sent_max;
     l->is_last = true;
 }
