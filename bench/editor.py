@@ -112,8 +112,9 @@ def run_ns(c):
 
 def cancels(c):
     """A completion in a file that is not known is canceled while it is computed: the answer, and
-    until no thread runs any more; then one is superseded by a newer question."""
-    answered, silent, superseded = [], [], []
+    until no thread runs any more, with the processor time of that, which other programs do not
+    change; then one is superseded by a newer question."""
+    answered, silent, used, superseded = [], [], [], []
     for i in range(100):
         uri = f"file:///bench/cancel{i}.py"
         text = f"# {i}\n" + code(300) + "    def area_of("
@@ -126,6 +127,7 @@ def cancels(c):
             superseded.append(timed(lambda id_=id_: c.wait(id_))[0])
             c.wait(newer)
         else:
+            before = run_ns(c)
             c.notify("$/cancelRequest", {"id": id_})
             began = time.monotonic()
             c.wait(id_)
@@ -136,9 +138,10 @@ def cancels(c):
                 if now != ran:
                     ran, last = now, time.monotonic()
             silent.append((last - began) * 1e3)
+            used.append((ran - before) / 1e6)
         c.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
-    print(f"a canceled completion: answered {spread(answered)}, silent {spread(silent)}; a "
-          f"superseded one: answered {spread(superseded)}")
+    print(f"a canceled completion: answered {spread(answered)}, silent {spread(silent)}, "
+          f"processor {spread(used)}; a superseded one: answered {spread(superseded)}")
 
 
 def next_edits(c):
