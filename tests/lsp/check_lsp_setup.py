@@ -286,13 +286,15 @@ def test_predictions():
                       edits[0]["range"] == {"start": {"line": 2, "character": 0},
                                             "end": {"line": 3, "character": 0}} and
                       edits[0]["textDocument"] == {"uri": uri, "version": 2}, edits)
+                c.change(uri, 0, 0, "y")  # the model takes long now
+                asked["textDocument"]["version"] = 3
                 older = c.request(NEXT, asked)
                 newer = c.request(NEXT, asked)
                 check(f"{kind}: a newer question answers the older with nothing",
                       c.wait(older)["result"] == {"edits": []})
                 c.change(uri, 0, 0, "x")
                 check(f"{kind}: and so does a change", c.wait(newer)["result"] == {"edits": []})
-                last = c.request(NEXT, {**asked, "textDocument": {"uri": uri, "version": 3}})
+                last = c.request(NEXT, {**asked, "textDocument": {"uri": uri, "version": 4}})
                 c.notify("$/cancelRequest", {"id": last})
                 check(f"{kind}: canceled", c.wait(last)["error"]["code"] == -32800)
                 posted = "/v1/edit-predictions" in proxy.posts
