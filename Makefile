@@ -203,7 +203,7 @@ $O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 # What it reads is of a program.
-PROG_FUZZ := $(foreach t,diffs feedback honest mcp solve,$O/replay_$t $O/fuzz_$t)
+PROG_FUZZ := $(foreach t,diffs feedback honest lsp_remote mcp solve,$O/replay_$t $O/fuzz_$t) $O/faults_lsp_remote
 $(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
 $(PROG_FUZZ): private SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)
@@ -214,7 +214,7 @@ $O/example_watched: private LIBS := $(WATCH_LIBS)
 $O/example_watched: $O/libcerium-watch.a
 
 test:
-	@echo "make test: about 18 minutes on two idle cores and 12 GB: 2.5 GB of packages, the rest in build/"
+	@echo "make test: about 18 minutes on two idle cores and 12 GB: 2.7 GB of packages, the rest in build/"
 	@tools/install_packages.sh build test
 	@$(MAKE) $(ALL_JOBS) tested
 tested: $(TESTED)

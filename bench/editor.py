@@ -101,6 +101,49 @@ def jumps(c):
           f"{spread(times[1])}")
 
 
+def run_ns(c):
+    """What all threads of the server have run."""
+    total = 0
+    for task in os.listdir(f"/proc/{c.pid}/task"):
+        with open(f"/proc/{c.pid}/task/{task}/schedstat") as f:
+            total += int(f.read().split()[0])
+    return total
+
+
+def cancels(c):
+    """A completion in a file that is not known is canceled while it is computed: the answer, and
+    until no thread runs any more, with the processor time of that, which other programs do not
+    change; then one is superseded by a newer question."""
+    answered, silent, used, superseded = [], [], [], []
+    for i in range(100):
+        uri = f"file:///bench/cancel{i}.py"
+        text = f"# {i}\n" + code(300) + "    def area_of("
+        c.open(uri, text)
+        c.ask("textDocument/diagnostic", {"textDocument": {"uri": uri}})
+        id_ = c.request("textDocument/inlineCompletion", c.inline_params(uri, len(text), 1))
+        time.sleep(0.004)
+        if i % 2:
+            newer = c.request("textDocument/inlineCompletion", c.inline_params(uri, len(text), 1))
+            superseded.append(timed(lambda id_=id_: c.wait(id_))[0])
+            c.wait(newer)
+        else:
+            before = run_ns(c)
+            c.notify("$/cancelRequest", {"id": id_})
+            began = time.monotonic()
+            c.wait(id_)
+            answered.append((time.monotonic() - began) * 1e3)
+            ran, last = run_ns(c), time.monotonic()
+            while time.monotonic() - last < 0.02:
+                now = run_ns(c)
+                if now != ran:
+                    ran, last = now, time.monotonic()
+            silent.append((last - began) * 1e3)
+            used.append((ran - before) / 1e6)
+        c.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    print(f"a canceled completion: answered {spread(answered)}, silent {spread(silent)}, "
+          f"processor {spread(used)}; a superseded one: answered {spread(superseded)}")
+
+
 def next_edits(c):
     """A parameter is renamed in a file of 20000 short lines, and the next place is requested."""
     uri = "file:///bench/next.py"
@@ -173,6 +216,7 @@ def main():
     typing(args, c, 500, args.keys)
     typing(args, c, 20000, args.keys // 2)
     jumps(c)
+    cancels(c)
     next_edits(c)
     findings(c)
     time.sleep(3)

@@ -115,7 +115,7 @@ static void add_instruction(const lsp_server *s, const lsp_document *d, size_t a
 {
     view instruction;
     size_t from, to;
-    if (!lsp_instruction_at(d, at, &instruction, &from, &to)) return;
+    if (!s->can.applies || !lsp_instruction_at(d, at, &instruction, &from, &to)) return;
     json_array_append_new(
         list, json_pack("{s:s, s:s, s:{s:s, s:s, s:[{s:s, s:o, s:o, s:I}]}}", "title",
                         "Do what the comment says", "kind", kinds[ACTION_REWRITE], "command",

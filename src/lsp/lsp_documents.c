@@ -33,8 +33,10 @@ static void drop(lsp_server *s, lsp_document *d)
 {
     uint32_t i = 0;
     while (s->documents[i] != d) i++;
+    const uint64_t key = d->key;
     s->documents[i] = s->documents[--s->n_documents];
     discard(s, d);
+    if (s->host.forget) s->host.forget(s->host.user, key);
 }
 
 void lsp_documents_close(lsp_server *s)

@@ -85,6 +85,8 @@ typedef struct {
     /* False: no model is available now, and no end is reported. */
     bool (*generate)(void *user, const lsp_order *order);
     void (*cancel)(void *user, uint64_t document);
+    /* The document was closed: nothing more is asked for it.  NULL: nothing is kept of any. */
+    void (*forget)(void *user, uint64_t document);
     /* Ends in lsp_server_judged().  False: there is no watchdog. */
     bool (*judge)(void *user, uint64_t document, int64_t version, view text, const char *path,
                   guard_language language);

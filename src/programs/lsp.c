@@ -128,6 +128,12 @@ static bool predict(void *user, const lsp_predict_order *order)
     return x->remote ? lsp_remote_predict(x->remote, order) : lsp_engine_predict(x->engine, order);
 }
 
+static void forget(void *user, uint64_t document)
+{
+    session *x = user;
+    if (x->remote) lsp_remote_forget(x->remote, document);
+}
+
 static void cancel_edit(void *user) { lsp_edit_stop(((session *)user)->edit); }
 
 static void read_folder(void *user, const char *path)
@@ -285,7 +291,7 @@ static int take_output(session *x, cerium_error *err)
 static int open_all(session *x, cerium_error *err)
 {
     const lsp_host host = {.user = x, .send = send_body, .log = log_line, .generate = generate,
-                           .cancel = cancel, .judge = judge, .edit = edit,
+                           .cancel = cancel, .forget = forget, .judge = judge, .edit = edit,
                            .cancel_edit = cancel_edit, .predict = predict,
                            .read_folder = read_folder, .outcome = outcome,
                            .confidence = confidence, .speed = speed};

@@ -86,6 +86,8 @@ void lsp_remote_close(lsp_remote **remote);
 bool lsp_remote_generate(lsp_remote *r, const lsp_order *order);
 void lsp_remote_cancel(lsp_remote *r, uint64_t document);
 bool lsp_remote_predict(lsp_remote *r, const lsp_predict_order *order);
+/* The document was closed. */
+void lsp_remote_forget(lsp_remote *r, uint64_t document);
 /* Like poll(), and also waits for the server. */
 int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_ms);
 void lsp_remote_look(lsp_remote *r, lsp_server *s);

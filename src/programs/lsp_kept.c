@@ -65,6 +65,14 @@ bool lsp_kept_send(lsp_kept *k, lsp_socket *s, const char *name, view before, vi
     return good;
 }
 
+void lsp_kept_close(lsp_kept *k, lsp_socket *s, const char *name)
+{
+    if (k->is_open && lsp_socket_is_open(s))
+        (void)lsp_socket_send_json(s, json_pack("{s:s, s:s}", "type", "document.close", "path",
+                                                name));
+    lsp_kept_forget(k);
+}
+
 void lsp_kept_forget(lsp_kept *k)
 {
     lsp_text_close(&k->text);

@@ -21,6 +21,8 @@ bool lsp_kept_send(lsp_kept *k, lsp_socket *s, const char *name, view before, vi
                    lsp_position *at);
 /* The server has it no longer. */
 void lsp_kept_forget(lsp_kept *k);
+/* The same, and the server is told to close it.  s: NULL or lost: it has closed it. */
+void lsp_kept_close(lsp_kept *k, lsp_socket *s, const char *name);
 
 /* Takes message; false: not sent. */
 bool lsp_socket_send_json(lsp_socket *s, json_t *message);

@@ -11,7 +11,8 @@
 static void say_hello(lsp_remote *r)
 {
     r->retry_at_ns = 0;
-    if (!r->hello.runs) (void)lsp_transfer_begin(r, &r->hello, "/v1/models");
+    if (!r->hello.runs && !lsp_transfer_begin(r, &r->hello, "/v1/models"))
+        lsp_remote_lose(r, "no memory for a connection");
 }
 
 static void hello_answered(lsp_remote *r, CURLcode code, long status)
@@ -52,11 +53,13 @@ int lsp_remote_poll(lsp_remote *r, struct pollfd *fds, uint32_t n, int timeout_m
     struct curl_waitfd extra[9];
     uint32_t at[8], n_extra = 0;
     CHECK(n <= ARRAY_LEN(at));
-    if (r->retry_at_ns) {
-        uint64_t now = clock_ns(), left = r->retry_at_ns > now ? r->retry_at_ns - now : 0;
+    const uint64_t due = lsp_remote_due(r);
+    if (due < UINT64_MAX) {
+        uint64_t now = clock_ns(), left = due > now ? due - now : 0;
         int ms = (int)((left + 999999) / 1000000);
         if (timeout_ms < 0 || ms < timeout_ms) timeout_ms = ms;
     }
+    if (lsp_socket_has_more(r->socket)) timeout_ms = 0;
     for (uint32_t i = 0; i < n; i++) {
         fds[i].revents = 0;
         if (fds[i].fd < 0) continue;
@@ -94,7 +97,7 @@ void lsp_remote_look(lsp_remote *r, lsp_server *s)
         }
         lsp_transfer_end(t);
         if (t == &r->hello) hello_answered(r, code, status);
-        else if (t == &r->edits) lsp_remote_edits_answered(r, t, s, code, status);
+        else if (t == &r->edits) lsp_remote_edits_answered(r, s, code, status);
         else lsp_remote_line_answered(r, t, s, code, status);
     }
     lsp_remote_look_at_socket(r, s);
@@ -113,6 +116,9 @@ int lsp_remote_open(lsp_remote **out, const char *url, cerium_error *err)
     lsp_remote *r = memory_zalloc(1, sizeof *r);
     if (!r) return error_set(err, CERIUM_ERR_MEMORY, "out of memory");
     *out = r;
+    r->message = lsp_remote_message;
+    r->silence_ns = ANSWER_MS * UINT64_C(1000000);
+    r->idle_ns = KEPT_MS * UINT64_C(1000000);
     RETURN_IF(server_address_take(r->url, &r->headers, url, err));
     if (curl_global_init(CURL_GLOBAL_DEFAULT) || !(r->multi = curl_multi_init()))
         return error_set(err, CERIUM_ERR_MEMORY, "no memory for a connection");
@@ -126,12 +132,7 @@ static void close_slot(transfer_slot *t)
 {
     lsp_transfer_end(t);
     if (t->easy) curl_easy_cleanup(t->easy);
-    bytes_free(&t->body);
-    bytes_free(&t->answer);
-    bytes_free(&t->before);
-    bytes_free(&t->after);
-    lsp_kept_forget(&t->kept);
-    json_decref(t->files);
+    lsp_transfer_free(t);
 }
 
 void lsp_remote_close(lsp_remote **remote)
@@ -143,8 +144,11 @@ void lsp_remote_close(lsp_remote **remote)
         r->slots[i].is_sent = false;
         close_slot(&r->slots[i]);
     }
-    close_slot(&r->hello);
+    r->edits.is_sent = false;
     close_slot(&r->edits);
+    close_slot(&r->hello);
+    bytes_free(&r->original);
+    lsp_kept_forget(&r->opened);
     if (r->multi) curl_multi_cleanup(r->multi);
     curl_slist_free_all(r->headers);
     memory_free(r);

@@ -7,15 +7,6 @@
 
 #include "base/json.h"
 
-static void on_message(void *user, view text);
-
-void lsp_remote_open_socket(lsp_remote *r)
-{
-    if (r->socket || r->has_none) return;
-    if (lsp_socket_open(&r->socket, r->multi, r->url, r->headers, &r->opening, on_message, r))
-        r->socket = NULL; /* POST serves, too */
-}
-
 /* ---- one line ---- */
 
 static int make_body(transfer_slot *t)
@@ -42,10 +33,10 @@ static int make_body(transfer_slot *t)
 /* The same over the socket: the server gets what differs in the text, and the place. */
 static bool ask_socket(lsp_remote *r, transfer_slot *t)
 {
-    char name[32];
+    char name[LSP_NAME_BYTES];
     lsp_position at;
     if (!lsp_socket_is_open(r->socket)) return false;
-    snprintf(name, sizeof name, "slot%d", (int)(t - r->slots));
+    lsp_remote_name(r, t, name);
     snprintf(t->id, sizeof t->id, "c%llu", (unsigned long long)++r->n_asked);
     const view before = {t->before.ptr ? t->before.ptr : "", t->before.len};
     const view after = {t->after.ptr ? t->after.ptr : "", t->after.len};
@@ -61,16 +52,17 @@ static bool ask_socket(lsp_remote *r, transfer_slot *t)
         json_object_set_new(all, "min_confidence", json_real(t->confidence));
     if (all && t->files) json_object_set(all, "files", t->files);
     t->is_sent = lsp_socket_send_json(r->socket, all);
+    t->heard_at_ns = clock_ns();
     return t->is_sent;
 }
 
-static bool ask(lsp_remote *r, transfer_slot *t)
+bool lsp_remote_ask_line(lsp_remote *r, transfer_slot *t)
 {
     if (r->is_there) lsp_remote_open_socket(r); /* it may have been lost */
     return ask_socket(r, t) || (!make_body(t) && lsp_transfer_begin(r, t, "/infill"));
 }
 
-static void report_end(transfer_slot *t, lsp_server *s, lsp_end how)
+void lsp_remote_line_ended(transfer_slot *t, lsp_server *s, lsp_end how)
 {
     const uint64_t serial = t->serial;
     t->serial = 0;
@@ -87,13 +79,26 @@ typedef struct {
     double ms;
 } line_answer;
 
+/* Of an answer; what it cannot be is what is asked for. */
+static uint32_t tokens_of(const json_t *n)
+{
+    const json_int_t value = json_integer_value(n);
+    return json_is_integer(n) && value >= 0 && value <= NEW_TOKENS ? (uint32_t)value : NEW_TOKENS;
+}
+
+static double within(const json_t *number, double max)
+{
+    const double value = json_number_value(number);
+    return value > 0 ? value < max ? value : max : 0;
+}
+
 /* Takes the received line, then asks for the next one. */
 static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const line_answer *a)
 {
     const uint64_t serial = t->serial;
     r->pace.n += a->n_tokens;
     r->pace.ns += (uint64_t)(a->ms * 1e6);
-    t->n_tokens += a->n_tokens;
+    t->n_tokens += a->n_tokens + !a->n_tokens; /* lines of nothing end, too */
     bool is_unsure = !a->text.len && a->sure > 0 && a->n_tokens > 1;
     bytes text = {.max = ANSWER_BYTES_MAX};
     int status = bytes_append(&text, a->text.ptr, a->text.len);
@@ -104,41 +109,41 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const line
                         a->sure > 0 ? log(a->sure) : 0, clock_ns());
     bytes_free(&text);
     if (t->serial != serial || !serial) return; /* it has enough text */
-    if (status) report_end(t, s, LSP_ENDED_FAILED);
-    else if (is_unsure) report_end(t, s, LSP_ENDED_UNSURE);
-    else if (!a->is_line) report_end(t, s, a->is_limit ? LSP_ENDED_LENGTH : LSP_ENDED_STOP);
-    else if (t->n_tokens >= NEW_TOKENS) report_end(t, s, LSP_ENDED_LENGTH);
-    else if (!ask(r, t)) report_end(t, s, LSP_ENDED_FAILED);
+    if (status) lsp_remote_line_ended(t, s, LSP_ENDED_FAILED);
+    else if (is_unsure) lsp_remote_line_ended(t, s, LSP_ENDED_UNSURE);
+    else if (!a->is_line)
+        lsp_remote_line_ended(t, s, a->is_limit ? LSP_ENDED_LENGTH : LSP_ENDED_STOP);
+    else if (t->n_tokens >= NEW_TOKENS) lsp_remote_line_ended(t, s, LSP_ENDED_LENGTH);
+    else if (!lsp_remote_ask_line(r, t)) lsp_remote_line_ended(t, s, LSP_ENDED_FAILED);
 }
 
 static void take_infill(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *answer)
 {
     const json_t *content = json_object_get(answer, "content");
-    const json_t *n = json_object_get(answer, "tokens_predicted");
     const json_t *timings = json_object_get(answer, "timings");
     const char *type = json_string_value(json_object_get(answer, "stop_type"));
     const line_answer a = {
         .text = {json_string_value(content), json_string_length(content)},
         .is_line = type && !strcmp(type, "word"),
         .is_limit = type && !strcmp(type, "limit"),
-        .sure = json_number_value(json_object_get(answer, "confidence")),
-        .n_tokens = json_is_integer(n) ? (uint32_t)json_integer_value(n) : NEW_TOKENS,
-        .ms = json_number_value(json_object_get(timings, "predicted_ms"))};
+        .sure = within(json_object_get(answer, "confidence"), 1),
+        .n_tokens = tokens_of(json_object_get(answer, "tokens_predicted")),
+        .ms = within(json_object_get(timings, "predicted_ms"), ANSWER_MS)};
     take_line(r, t, s, &a);
 }
 
-static void take_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *done)
+void lsp_remote_line_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *done)
 {
-    const json_t *n = json_object_get(json_object_get(done, "usage"), "output_tokens");
+    const json_t *usage = json_object_get(done, "usage");
     const json_t *timings = json_object_get(done, "timings");
     const char *reason = json_string_value(json_object_get(done, "reason"));
     const line_answer a = {
         .text = {t->answer.ptr ? t->answer.ptr : "", t->answer.len},
         .is_line = json_object_get(done, "stop") != NULL,
         .is_limit = reason && !strcmp(reason, "length"),
-        .sure = json_number_value(json_object_get(done, "confidence")),
-        .n_tokens = json_is_integer(n) ? (uint32_t)json_integer_value(n) : NEW_TOKENS,
-        .ms = json_number_value(json_object_get(timings, "predict_ms"))};
+        .sure = within(json_object_get(done, "confidence"), 1),
+        .n_tokens = tokens_of(json_object_get(usage, "output_tokens")),
+        .ms = within(json_object_get(timings, "predict_ms"), ANSWER_MS)};
     t->is_sent = false;
     take_line(r, t, s, &a);
 }
@@ -155,7 +160,7 @@ void lsp_remote_line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CU
     } else {
         const char *message = json_string_value(
             json_object_get(json_object_get(answer, "error"), "message"));
-        report_end(t, s, LSP_ENDED_FAILED);
+        lsp_remote_line_ended(t, s, LSP_ENDED_FAILED);
         snprintf(why, sizeof why, "%.300s: %.800s", r->url,
                  code   ? curl_easy_strerror(code)
                  : message ? message
@@ -164,83 +169,6 @@ void lsp_remote_line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CU
         if (code || (status != 409 && status != 429)) lsp_remote_lose(r, why);
     }
     json_decref(answer);
-}
-
-/* ---- messages of the socket ---- */
-
-/* It is gone: what runs is asked for by POST, and the server has no texts. */
-static void lose_socket(lsp_remote *r, lsp_server *s)
-{
-    lsp_socket_close(&r->socket);
-    for (uint32_t i = 0; i < SLOTS; i++) {
-        transfer_slot *t = &r->slots[i];
-        lsp_kept_forget(&t->kept);
-        if (!t->is_sent) continue;
-        t->is_sent = false;
-        if (!ask(r, t)) report_end(t, s, LSP_ENDED_FAILED);
-    }
-}
-
-/* A text that the server does not have is opened again, once; a server that knows no such message
- * is asked by POST from here on. */
-static void take_error(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *event)
-{
-    const json_t *error = json_object_get(event, "error");
-    const char *code = json_string_value(json_object_get(error, "code"));
-    const char *message = json_string_value(json_object_get(error, "message"));
-    const json_int_t status = json_integer_value(json_object_get(event, "status"));
-    const bool lacks = code && (!strcmp(code, "document_not_open") ||
-                                !strcmp(code, "document_changed"));
-    if (!t || (lacks && t->was_refused)) {
-        r->has_none = true;
-        return;
-    }
-    t->is_sent = false;
-    t->kept.is_open &= !lacks;
-    t->was_refused = lacks;
-    if (lacks && ask(r, t)) return;
-    report_end(t, s, LSP_ENDED_FAILED);
-    if (lacks || status == 409 || status == 429) return;
-    lsp_remote_lose(r, message ? message : "the server refuses it");
-}
-
-static void take_message(lsp_remote *r, lsp_server *s, const json_t *event)
-{
-    const char *type = json_string_value(json_object_get(event, "type"));
-    const char *id = json_string_value(json_object_get(event, "id"));
-    const json_t *text = json_object_get(event, "delta");
-    transfer_slot *t = NULL;
-    for (uint32_t i = 0; i < SLOTS && id; i++)
-        if (r->slots[i].is_sent && !strcmp(r->slots[i].id, id)) t = &r->slots[i];
-    if (!type || (id && !t)) return; /* of an older one */
-    if (!strcmp(type, "error")) {
-        take_error(r, t, s, event);
-    } else if (t && !strcmp(type, "completion.delta")) {
-        t->answer.max = ANSWER_BYTES_MAX;
-        if (bytes_append(&t->answer, json_string_value(text), json_string_length(text)))
-            lsp_transfer_end(t);
-    } else if (t && !strcmp(type, "completion.done")) {
-        t->was_refused = false;
-        take_done(r, t, s, event);
-    }
-}
-
-static void on_message(void *user, view text)
-{
-    lsp_remote *r = user;
-    json_error_t unused;
-    json_t *event = json_read(text, JSON_ALLOW_NUL, &unused);
-    if (event) take_message(r, r->server, event);
-    json_decref(event);
-}
-
-void lsp_remote_look_at_socket(lsp_remote *r, lsp_server *s)
-{
-    if (!r->socket) return;
-    r->server = s;
-    const lsp_socket_state state = lsp_socket_look(r->socket);
-    r->has_none |= state == LSP_SOCKET_REFUSED;
-    if (r->has_none || state == LSP_SOCKET_LOST) lose_socket(r, s);
 }
 
 /* ---- orders ---- */
@@ -270,6 +198,7 @@ bool lsp_remote_generate(lsp_remote *r, const lsp_order *o)
     }
     if (!t) return false;
     t->used = ++r->n_used;
+    t->used_ns = clock_ns();
     lsp_transfer_end(t);
     t->document = o->document;
     t->serial = o->serial;
@@ -282,7 +211,7 @@ bool lsp_remote_generate(lsp_remote *r, const lsp_order *o)
     json_decref(t->files);
     t->files = files_json(o);
     if (bytes_append(&t->before, o->before.ptr, o->before.len) ||
-        bytes_append(&t->after, o->after.ptr, o->after.len) || !ask(r, t)) {
+        bytes_append(&t->after, o->after.ptr, o->after.len) || !lsp_remote_ask_line(r, t)) {
         t->serial = 0;
         return false;
     }

@@ -10,6 +10,8 @@
 enum {
     HEAD_BYTES_MAX = 16384,
     MESSAGE_BYTES_MAX = 4 << 20,
+    LOOK_BYTES = 256 << 10,   /* read in one look, so that a server cannot hold the editor up */
+    QUEUED_BYTES_MAX = 16 << 20, /* that the server does not take */
     CONNECT_MS = 3000,
     KEY_BYTES = 16,
 };
@@ -25,6 +27,7 @@ struct lsp_socket {
     size_t asked;
     bytes head; /* the answer; behind it frames, [taken] of them are read */
     size_t taken;
+    size_t n_looked; /* bytes read in this look */
     wslay_event_context_ptr ws;
     void (*message)(void *user, view text);
     void *user;
@@ -59,7 +62,8 @@ static ssize_t on_read(wslay_event_context_ptr ws, uint8_t *out, size_t size, in
         s->taken += rest;
         return (ssize_t)rest;
     }
-    ssize_t n = receive(s, out, size);
+    ssize_t n = s->n_looked < LOOK_BYTES ? receive(s, out, size) : 0;
+    if (n > 0) s->n_looked += (size_t)n;
     if (n > 0) return n;
     wslay_event_set_error(ws, n ? WSLAY_ERR_CALLBACK_FAILURE : WSLAY_ERR_WOULDBLOCK);
     return -1;
@@ -224,14 +228,19 @@ bool lsp_socket_writes(const lsp_socket *s)
     return s->state == LSP_SOCKET_OPEN ? wslay_event_want_write(s->ws) : s->asked < s->ask.len;
 }
 
+bool lsp_socket_has_more(const lsp_socket *s) { return s && s->n_looked >= LOOK_BYTES; }
+
 bool lsp_socket_is_open(const lsp_socket *s) { return s && s->state == LSP_SOCKET_OPEN; }
 
 lsp_socket_state lsp_socket_look(lsp_socket *s)
 {
     if (s->is_connected && s->state == LSP_SOCKET_OPENING) open_it(s);
+    s->n_looked = 0;
     if (s->state != LSP_SOCKET_OPEN) return s->state;
+    /* wslay stops reading after a frame that is wrong: nothing more comes of that connection. */
     if (wslay_event_recv(s->ws) || (wslay_event_want_write(s->ws) && wslay_event_send(s->ws)) ||
-        wslay_event_get_close_received(s->ws))
+        wslay_event_get_close_received(s->ws) || !wslay_event_want_read(s->ws) ||
+        wslay_event_get_queued_msg_length(s->ws) > QUEUED_BYTES_MAX)
         s->state = LSP_SOCKET_LOST;
     return s->state;
 }
@@ -239,5 +248,7 @@ lsp_socket_state lsp_socket_look(lsp_socket *s)
 bool lsp_socket_send(lsp_socket *s, view text)
 {
     const struct wslay_event_msg m = {WSLAY_TEXT_FRAME, (const uint8_t *)text.ptr, text.len};
-    return lsp_socket_is_open(s) && !wslay_event_queue_msg(s->ws, &m);
+    return lsp_socket_is_open(s) &&
+           wslay_event_get_queued_msg_length(s->ws) + text.len <= QUEUED_BYTES_MAX &&
+           !wslay_event_queue_msg(s->ws, &m);
 }

@@ -29,10 +29,12 @@ void lsp_socket_connected(lsp_socket *s, CURLcode code);
 /* What to poll; -1: nothing. */
 int lsp_socket_fd(const lsp_socket *s);
 bool lsp_socket_writes(const lsp_socket *s);
+bool lsp_socket_has_more(const lsp_socket *s); /* look again at once; s: or NULL */
 bool lsp_socket_is_open(const lsp_socket *s); /* s: or NULL */
 /* Read and write what can be; not to be called from message(). */
 lsp_socket_state lsp_socket_look(lsp_socket *s);
-/* It leaves with the next look.  False: it is not open, or there is no memory. */
+/* It leaves with the next look.  False: it is not open, the server does not read, or there is no
+ * memory. */
 bool lsp_socket_send(lsp_socket *s, view text);
 
 #endif

@@ -1,4 +1,5 @@
-/* lsp_transfer.c - a request to the server of `cerium lsp --server`, and the loss of the server. */
+/* lsp_transfer.c - a request to the server of `cerium lsp --server`, its WebSocket and the names of
+ * texts there, and the loss of the server. */
 #include "programs/lsp_remote_parts.h"
 
 static size_t on_body(char *data, size_t size, size_t n, void *user)
@@ -41,6 +42,30 @@ void lsp_transfer_end(transfer_slot *t)
         (void)lsp_socket_send_json(t->r->socket, json_pack("{s:s, s:s}", "type",
                                                            "completion.cancel", "id", t->id));
     t->runs = t->is_sent = false;
+}
+
+void lsp_transfer_free(transfer_slot *t)
+{
+    bytes_free(&t->body);
+    bytes_free(&t->answer);
+    bytes_free(&t->before);
+    bytes_free(&t->after);
+    lsp_kept_forget(&t->kept);
+    json_decref(t->files);
+    t->files = NULL;
+}
+
+void lsp_remote_name(const lsp_remote *r, const transfer_slot *t, char out[LSP_NAME_BYTES])
+{
+    if (t == &r->edits) snprintf(out, LSP_NAME_BYTES, "edited");
+    else snprintf(out, LSP_NAME_BYTES, "slot%d", (int)(t - r->slots));
+}
+
+void lsp_remote_open_socket(lsp_remote *r)
+{
+    if (r->socket || r->has_none) return;
+    if (lsp_socket_open(&r->socket, r->multi, r->url, r->headers, &r->opening, r->message, r))
+        r->socket = NULL; /* POST serves, too */
 }
 
 void lsp_remote_lose(lsp_remote *r, const char *why)

@@ -17,9 +17,10 @@ bool server_address_is_url(const char *url)
 {
     CURLU *parsed = curl_url();
     bool is_http = !strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8);
-    bool is_url = is_http && (!parsed || !curl_url_set(parsed, CURLUPART_URL, url, 0));
+    const CURLUcode code = parsed ? curl_url_set(parsed, CURLUPART_URL, url, 0)
+                                  : CURLUE_OUT_OF_MEMORY;
     curl_url_cleanup(parsed);
-    return is_url;
+    return is_http && (!code || code == CURLUE_OUT_OF_MEMORY); /* it fails again where it is used */
 }
 
 int server_address_take(char out[SERVER_ADDRESS_BYTES], struct curl_slist **headers,

@@ -82,7 +82,8 @@ static const char *const own[][48] = {
                              "token_healing", "pointer", "response_format", ENDS, SHAPES},
     [PROTOCOL_EMBEDDINGS] = {"input", "prompt", "encoding_format", "dimensions"},
     [PROTOCOL_OLLAMA_EMBED] = {"input", "prompt", "truncate", "dimensions", "keep_alive"},
-    [PROTOCOL_EDITS] = {"id", "path", "prefix", "suffix", "original", "changes", "context", ENDS},
+    [PROTOCOL_EDITS] = {"id", "path", "prefix", "suffix", "original", "original_document",
+                        "document", "changes", "context", ENDS},
 };
 
 static bool is_read(protocol_api api, const char *key)

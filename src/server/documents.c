@@ -185,12 +185,21 @@ static bool lacks_text(const json_t *file)
     return json_is_object(file) && !json_object_get(file, "text");
 }
 
+/* Is the text of edit.predict as it was opened one of them? */
+static bool names_original(const json_t *message)
+{
+    const char *type = json_string_value(json_object_get(message, "type"));
+    return type && !strcmp(type, "edit.predict") && !json_object_get(message, "original") &&
+           json_object_get(message, "original_document");
+}
+
 bool documents_needed(const json_t *message)
 {
     const json_t *files = json_object_get(message, "files"), *one;
     size_t i;
     json_array_foreach(files, i, one) if (lacks_text(one)) return true;
-    return json_object_get(message, "position") && !json_object_get(message, "prefix");
+    return names_original(message) ||
+           (json_object_get(message, "position") && !json_object_get(message, "prefix"));
 }
 
 /* Ends of a window that is cut are ends of lines. */
@@ -232,18 +241,28 @@ static int fill_sides(const documents *all, json_t *message, protocol_error *e)
     return CERIUM_OK;
 }
 
+/* The text of the document of that name, as a member of the message. */
+static int fill_text(const documents *all, json_t *to, const char *key, const json_t *name,
+                     const char *param, protocol_error *e)
+{
+    document *d;
+    RETURN_IF(find_open(all, name, param, &d, e));
+    const view t = lsp_text_view(&d->text);
+    return json_object_set_new(to, key, json_stringn(t.len ? t.ptr : "", t.len))
+               ? CERIUM_ERR_MEMORY : CERIUM_OK;
+}
+
 int documents_fill(const documents *all, json_t *message, protocol_error *e)
 {
+    static const char original[] = "original_document";
     json_t *files = json_object_get(message, "files"), *one;
-    document *d;
     size_t i;
-    json_array_foreach(files, i, one) {
-        if (!lacks_text(one)) continue;
-        RETURN_IF(find_open(all, json_object_get(one, "path"), "files", &d, e));
-        const view t = lsp_text_view(&d->text);
-        if (json_object_set_new(one, "text", json_stringn(t.len ? t.ptr : "", t.len)))
-            return CERIUM_ERR_MEMORY;
-    }
+    json_array_foreach(files, i, one)
+        if (lacks_text(one))
+            RETURN_IF(fill_text(all, one, "text", json_object_get(one, "path"), "files", e));
+    if (names_original(message))
+        RETURN_IF(fill_text(all, message, "original", json_object_get(message, original), original,
+                            e));
     if (!json_object_get(message, "position") || json_object_get(message, "prefix"))
         return CERIUM_OK;
     return fill_sides(all, message, e);

@@ -19,7 +19,7 @@ CERIUM_CHECKED int documents_take(documents **all, const json_t *message, protoc
 /* Does the message name a place or a text that only the documents know? */
 bool documents_needed(const json_t *message);
 /* Put the texts that it names into the message: prefix and suffix of its position, and texts of its
- * files.  all: may be NULL. */
+ * files, and the original of an edit.  all: may be NULL. */
 CERIUM_CHECKED int documents_fill(const documents *all, json_t *message, protocol_error *e);
 void documents_close(documents **all);
 

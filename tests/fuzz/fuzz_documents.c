@@ -22,7 +22,10 @@ static void take(documents **all, json_t *message)
                documents_needed(message)) {
         const bool is_placed = json_object_get(message, "position") &&
                                !json_object_get(message, "prefix");
+        const bool names_original = !strcmp(type, "edit.predict") &&
+                                    json_object_get(message, "original_document");
         status = documents_fill(*all, message, &e);
+        CHECK(status || !names_original || json_object_get(message, "original"));
         CHECK(status || !is_placed || has_text(message));
     }
     CHECK(!status || (status == CERIUM_ERR_ARGUMENT && e.message[0]));

@@ -1,5 +1,5 @@
 /* fuzz_lsp.c - bytes from an editor: frames, messages, documents, completions.  For any input
- * each request is answered, at the latest at shutdown. */
+ * each request is answered once, at the latest at shutdown. */
 #include "base/json.h"
 #include "lsp/frames.h"
 #include "lsp/lsp_server.h"
@@ -11,13 +11,23 @@ enum { ORDERS_MAX = 64 };
 typedef struct {
     lsp_server *server;
     uint64_t now;
-    size_t n_asked, n_answered;
+    json_t *left; /* by the text of an id: questions without an answer; below 0: too many */
     struct {
         uint64_t document, serial;
         bool is_judging, is_edit;
     } orders[ORDERS_MAX];
     uint32_t n_orders;
 } editor;
+
+static void count(editor *e, const json_t *id, int more)
+{
+    if (json_is_null(id)) return; /* of what could not be read */
+    char *name = json_dumps(id, JSON_ENCODE_ANY);
+    CHECK(name);
+    const json_int_t n = json_integer_value(json_object_getn(e->left, name, strlen(name))) + more;
+    CHECK(n >= 0 && !json_object_setn_new(e->left, name, strlen(name), json_integer(n)));
+    memory_release(name);
+}
 
 static void on_body(void *user, view body, bool is_answer)
 {
@@ -27,7 +37,7 @@ static void on_body(void *user, view body, bool is_answer)
     CHECK(m && json_is_object(m));
     if (json_object_get(m, "result") || json_object_get(m, "error")) {
         CHECK(is_answer);
-        e->n_answered += !json_is_null(json_object_get(m, "id"));
+        count(e, json_object_get(m, "id"), -1);
     }
     json_decref(m);
 }
@@ -135,7 +145,7 @@ static void take(editor *e, view body)
     json_t *m = json_read(body, JSON_ALLOW_NUL, &why);
     const json_t *id = json_object_get(m, "id");
     if (json_is_string(json_object_get(m, "method")) && (json_is_integer(id) || json_is_string(id)))
-        e->n_asked++;
+        count(e, id, 1);
     json_decref(m);
     lsp_server_take(e->server, body, e->now += 1000000);
     if (e->now / 1000000 % 3 == 0) answer_orders(e);
@@ -145,7 +155,7 @@ static void take(editor *e, view body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    editor e = {.now = 1000000000};
+    editor e = {.now = 1000000000, .left = json_object()};
     const lsp_host host = {.user = &e, .send = on_body, .log = on_log, .generate = on_generate,
                            .cancel = on_cancel, .judge = on_judge, .edit = on_edit,
                            .cancel_edit = on_cancel_edit, .outcome = on_outcome,
@@ -166,7 +176,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     answer_orders(&e);
     take(&e, VIEW("{\"jsonrpc\":\"2.0\",\"id\":\"end\",\"method\":\"shutdown\"}"));
-    CHECK(e.n_answered >= e.n_asked);
+    const char *id;
+    json_t *n;
+    json_object_foreach(e.left, id, n) CHECK(!json_integer_value(n)); /* each exactly once */
+    json_decref(e.left);
     lsp_frames_close(&f);
     lsp_server_close(&e.server);
     return 0;

@@ -71,7 +71,7 @@ check("no command is the server's", commands.every((c) => !c.startsWith("cerium.
 const source = require("fs").readFileSync(`${folder}/extension.js`, "utf8");
 check("every command is there", commands.every((c) => source.includes(`"${c}"`)), commands);
 const network = /require\("(https?|net|tls|dgram|dns|http2)"\)|fetch\(|WebSocket|XMLHttpRequest/;
-for (const file of ["extension.js", "words.js", "next_edit.js"])
+for (const file of require("fs").readdirSync(folder).filter((name) => name.endsWith(".js")))
   check(`${file} opens no connection`,
     !network.test(require("fs").readFileSync(`${folder}/${file}`, "utf8")));
 

@@ -85,6 +85,10 @@ def test_edit():
     note = c.wait_note("window/showMessage")["params"]["message"]
     check("a model that only completes says so", "no chat form" in note, note)
     end("edit without a model for it", c)
+    c = begin({})
+    c.open(uri, SUM % "add", "c")
+    check("an editor that takes no edits is not offered one", ask_edit(c, uri, 2) is None)
+    end("edit without an editor for it", c)
 
 
 # ---- next edits ----

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,28 @@ from kit import CERIUM, CODE, NEXT, begin, check, end, seen, type_text
 from proxy import Proxy
 
 # ---- the model, the server, settings ----
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_until(what):
+    for _ in range(1200):
+        if what():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def uses_socket(c, proxy):
+    """Does a completion go by the WebSocket?  Each in a file of its own: nothing is known of it."""
+    uri = f"file:///w/first{len(c.texts)}.py"
+    c.open(uri, "x = ")
+    c.inline(uri, 4, 1)
+    return proxy.of("completion.create")
+
 
 def test_missing_model():
     c = begin(args=("-m", "/nowhere/x.gguf"))
@@ -27,7 +50,6 @@ def test_missing_model():
 
 def test_server():
     """--server: nobody there, then somebody, then nobody again."""
-    import socket
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -91,7 +113,6 @@ def test_server():
 
 def test_kept_documents():
     """--server: the server keeps the text, and a key sends what differs; without that, POST."""
-    import socket
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -101,13 +122,6 @@ def test_kept_documents():
     text = "# é😀\r\n" * 200 + CODE.replace("\n", "\r\n") + "    def sub(self, "
     proxies = [Proxy(port), Proxy(port), Proxy(port, has_sockets=False),
                Proxy(port, drops="document.open")]
-
-    def wait_for(what):
-        for _ in range(600):
-            if what():
-                return True
-            time.sleep(0.05)
-        return False
 
     try:
         for kind, proxy in zip(("kept", "cut", "post", "old"), proxies):
@@ -121,10 +135,8 @@ def test_kept_documents():
             uris = [f"file:///w/{n}/kept.py" for n in "ab"]  # of one name
             shown[kind] = []
             if kind in ("kept", "cut"):
-                check("a socket opens", wait_for(lambda: proxy.sockets))
-                c.open("file:///w/first.py", "x = ")
-                check("and is used", wait_for(lambda: c.inline(
-                    "file:///w/first.py", 4, 1) is not None and proxy.of("completion.create")))
+                check("a socket opens", wait_until(lambda: proxy.sockets))
+                check("and is used", wait_until(lambda: uses_socket(c, proxy)))
                 proxy.posts.clear()
                 proxy.messages.clear()
             for uri in uris:
@@ -149,7 +161,7 @@ def test_kept_documents():
                 check("a request takes few bytes", sent < 700 * len(creates),
                       (sent, len(creates)))
             if kind == "cut":
-                check("a lost connection is made again", wait_for(lambda: c.inline(
+                check("a lost connection is made again", wait_until(lambda: c.inline(
                     uris[0], 0, 1) is not None and proxy.sockets))
                 check("and its texts are opened again", len(proxy.of("document.open")) > 2,
                       len(proxy.of("document.open")))
@@ -167,10 +179,11 @@ def test_kept_documents():
             c = begin(options={"minConfidence": 0.01},
                       args=("--server", f"http://127.0.0.1:{proxy.port}"))
             c.ready()
-            check(f"{kind}: it is ready", wait_for(
+            check(f"{kind}: it is ready", wait_until(
                 lambda c=c: c.ask("cerium/status", None)["kind"] == "Normal"))
             if kind == "kept":
-                check("a socket opens again", wait_for(lambda: proxy.sockets))
+                check("a socket opens again",
+                      wait_until(lambda c=c, proxy=proxy: uses_socket(c, proxy)))
             c.open("file:///w/other.py", "def total_in_euros(basket):\n    return 1\n" * 3)
             c.open("file:///w/files.py", "from other import total_in_euros\n\nprint(tot")
             found[kind] = [i["insertText"] for i in c.inline("file:///w/files.py", 43, 1)]
@@ -196,7 +209,6 @@ def test_kept_documents():
 
 def test_key():
     """A server that wants a key: one message says where to put it."""
-    import socket
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -221,58 +233,181 @@ def test_key():
         server.wait()
 
 
+def connected(proxy, **options):
+    """A client of the server behind that proxy, whose WebSocket is used if there is one."""
+    c = begin(args=("--server", f"http://127.0.0.1:{proxy.port}"), **options)
+
+    def is_ready():
+        status = c.ask("cerium/status", None)
+        return status["kind"] == "Normal" and not status["busy"]
+
+    check("it is ready", wait_until(is_ready))
+    if proxy.has_sockets:
+        check("a socket is used", wait_until(lambda: uses_socket(c, proxy)))
+    return c
+
+
 def test_predictions():
-    """--server: where nothing follows from the last edit, a model for edits is asked."""
-    import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    """--server: where nothing follows from the last edit, a model for edits is asked: over the
+    WebSocket, and by POST where there is none or it is lost."""
+    port = free_port()
     before = "a = one(1)\r\nb = two(2)\r\nc = three(3)\r\n"
     prompt = ("original:\na = one(1)\nb = two(2)\nupdated:\na = ein(1, 2)\nb = two(2)\n"
               "<|file_sep|>original/p.py:1:4\na = one(1)\nb = two(2)\nc = three(3)\n"
               "<|file_sep|>current/p.py:1:4\na = ein(1, 2)<|cursor|>\nb = two(2)\nc = three(3)\n")
+    line = {"output": "a = ein(1, 2)\nb = two(2)\nc = three(3, 4)", "repeat": True,
+            "when": {"api": "edits", "last": prompt}}
+    words = " ".join("word%d" % i for i in range(900))
     with tempfile.TemporaryDirectory() as folder:
         script = os.path.join(folder, "answers.jsonl")
         with open(script, "w", encoding="utf-8") as f:
-            f.write(json.dumps({"output": "a = ein(1, 2)\nb = two(2)\nc = three(3, 4)",
-                                "when": {"api": "edits", "last": prompt}}) + "\n")
-            f.write(json.dumps({"output": " ".join("word%d" % i for i in range(900)),
-                                "when": {"api": "edits"}, "repeat": True}) + "\n")
+            f.write(json.dumps(line) + "\n" + json.dumps(
+                {"output": words, "when": {"api": "edits"}, "repeat": True}) + "\n")
         server = subprocess.Popen(
             [CERIUM, "serve", "--port", str(port), "--guard", "off", "--replay", script,
              "--edit-format", "sweep"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        proxies = [Proxy(port), Proxy(port), Proxy(port, has_sockets=False),
+                   Proxy(port, drops="document.open")]
         try:
-            c = begin(args=("--server", f"http://127.0.0.1:{port}"))
-            for _ in range(1200):
-                status = c.ask("cerium/status", None)
-                if status["kind"] == "Normal" and not status["busy"]:
-                    break
-                time.sleep(0.1)
-            uri = "file:///w/p.py"
-            c.open(uri, before)
-            at = before.index("one(1)")
-            c.change(uri, at, at + 5, "ein(1, 2")
-            asked = {"textDocument": {"uri": uri, "version": 2},
-                     "position": Client.position(c.texts[uri], at + 9)}
-            edits = c.ask(NEXT, asked)["edits"]
-            check("a model's edit, in the file's line ends",
-                  len(edits) == 1 and edits[0]["text"] == "c = three(3, 4)\r\n" and
-                  edits[0]["range"] == {"start": {"line": 2, "character": 0},
-                                        "end": {"line": 3, "character": 0}} and
-                  edits[0]["textDocument"] == {"uri": uri, "version": 2}, edits)
-            older = c.request(NEXT, asked)
-            newer = c.request(NEXT, asked)
-            check("a newer question answers the older with nothing",
-                  c.wait(older)["result"] == {"edits": []})
-            c.change(uri, 0, 0, "x")
-            check("and so does a change", c.wait(newer)["result"] == {"edits": []})
-            last = c.request(NEXT, {**asked, "textDocument": {"uri": uri, "version": 3}})
-            c.notify("$/cancelRequest", {"id": last})
-            check("canceled", c.wait(last)["error"]["code"] == -32800)
-            end("predictions", c)
+            for kind, proxy in zip(("kept", "cut", "post", "old"), proxies):
+                c = connected(proxy)
+                uri = "file:///w/p.py"
+                c.open(uri, before)
+                at = before.index("one(1)")
+                c.change(uri, at, at + 5, "ein(1, 2")
+                asked = {"textDocument": {"uri": uri, "version": 2},
+                         "position": Client.position(c.texts[uri], at + 9)}
+                id_ = c.request(NEXT, asked)
+                if kind == "cut":
+                    proxy.cut()
+                edits = c.wait(id_)["result"]["edits"]
+                check(f"{kind}: a model's edit, in the file's line ends",
+                      len(edits) == 1 and edits[0]["text"] == "c = three(3, 4)\r\n" and
+                      edits[0]["range"] == {"start": {"line": 2, "character": 0},
+                                            "end": {"line": 3, "character": 0}} and
+                      edits[0]["textDocument"] == {"uri": uri, "version": 2}, edits)
+                c.change(uri, 0, 0, "y")  # the model takes long now
+                asked["textDocument"]["version"] = 3
+                older = c.request(NEXT, asked)
+                newer = c.request(NEXT, asked)
+                check(f"{kind}: a newer question answers the older with nothing",
+                      c.wait(older)["result"] == {"edits": []})
+                c.change(uri, 0, 0, "x")
+                check(f"{kind}: and so does a change", c.wait(newer)["result"] == {"edits": []})
+                last = c.request(NEXT, {**asked, "textDocument": {"uri": uri, "version": 4}})
+                c.notify("$/cancelRequest", {"id": last})
+                check(f"{kind}: canceled", c.wait(last)["error"]["code"] == -32800)
+                posted = "/v1/edit-predictions" in proxy.posts
+                asks = proxy.of("edit.predict")
+                if kind == "kept":
+                    check("it is asked over the socket", asks and not posted, proxy.posts)
+                    check("the texts are sent apart", not [m for m in asks if {
+                        "prefix", "suffix", "original"} & set(m)], asks[:1])
+                if kind in ("post", "old"):
+                    check(f"{kind}: it is posted", posted, proxy.posts)
+                end(f"predictions, {kind}", c)
         finally:
+            for proxy in proxies:
+                proxy.close()
             server.kill()
             server.wait()
+
+
+def memory_of(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS:"))
+
+
+def test_closed_documents():
+    """--server: a document that the editor closes is closed at the server, which has its memory
+    back; its window, too."""
+    port, size = free_port(), 3 << 20
+    line = "value_%06d = compute(%d)\n"
+    text = "".join(line % (i, i) for i in range(size // len(line % (0, 100000))))
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "answers.jsonl")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(json.dumps({"output": "x", "when": {"api": "edits"}, "repeat": True}) + "\n")
+        server = subprocess.Popen(
+            [CERIUM, "serve", "--port", str(port), "--guard", "off", "--replay", script,
+             "--edit-format", "sweep"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        proxy = Proxy(port)
+        try:
+            c = connected(proxy)
+            uris = [f"file:///w/large{i}.py" for i in range(4)]
+            for uri in uris:
+                c.open(uri, text)
+                c.change(uri, 8, 8, "x")
+                asked = {"textDocument": {"uri": uri, "version": 2},
+                         "position": {"line": 0, "character": 9}}
+                c.ask(NEXT, asked)
+                check("it is asked over the socket", wait_until(lambda: proxy.of("edit.predict")))
+                proxy.messages.clear()
+                c.change(uri, 9, 9, "y")
+                c.ask(NEXT, {**asked, "textDocument": {"uri": uri, "version": 3}})
+                sent = sum(len(json.dumps(m)) for m in proxy.messages)
+                check("a key takes few bytes", proxy.of("edit.predict") and sent < 1000, sent)
+                full = memory_of(server)
+                c.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+                c.ask("cerium/status", None)
+                check("the server is told", wait_until(lambda: proxy.of("document.close")))
+                check("and has its memory back", wait_until(
+                    lambda full=full: memory_of(server) < full - len(text) * 0.9),
+                    (full, memory_of(server)))
+                proxy.messages.clear()
+            c.open("file:///w/small.py", "x = ")
+            c.inline("file:///w/small.py", 4, 1)
+            slot = proxy.of("completion.create")[-1]["document"]
+            c.notify("textDocument/didClose", {"textDocument": {"uri": "file:///w/small.py"}})
+            check("a window is closed with its document", wait_until(
+                lambda: [m for m in proxy.of("document.close") if m["path"] == slot]))
+            end("closed documents", c)
+        finally:
+            proxy.close()
+            server.kill()
+            server.wait()
+
+
+def test_forced_lines():
+    """--server: of the weak lines that the watchdog's tests force, none is shown."""
+    endings = {"python": "py", "javascript": "js", "ruby": "rb"}
+    with open("tests/guard/forced.jsonl", encoding="utf-8") as f:
+        forced = [json.loads(line) for line in f]
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "answers.jsonl")
+        with open(script, "w", encoding="utf-8") as f:
+            for i, one in enumerate(forced):
+                f.write(json.dumps({"output": one["weak"], "repeat": True,
+                                    "when": {"api": "infill", "last": f"case{i}_\n"}}) + "\n")
+        shown = {}
+        for guard in ("on", "off"):
+            port, shown[guard] = free_port(), set()
+            server = subprocess.Popen(
+                [CERIUM, "serve", "--port", str(port), "--replay", script,
+                 *(["--guard", "off"] if guard == "off" else [])],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            proxy = Proxy(port)
+            try:
+                c = connected(proxy)
+                for i, one in enumerate(forced):
+                    language = one["language"]
+                    uri = f"file:///w/forced{i}.{endings.get(language, language)}"
+                    mark = "#" if language in ("python", "ruby") else "//"
+                    head = "<?php\n" if language == "php" else ""
+                    prompt = one["prompt"].removeprefix(head)
+                    text = f"{head}{mark} case{i}_\n{prompt}"
+                    c.open(uri, text, language)
+                    for item in c.inline(uri, len(text), 1):
+                        if one["weak"].split("\n")[0].strip() in item["insertText"]:
+                            shown[guard].add(i)
+                end(f"forced lines, guard {guard}", c)
+            finally:
+                proxy.close()
+                server.kill()
+                server.wait()
+    check("without a watchdog they are shown", len(shown["off"]) > len(forced) * 3 // 4,
+          [forced[i] for i in range(len(forced)) if i not in shown["off"]][:3])
+    check("with it, none", not shown["on"], [forced[i] for i in shown["on"]][:3])
 
 
 def test_predictions_here():

@@ -7,6 +7,7 @@ C files are the project's, and clang's syntax tree says it.  A definition is ren
 it, key by key, and the places that are proposed are compared with the truth."""
 
 import ast
+import difflib
 import glob
 import json
 import os
@@ -392,7 +393,96 @@ def cases():
     editor.c.shutdown()
 
 
+def changed(rng, line):
+    """A line as a user's last edit of it leaves it, or None."""
+    number = re.search(r"(?<![\w.])\d+(?![\w.])", line)
+    string = re.search(r"'[a-z ]{3,}'|\"[a-z ]{3,}\"", line)
+    attribute = re.search(r"(?<=\.)[a-z_]{4,}(?=\()", line)
+    forms = [(m, new) for m, new in ((number, "7041"), (string, "'other words'"),
+                                     (attribute, "renamed_thing")) if m]
+    forms += [(m, new) for old, new in ((" and ", " or "), (" == ", " != "), ("True", "False"))
+              for m in [re.search(old, line)] if m]
+    if not forms:
+        return None
+    m, new = rng.choice(forms)
+    return line[:m.start()] + new + line[m.end():]
+
+
+def edited_texts(rng):
+    """Text before, and after an edit from which nothing follows: (language, before, after)."""
+    with open("bench/edits/edits.jsonl", encoding="utf-8") as f:
+        for edit in map(json.loads, f):
+            if edit["path"].endswith((".c", ".h")):
+                yield "c", edit["before"], edit["after"]
+    files = sorted(glob.glob(sysconfig.get_path("stdlib") + "/*.py"))
+    for path in rng.sample(files, min(len(files), NAMES * 4)):
+        with open(path, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        lines = text.split("\n")
+        places = [i for i, line in enumerate(lines)
+                  if line.startswith("    ") and "#" not in line and changed(rng, line)]
+        if len(text) > 100000 or not places:
+            continue
+        at = rng.choice(places)
+        kind = rng.randrange(4)
+        new = list(lines)
+        if kind == 0:
+            del new[at]
+        elif kind == 1:
+            new.insert(at, re.match(" *", lines[at]).group() + "log_it_here()")
+        else:
+            new[at] = changed(rng, lines[at])
+        yield "python", text, "\n".join(new)
+
+
+def edit_text(client, uri, before, after):
+    """The lines that differ, each hunk as a change; returns the end of the last one."""
+    old, new = before.split("\n"), after.split("\n")
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line) + 1)
+    shift, at = 0, 0
+    for tag, a, b, i, j in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            text = "".join(line + "\n" for line in new[i:j])
+            at = starts[a] + shift
+            client.change(uri, at, min(at + starts[b] - starts[a], len(client.texts[uri])), text)
+            at += len(text)
+            shift += len(text) - (starts[b] - starts[a])
+    return min(at, len(client.texts[uri]))
+
+
+def silence():
+    """After an edit from which nothing follows, nothing is proposed."""
+    client = Client(program=CERIUM)
+    client.initialize({"workspace": {"workspaceEdit": {"documentChanges": True}}},
+                      {"enable": True})
+    proposed, n = [], 0
+    renamed = "def f(width, high):\n    return width * high\n"
+    texts = list(edited_texts(random.Random(11)))
+    texts.append(("python", renamed, renamed.replace("width", "wide", 1)))
+    for language, before, after in texts:
+        uri = f"file:///silence/{n}.{ENDINGS[language]}"
+        n += 1
+        client.open(uri, before, language)
+        at = edit_text(client, uri, before, after)
+        line = client.position(client.texts[uri], at)["line"]
+        edits = client.ask("textDocument/copilotInlineEdit", {
+            "textDocument": {"uri": uri, "version": client.versions[uri]},
+            "position": {"line": max(line - 3, 0), "character": 0}})["edits"]
+        if edits:
+            proposed.append((uri, edits[0]["text"], edits[0]["range"]))
+    check("a rename is followed by its other place", proposed and proposed.pop()[1] == "wide",
+          proposed)
+    n -= 1
+    print(f"  after {n} edits from which nothing follows: {len(proposed)} proposals")
+    check("edits from which nothing follows are followed by nothing",
+          n >= NAMES and len(proposed) * 20 <= n, (n, proposed[:3]))
+    client.shutdown()
+
+
 cases()
+silence()
 python()
 c()
 print(f"renames: {passed} passed, {failed} failed")

@@ -77,7 +77,11 @@ for asset in manifest.getElementsByTagName("Asset"):
     assert asset.getAttribute("Path") in names, asset.getAttribute("Path")
 package = json.loads(z.read("extension/package.json"))
 assert "extension/" + package["main"][2:] in names
-assert any(n.startswith("extension/node_modules/vscode-languageclient/") for n in names)
+modules = {n.split("/")[2] for n in names if n.startswith("extension/node_modules/")}
+assert modules == {"vscode-languageclient", "vscode-languageserver-protocol",
+                   "vscode-languageserver-types", "vscode-languageserver-textdocument",
+                   "vscode-jsonrpc", "minimatch", "semver", "brace-expansion",
+                   "balanced-match"}, modules
 END
 else
     skip "the extension's package" "$(tail -n 1 "$work/vsix" 2>/dev/null || echo "there is no npm")"

@@ -169,6 +169,14 @@ def check_variants(report):
             assert [c["text"] for c in some["choices"]] == [c["text"] for c in best[:3]], some
             assert [c["index"] for c in some["choices"]] == [0, 1, 2]
             assert some["usage"]["completion_tokens"] == all_of["usage"]["completion_tokens"]
+        with report.check("several candidates of a hole", server):
+            status, answer = ask(server, prompt="names = [\"red\", \"", suffix="\"]\n", n=8,
+                                 temperature=1.5, seed=3, max_tokens=8)
+            texts = [c["text"] for c in answer["choices"]]
+            assert status == 200 and len(texts) == 8 and len(set(texts)) > 1, answer
+            status, same = ask(server, prompt="names = [\"red\", \"", suffix="\"]\n", n=8,
+                               temperature=1.5, seed=3, max_tokens=8)
+            assert [c["text"] for c in same["choices"]] == texts, same
         with report.check("best_of: not below n, not streamed", server):
             for fields in ({"n": 2, "best_of": 1}, {"best_of": 2, "stream": True}):
                 status, error = ask(server, **fields)

@@ -145,7 +145,8 @@ def check_refusals(report, server):
 
 
 def check_edits(report):
-    script = [line("int a;\nint x;", repeat=True, api="edits", last="int<|cursor|> b;")]
+    script = [line("int a;\nint x;", repeat=True, api="edits", last="int<|cursor|> b;"),
+              line("int b;\nint x;", repeat=True, api="edits", last="int opened;")]
     with Server(replay=script, context=16384, args=["--edit-format", "sweep"]) as server:
         with report.check("edits at a place", server):
             with RawSocket(server.port) as s:
@@ -156,6 +157,20 @@ def check_edits(report):
                 event = s.read_json()
                 assert event["type"] == "edit.prediction", event
                 assert event["edits"] == [{"start_line": 1, "end_line": 2, "text": "int x;\n"}]
+        with report.check("the text as it was opened, by its name", server):
+            with RawSocket(server.port) as s:
+                c = Client(s, "a.c", "int b;\nint z;\n")
+                Client(s, "opened", "int opened;\nint z;\n")
+                ask = {"type": "edit.predict", "id": "e", "path": "a.c", "position": c.place(4)}
+                opened = {**ask, "original_document": "opened"}
+                for message, edits in ((opened, 1), ({**ask, "original": "x\n"}, 0), (opened, 1)):
+                    s.send_json(message)
+                    event = s.read_json()
+                    assert event["type"] == "edit.prediction", event
+                    assert len(event["edits"]) == edits, (message, event)
+                refused(s, {**ask, "original_document": "none"}, "document_not_open",
+                        "original_document")
+                refused(s, {**ask, "original_document": 7}, "invalid_value", "original_document")
 
 
 def main():
