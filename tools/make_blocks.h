@@ -74,6 +74,7 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_IQ4_NL: return 70.0f;
     case BLOCK_IQ4_XS: return 70.0f * 24.0f; /* scales 16..31 */
     case BLOCK_MXFP4: return 5.85f;
+    case BLOCK_NVFP4: return 5.85f;
     case BLOCK_Q4_W: return 17.0f;
     case BLOCK_Q8_W: return 73.3f;
     }
@@ -143,9 +144,20 @@ typedef union {
     block_iq4_nl iq4_nl;
     block_iq4_xs iq4_xs;
     block_mxfp4 mxfp4;
+    block_nvfp4 nvfp4;
     block_q4_w q4_w;
     block_q8_w q8_w;
 } any_block;
+
+/* The nearest of the numbers without a sign. */
+static inline uint8_t make_e4m3(float f)
+{
+    uint32_t bits;
+    if (f >= 448.0f) return 0x7e;
+    if (f < 0x1p-6f) return (uint8_t)(f * 512.0f + 0.5f); /* without a leading one, or just one */
+    memcpy(&bits, &f, sizeof bits);
+    return (uint8_t)(((bits + (1u << 19)) >> 20) - ((127 - 7) << 3));
+}
 
 /* Three of the four values of two bits. */
 static inline void make_ternary(uint8_t *q, size_t n)
@@ -212,6 +224,9 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ4_NL: b->iq4_nl.d = d; break;
     case BLOCK_IQ4_XS: b->iq4_xs.d = d, b->iq4_xs.scales_high = 0xffff; break; /* 48..63 */
     case BLOCK_MXFP4: b->mxfp4.e = m->exponents[d & 1]; break;
+    case BLOCK_NVFP4:
+        for (int j = 0; j < 4; j++) b->nvfp4.e[j] = make_e4m3(2 * f16_to_f32(d));
+        break;
     case BLOCK_Q4_W: b->q4_w.d = d; break;
     case BLOCK_Q8_W:
         b->q8_w.d = d;

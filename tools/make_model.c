@@ -246,6 +246,7 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ4_XS: return 30;
     case BLOCK_BF16: return 32;
     case BLOCK_MXFP4: return 38;
+    case BLOCK_NVFP4: return 39;
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: return block_file_id(type);
     }

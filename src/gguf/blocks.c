@@ -276,6 +276,19 @@ static void decode_mxfp4(float *restrict out, const block_mxfp4 *restrict b, siz
     }
 }
 
+static void decode_nvfp4(float *restrict out, const block_nvfp4 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++)
+        for (int run = 0; run < 4; run++, out += 16) {
+            const float d = ue4m3_half_to_f32(b[i].e[run]);
+            const uint8_t *q = b[i].q + 8 * run;
+            for (int j = 0; j < 8; j++) {
+                out[j] = d * (float)block_mxfp4_values[q[j] & 15];
+                out[j + 8] = d * (float)block_mxfp4_values[q[j] >> 4];
+            }
+        }
+}
+
 static void decode_q4_w(float *restrict out, const block_q4_w *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++) {
@@ -330,6 +343,7 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_IQ4_NL: decode_iq4_nl(out, blocks, n_blocks); break;
     case BLOCK_IQ4_XS: decode_iq4_xs(out, blocks, n_blocks); break;
     case BLOCK_MXFP4: decode_mxfp4(out, blocks, n_blocks); break;
+    case BLOCK_NVFP4: decode_nvfp4(out, blocks, n_blocks); break;
     case BLOCK_Q4_W: decode_q4_w(out, blocks, n_blocks); break;
     case BLOCK_Q8_W: decode_q8_w(out, blocks, n_blocks); break;
     }

@@ -33,6 +33,7 @@
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
     X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)                                                            \
+    X(BLOCK_NVFP4, 40, "NVFP4", 64, 36)                                                            \
     X(BLOCK_Q1_0, 41, "Q1_0", 128, 18)                                                             \
     X(BLOCK_Q2_0, 42, "Q2_0", 64, 18)                                                              \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
@@ -88,6 +89,9 @@ uint16_t f32_to_bf16(float f);
 
 /* MXFP4 scale of the doubled table: 2^(e - 128). */
 float e8m0_half_to_f32(uint8_t e);
+/* NVFP4 scale of it: half of what an E4M3 without its sign says, of which ggml makes 0x7f, a NaN,
+ * 0 and 0xff 240. */
+float ue4m3_half_to_f32(uint8_t e);
 
 extern const int8_t block_iq4_values[16];   /* IQ4_NL and IQ4_XS */
 extern const int8_t block_mxfp4_values[16]; /* twice the values of E2M1 */
@@ -146,6 +150,10 @@ typedef struct {
     uint8_t e;
     uint8_t q[16];
 } block_mxfp4;
+typedef struct {
+    uint8_t e[4];  /* each for 16 values */
+    uint8_t q[32]; /* each 8 bytes: low nibbles the first 8 of them, high nibbles the others */
+} block_nvfp4;
 
 typedef struct {
     uint8_t scales[16]; /* each for 16 values: low nibble scale, high nibble minimum */
@@ -237,6 +245,7 @@ _Static_assert(sizeof(block_q6_k) == 210, "a file format");
 _Static_assert(sizeof(block_iq4_nl) == 18, "a file format");
 _Static_assert(sizeof(block_iq4_xs) == 136, "a file format");
 _Static_assert(sizeof(block_mxfp4) == 17, "a file format");
+_Static_assert(sizeof(block_nvfp4) == 36, "a file format");
 _Static_assert(sizeof(block_q4_w) == 66, "a file format");
 _Static_assert(sizeof(block_q8_w) == 130, "a file format");
 
@@ -260,8 +269,8 @@ void block_open(block_type type, block_numbers *out, const void *blocks, size_t 
 /* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more values, as Q4_0. */
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
 
-/* Whether block_encode and block_quantize write it: grids, which need a search of their own, and
- * Q2_K, Q1_0 and Q2_0 are only read. */
+/* Whether block_encode and block_quantize write it: grids, which need a search of their own, Q2_K,
+ * Q1_0 and Q2_0 are only read, and so is NVFP4, whose small scales need a factor beside them. */
 bool block_is_written(block_type type);
 
 #endif

@@ -43,7 +43,8 @@ static scales_at scales_of(block_type type)
     case BLOCK_F16:
     case BLOCK_BF16:
     case BLOCK_I64:
-    case BLOCK_MXFP4: break;
+    case BLOCK_MXFP4:
+    case BLOCK_NVFP4: break;
     }
     return (scales_at){0, 0};
 }
@@ -54,6 +55,14 @@ static bool decodes_finite(const uint8_t *mxfp4)
     block_decode(BLOCK_MXFP4, values, mxfp4, ARRAY_LEN(values));
     for (size_t i = 0; i < ARRAY_LEN(values); i++)
         if (!(values[i] - values[i] == 0)) return false;
+    return true;
+}
+
+/* E4M3 has two NaNs and no infinity. */
+static bool scales_are_numbers(const block_nvfp4 *b)
+{
+    for (size_t i = 0; i < sizeof b->e; i++)
+        if ((b->e[i] & 0x7f) == 0x7f) return false;
     return true;
 }
 
@@ -68,6 +77,7 @@ bool block_is_finite(block_type type, const void *blocks, size_t n)
         if (type == BLOCK_F32 && (at[3] & 0x7f) == 0x7f && at[2] & 0x80) return false;
         if (type == BLOCK_BF16 && (at[1] & 0x7f) == 0x7f && at[0] & 0x80) return false;
         if (type == BLOCK_MXFP4 && at[0] >= E8M0_LARGE && !decodes_finite(at)) return false;
+        if (type == BLOCK_NVFP4 && !scales_are_numbers((const block_nvfp4 *)at)) return false;
         if (!halves_are_finite(at + scales.at, scales.n)) return false;
     }
     return true;

@@ -66,7 +66,12 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols);
 void kernel_repack(block_type type, void *restrict panel, const void *restrict rows,
                    uint32_t n_rows, uint32_t n_cols);
 
-/* out[n_cols] = the exact values of one row of a panel. */
+/* Types whose file may have a factor for a whole matrix: panels have one, with which sums over
+ * their rows are multiplied; 1 once repacked. */
+bool kernel_panel_has_factor(block_type type);
+void kernel_panel_set_factor(block_type type, void *panel, float factor);
+
+/* out[n_cols] = the exact values of one row of a panel; each rounded once where it has a factor. */
 void kernel_panel_row(block_type type, float *restrict out, const void *restrict panel,
                       uint32_t row, uint32_t n_cols);
 
@@ -88,11 +93,13 @@ static inline bool kernel_takes_acts(block_type type)
     return type != BLOCK_F32 && type != BLOCK_F16 && type != BLOCK_BF16;
 }
 
-/* Types with a scale for 32 weights have one for 32 activations, too; what the others sum before
- * they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
+/* Types with a scale for 16 or 32 weights have one for 32 activations, too; what the others sum
+ * before they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
 static inline kernel_acts kernel_acts_of(block_type type)
 {
-    return block_values(kernel_panel_type(type)) > KERNEL_BLOCK ? KERNEL_ACTS_128 : KERNEL_ACTS_32;
+    const bool is_small = type == BLOCK_NVFP4 ||
+                          block_values(kernel_panel_type(type)) <= KERNEL_BLOCK;
+    return is_small ? KERNEL_ACTS_32 : KERNEL_ACTS_128;
 }
 
 /* How many scales n activations have. */

@@ -21,8 +21,17 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
         return panel_wide_head(n_cols) + (size_t)(n_cols / PANEL_BLOCK) * panel_quant_bytes(type);
     const uint32_t n_full = n_cols / KERNEL_GROUP;
     const uint32_t n_left = n_cols % KERNEL_GROUP / PANEL_BLOCK;
-    return (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
+    return panel_lead_bytes(type) + (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
            panel_group_bytes(type, n_left);
+}
+
+bool kernel_panel_has_factor(block_type type) { return panel_lead_bytes(type) != 0; }
+
+void kernel_panel_set_factor(block_type type, void *panel, float factor)
+{
+    CHECK(kernel_panel_has_factor(type));
+    for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r++)
+        memcpy((uint8_t *)panel + sizeof factor * r, &factor, sizeof factor);
 }
 
 /* ---- words of four quants ---- */
@@ -89,6 +98,37 @@ PANEL_INLINE void put_block(block_type type, uint8_t *head, uint8_t *quants, uin
     }
     put_nibbles(quants, row, from);
     if (type == BLOCK_Q8_0) put_nibbles(quants + PANEL_NIBBLES, row, from + 16);
+}
+
+/* Two blocks of one row from one of NVFP4. */
+static inline void put_nvfp4(uint8_t *head, uint8_t *quants, uint32_t row, const uint8_t *from)
+{
+    for (uint32_t s = 0; s < 4; s++)
+        head[16 * s + row] = from[s] == 0x7f ? 0 : from[s] & 0x7f; /* ue4m3_half_to_f32() */
+    from += 4;
+    for (uint32_t b = 0; b < 2; b++, quants += PANEL_NIBBLES, from += 16)
+        for (uint32_t j = 0; j < 2; j++) {
+            /* Four columns from 4 j on, and those 8 after, of the first half and of the second. */
+            const uint32_t first = load32(from + 4 * j), second = load32(from + 8 + 4 * j);
+            store32(quants + PANEL_LINE * j + 4 * row, low_nibbles(first, second));
+            store32(quants + PANEL_LINE * (j + 2) + 4 * row, high_nibbles(first, second));
+        }
+}
+
+static void repack_nvfp4(uint8_t *panel, const uint8_t *rows, uint32_t n_rows, uint32_t n_cols)
+{
+    const size_t row_bytes = (size_t)(n_cols / block_values(BLOCK_NVFP4)) * sizeof(block_nvfp4);
+    kernel_panel_set_factor(BLOCK_NVFP4, panel, 1.0f);
+    panel += panel_lead_bytes(BLOCK_NVFP4);
+    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g); /* even: rows are of 64 */
+        uint8_t *quants = panel + panel_group_head(BLOCK_NVFP4, n_blocks);
+        for (uint32_t b = 0; b < n_blocks; b += 2, rows += sizeof(block_nvfp4))
+            for (uint32_t r = 0; r < n_rows; r++)
+                put_nvfp4(panel + b * panel_head_bytes(BLOCK_NVFP4), quants + b * PANEL_NIBBLES, r,
+                          rows + r * row_bytes);
+        panel += panel_group_bytes(BLOCK_NVFP4, n_blocks);
+    }
 }
 
 PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
@@ -439,6 +479,7 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_Q8_0: repack_groups(BLOCK_Q8_0, 34, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ4_NL: repack_groups(BLOCK_IQ4_NL, 18, panel, rows, n_rows, n_cols); break;
     case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
+    case BLOCK_NVFP4: repack_nvfp4(panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_W: repack_wide(BLOCK_Q4_W, 66, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q8_W: repack_wide(BLOCK_Q8_W, 130, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ2_XXS:
@@ -463,15 +504,21 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
 PANEL_INLINE void row_of_groups(block_type type, float *out, const uint8_t *panel, uint32_t row,
                                 uint32_t n_cols)
 {
+    const uint32_t n_scales = panel_block_scales(type), n = panel_small(type);
+    const float factor = panel_factor(type, panel, row);
+    panel += panel_lead_bytes(type);
     for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
         const uint8_t *quants = panel + panel_group_head(type, n_blocks);
         for (uint32_t b = 0; b < n_blocks; b++, quants += panel_quant_bytes(type)) {
-            const float d = panel_block_scale(type, panel, b, row);
             const float m = panel_has_min(type) ? panel_block_min(type, panel, b, row) : 0.0f;
-            for (uint32_t k = 0; k < PANEL_BLOCK; k++) {
-                float v = (float)panel_quant(type, quants, row, k) * d;
-                *out++ = panel_has_min(type) ? v + m : v;
+            for (uint32_t s = 0; s < n_scales; s++) {
+                const float d = panel_block_scale(type, panel, b * n_scales + s, row);
+                for (uint32_t k = s * n; k < (s + 1) * n; k++) {
+                    float v = (float)panel_quant(type, quants, row, k) * d;
+                    if (panel_lead_bytes(type)) v *= factor;
+                    *out++ = panel_has_min(type) ? v + m : v;
+                }
             }
         }
         panel += panel_group_bytes(type, n_blocks);
@@ -555,6 +602,7 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_Q8_0: row_of_groups(BLOCK_Q8_0, out, panel, row, n_cols); break;
     case BLOCK_IQ4_NL: row_of_groups(BLOCK_IQ4_NL, out, panel, row, n_cols); break;
     case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
+    case BLOCK_NVFP4: row_of_groups(BLOCK_NVFP4, out, panel, row, n_cols); break;
     case BLOCK_Q4_W: row_of_wide(BLOCK_Q4_W, out, panel, row, n_cols); break;
     case BLOCK_Q8_W: row_of_wide(BLOCK_Q8_W, out, panel, row, n_cols); break;
     case BLOCK_IQ2_XXS:

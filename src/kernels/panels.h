@@ -10,6 +10,8 @@
  *   head    for each block: f16 d[16]                            Q4_0 Q5_0 Q8_0 IQ4_NL
  *           for each block: f16 d[16], f16 m[16]                 Q4_1 Q5_1
  *           for each block: u8 e[16]                             MXFP4
+ *           for each block: u8 e[2][16], of its halves           NVFP4, after f32 factor[16] of
+ *                                                                 the panel
  *           rounded up to 64 bytes with zeros
  *   blocks  for each block: quants (below)
  * Types with a scale for 256 values: superblocks of 256 columns, each
@@ -70,10 +72,30 @@ PANEL_INLINE bool panel_is_super(block_type type)
            type == BLOCK_IQ3_S || type == BLOCK_IQ4_XS;
 }
 
-/* Columns of a superblock that share a small scale. */
+/* Columns of a superblock that share a small scale, or of a block one of its scales. */
 PANEL_INLINE uint32_t panel_small(block_type type)
 {
-    return type == BLOCK_Q2_K || type == BLOCK_Q6_K || type == BLOCK_IQ3_S ? 16 : 32;
+    return type == BLOCK_Q2_K || type == BLOCK_Q6_K || type == BLOCK_IQ3_S || type == BLOCK_NVFP4
+               ? 16
+               : 32;
+}
+
+/* Scales of a block of a type with scales for at most 32 values. */
+PANEL_INLINE uint32_t panel_block_scales(block_type type)
+{
+    return PANEL_BLOCK / panel_small(type);
+}
+
+/* Nibbles are numbers of E2M1. */
+PANEL_INLINE bool panel_is_fp4(block_type type)
+{
+    return type == BLOCK_MXFP4 || type == BLOCK_NVFP4;
+}
+
+/* Bytes before the first group: factors of rows, with which sums over a row are multiplied. */
+PANEL_INLINE uint32_t panel_lead_bytes(block_type type)
+{
+    return type == BLOCK_NVFP4 ? PANEL_LINE : 0;
 }
 
 /* Bytes of the small scales of a block: a pair of them, or half of one. */
@@ -127,6 +149,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
+    case BLOCK_NVFP4:
     case BLOCK_IQ4_NL: return 32;
     case BLOCK_Q4_1:
     case BLOCK_Q5_1: return 64;
@@ -156,6 +179,7 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
     case BLOCK_Q4_W:
+    case BLOCK_NVFP4:
     case BLOCK_MXFP4: return PANEL_NIBBLES;
     case BLOCK_Q5_0:
     case BLOCK_Q5_1:
@@ -217,6 +241,7 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
         return (v | (plane[PANEL_LINE * (k4 / 4)] >> 2 * (k4 % 4) & 3) << 4) - 32;
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS: return block_iq4_values[v];
+    case BLOCK_NVFP4:
     case BLOCK_MXFP4: return block_mxfp4_values[v];
     case BLOCK_Q4_W: return block_q4_w_values[v];
     case BLOCK_Q2_K:
@@ -235,16 +260,26 @@ PANEL_INLINE float panel_scale(const uint8_t *head, uint32_t i, uint32_t row)
     return f16_to_f32(h);
 }
 
-/* d of block b of a group of a type with a scale for 32 values; m is 32 bytes after. */
+/* d of block b of a group of a type with a scale for 32 values, or of half block b of one with
+ * scales for 16; m is 32 bytes after. */
 PANEL_INLINE float panel_block_scale(block_type type, const uint8_t *group, uint32_t b,
                                      uint32_t row)
 {
     if (type == BLOCK_MXFP4) return e8m0_half_to_f32(group[16 * b + row]);
+    if (type == BLOCK_NVFP4) return f16_to_f32((uint16_t)(group[16 * b + row] << 7)) * 0x1p7f;
     return panel_scale(group, b * panel_head_bytes(type) / 32, row);
 }
 PANEL_INLINE float panel_block_min(block_type type, const uint8_t *group, uint32_t b, uint32_t row)
 {
     return panel_scale(group, b * panel_head_bytes(type) / 32 + 1, row);
+}
+
+/* What a row of a panel is multiplied with. */
+PANEL_INLINE float panel_factor(block_type type, const uint8_t *panel, uint32_t row)
+{
+    float factor = 1.0f;
+    if (panel_lead_bytes(type)) memcpy(&factor, panel + sizeof factor * row, sizeof factor);
+    return factor;
 }
 
 /* What the quants of a row of a superblock are multiplied with, beside their small scales. */

@@ -38,6 +38,7 @@ typedef struct {
     uint32_t taps[EAGLE3_TAPS]; /* of an EAGLE-3 head, and */
     const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
+    bool has_own_scales;    /* of experts and their router, by the names that factors have */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
     const model_options *options;

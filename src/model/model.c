@@ -50,6 +50,7 @@ static size_t times_as_vector(const gguf_tensor *t)
 {
     if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
     return t->n_dims == 1 || ends_with(t->name, VIEW(".bias")) ||
+           ends_with(t->name, VIEW(".scale")) ||
            ends_with(t->name, VIEW(".ssm_a")) || ends_with(t->name, VIEW(".ssm_d")) ||
            ends_with(t->name, VIEW(".ssm_norm.weight"));
 }
@@ -392,8 +393,9 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
     for (uint32_t p = first; w->type == w->source->type && p < end; p++) {
         uint32_t row = p * KERNEL_PANEL_ROWS;
         uint32_t n = w->rows - row < KERNEL_PANEL_ROWS ? w->rows - row : KERNEL_PANEL_ROWS;
-        kernel_repack(w->type, w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes,
-                      source + (size_t)row * row_bytes, n, w->cols);
+        uint8_t *panel = w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes;
+        kernel_repack(w->type, panel, source + (size_t)row * row_bytes, n, w->cols);
+        if (w->factor) kernel_panel_set_factor(w->type, panel, model_matrix_factor(w, matrix));
     }
     if (w->has_norms && !status) status = model_panel_norms(w, source, first, end);
     uint32_t rows_end = end * KERNEL_PANEL_ROWS < w->rows ? end * KERNEL_PANEL_ROWS : w->rows;

@@ -22,6 +22,8 @@ typedef struct {
     uint32_t n_matrices;   /* experts or heads; 1 otherwise */
     uint32_t source_row;   /* first row in each expert's part of the source */
     uint32_t source_rows;  /* rows of each expert in the source */
+    const float *factor;   /* [n_factors], 1 or n_matrices, times the source; NULL: 1 */
+    uint32_t n_factors;
     bool is_transposed;    /* cols are rows of the source, those of an expert from source_row on */
     uint32_t n_panels;     /* of one matrix: rows / 16, rounded up */
     size_t panel_bytes;
@@ -38,6 +40,12 @@ typedef struct {
 static inline double model_product_rounding(uint32_t n_cols)
 {
     return (n_cols / 8.0 + 32) * 0x1p-24;
+}
+
+/* What the source's values of a matrix are multiplied with. */
+static inline float model_matrix_factor(const model_matrix *m, uint32_t matrix)
+{
+    return !m->factor ? 1.0f : m->factor[m->n_factors > 1 ? matrix : 0];
 }
 
 static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t matrix,

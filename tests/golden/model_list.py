@@ -100,6 +100,7 @@ FIXTURES = [
     qwen2("qwen2-q5_1", LEGACY, 26, Q.Q5_1, F.MOSTLY_Q5_1),
     qwen2("qwen2-iq4_nl", LEGACY, 27, Q.IQ4_NL, F.MOSTLY_IQ4_NL),
     qwen2("qwen2-mxfp4", LEGACY, 28, Q.MXFP4, F.MOSTLY_MXFP4_MOE),
+    qwen2("qwen2-nvfp4", LEGACY, 29, Q.NVFP4, F.MOSTLY_NVFP4),
     llama("llama-q4_k", SUPER, 30, Q.Q4_K, F.MOSTLY_Q4_K_S),
     llama("llama-q5_k", SUPER, 31, Q.Q5_K, F.MOSTLY_Q5_K_S),
     llama("llama-q6_k", SUPER, 32, Q.Q6_K, F.MOSTLY_Q6_K),
@@ -116,6 +117,8 @@ FIXTURES = [
     llama("llama-tq2_0", SUPER, 36, Q.TQ2_0, F.MOSTLY_TQ2_0),
     qwen3moe("qwen3moe-q4_0", dict(hidden_size=128, moe_intermediate_size=64), 40, Q.Q4_0,
              F.MOSTLY_Q4_0),
+    qwen3moe("qwen3moe-nvfp4", dict(hidden_size=128, moe_intermediate_size=64), 45, Q.Q8_0,
+             F.MOSTLY_NVFP4, experts=Q.NVFP4),
     gpt_oss("gpt-oss-mxfp4", dict(hidden_size=128, intermediate_size=128), 41, Q.Q8_0,
             F.MOSTLY_MXFP4_MOE, experts=Q.MXFP4),
 ] + families.fixtures(entry, LONGEST)

@@ -51,8 +51,23 @@ def random_blocks(qtype, n, rng, scale):
     return np.concatenate([half_bytes(d), byte(2), byte(4), byte(128)], 1)
 
 
+def nvfp4(array):
+    """The package reads this one only: scales of 16 values from the largest, then the nearest."""
+    fmt = gguf.quants.NVFP4
+    x = array.astype(np.float32).reshape(-1, 4, 16)
+    e = fmt.fp32_to_ue4m3(np.abs(x).max(2) / 6)
+    d = fmt.ue4m3_to_fp32(e)[:, :, None]
+    x = np.divide(x, d, out=np.zeros_like(x), where=d > 0)
+    codes = np.abs(x[..., None] - np.array(fmt.kvalues, np.float32)).argmin(3).astype(np.uint8)
+    q = codes[:, :, :8] | codes[:, :, 8:] << 4
+    blocks = np.concatenate([e, q.reshape(-1, 32)], 1)
+    return blocks.reshape(*array.shape[:-1], array.shape[-1] // 64 * 36)
+
+
 def encode(array, qtype, rng):
     """The tensor's bytes in the file: [..., bytes of a row]."""
+    if qtype == Q.NVFP4:
+        return nvfp4(array)
     if qtype not in GRIDS + (Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
         return gguf.quantize(array, qtype)
     block, size = gguf.GGML_QUANT_SIZES[qtype]
@@ -80,8 +95,14 @@ def quantize_model(tensors, fixture, rng):
     out = []
     for t in tensors:
         qtype = type_of(t.name, t.shape, fixture)
-        data = encode(t.get(), qtype, rng)
-        t.set(gguf.dequantize(data, qtype).reshape(t.shape))
+        array, factor = t.get(), np.ones((), np.float32)
+        if qtype == Q.NVFP4:  # a factor of the matrix, or of each expert
+            n = t.shape[0] if "_exps." in t.name else 1
+            factor = (rng.uniform(0.01, 0.1, n) * np.abs(array).max()).astype(np.float32)
+            out.append((t.name.replace(".weight", ".scale"), factor, Q.F32))
+            factor = factor.reshape(-1, *[1] * (array.ndim - 1))
+        data = encode(array / factor, qtype, rng)
+        t.set((gguf.dequantize(data, qtype).reshape(t.shape) * factor).astype(np.float32))
         out.append((t.name, data, qtype))
     return out
 

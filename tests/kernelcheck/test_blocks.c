@@ -72,6 +72,13 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
                              : mode == TEST_RANDOM    ? 120 + kc_rand_below(12)
                                                       : 128 + kc_rand_below(16));
         break;
+    case BLOCK_NVFP4: /* without those that are no numbers */
+        for (int i = 0; i < 4; i++)
+            block[i] = (uint8_t)(mode == TEST_ZEROS       ? 0
+                                 : mode == TEST_DENORMALS ? kc_rand_below(8)
+                                 : mode == TEST_RANDOM    ? 16 + kc_rand_below(80)
+                                                          : 0x70 + kc_rand_below(15));
+        break;
     case BLOCK_F16: put_half(block, mode); break;
     case BLOCK_BF16:
     case BLOCK_I64:

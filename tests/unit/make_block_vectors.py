@@ -38,6 +38,7 @@ def halves_of(raw):
 
 OWN = [Own("Q1_0", 128, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 1) * 2 - 1)),
        Own("Q2_0", 64, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 2) - 1))]
+ALL = TYPES + OWN + [T.NVFP4]
 
 
 def blocks_of(kind, rng):
@@ -62,6 +63,8 @@ def blocks_of(kind, rng):
         raw[:, at:at + 2] = d.view(np.uint8).reshape(n, 2)
     if kind == T.MXFP4:
         raw[:, 0] = [0, 1, 127, 120][:n]
+    if kind == T.NVFP4:
+        raw[:, :4] = [[0, 1, 7, 8], [0x38, 0x7e, 0x80, 0xfe]]
     return raw.reshape(-1)
 
 
@@ -81,7 +84,7 @@ def main():
     row[64:96] = 0
     row[96:128] = np.abs(row[96:128])
     print_array("uint32_t", "vector_row", row.view(np.uint32), 8, 8)
-    for kind in TYPES + OWN:
+    for kind in ALL:
         raw = blocks_of(kind, rng)
         shape = raw.reshape(1, -1)
         if isinstance(kind, Own):
@@ -102,7 +105,9 @@ def main():
         if kind not in (T.F32, T.F16):
             encoded.append(kind.name)
             print_array("uint8_t", f"encoded_{kind.name}", code, 2, 16)
-    names = [k.name for k in TYPES + OWN]
+    scales = quants.NVFP4.ue4m3_to_fp32(np.arange(256, dtype=np.uint8)).astype(np.float32)
+    print_array("uint32_t", "ue4m3_half_values", scales.view(np.uint32), 8, 8)
+    names = [k.name for k in ALL]
     print("#define BLOCK_VECTORS(X) \\\n    " + " \\\n    ".join(f"X({k})" for k in names))
     print("#define ENCODED_VECTORS(X) \\\n    " + " \\\n    ".join(f"X({k})" for k in encoded))
 
