@@ -53,7 +53,9 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_F16:
     case BLOCK_BF16: return 1.0f;
     case BLOCK_Q1_0: return 1.0f;
-    case BLOCK_Q2_0: return 0.82f;
+    case BLOCK_Q2_0:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0: return 0.82f;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1: return 3.55f;
     case BLOCK_Q5_0:
@@ -144,6 +146,8 @@ typedef union {
     block_iq4_nl iq4_nl;
     block_iq4_xs iq4_xs;
     block_mxfp4 mxfp4;
+    block_pq2_0 pq2_0;
+    block_ptq1_0 ptq1_0;
     block_nvfp4 nvfp4;
     block_q4_w q4_w;
     block_q8_w q8_w;
@@ -200,10 +204,13 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ3_S: b->iq2_xxs.d = d; break;
     case BLOCK_TQ1_0: b->tq1_0.d = d; break;
     case BLOCK_TQ2_0:
-        b->tq2_0.d = d;
-        make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
+        b->tq2_0.d = d, make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
         break;
     case BLOCK_Q1_0: b->q1_0.d = d; break;
+    case BLOCK_PQ2_0:
+        b->pq2_0.d = d, make_ternary(b->pq2_0.q, sizeof b->pq2_0.q);
+        break;
+    case BLOCK_PTQ1_0: b->ptq1_0.d = d; break;
     case BLOCK_Q2_0:
         b->q2_0.d = d;
         make_ternary(b->q2_0.q, sizeof b->q2_0.q);

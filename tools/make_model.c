@@ -236,6 +236,8 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ3_XXS: return 23;
     case BLOCK_IQ3_S: return 26;
     case BLOCK_Q1_0: return 40;
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0: return block_file_id(type);
     case BLOCK_Q2_0: break; /* it has no number in llama.cpp */
     case BLOCK_TQ1_0: return 36;
     case BLOCK_TQ2_0: return 37;

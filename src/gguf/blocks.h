@@ -8,7 +8,8 @@
 #include "base/base.h"
 
 /* X(symbol, number, name, values a block, bytes a block).  Numbers below BLOCK_OWN are ggml's type
- * ids; those from BLOCK_OWN on are cerium's own, stored in files as BLOCK_OWN_ID + number. */
+ * ids; those from BLOCK_OWN on are cerium's own, stored in files as BLOCK_OWN_ID + number, and from
+ * BLOCK_PRISM on PrismML's, BLOCK_PRISM_ID and the next. */
 #define BLOCK_WEIGHT_MAP(X)                                                                        \
     X(BLOCK_F32, 0, "F32", 1, 4)                                                                   \
     X(BLOCK_F16, 1, "F16", 1, 2)                                                                   \
@@ -37,7 +38,9 @@
     X(BLOCK_Q1_0, 41, "Q1_0", 128, 18)                                                             \
     X(BLOCK_Q2_0, 42, "Q2_0", 64, 18)                                                              \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
-    X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
+    X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)                                                            \
+    X(BLOCK_PQ2_0, 50, "PQ2_0", 128, 34)                                                           \
+    X(BLOCK_PTQ1_0, 51, "PTQ1_0", 128, 28)
 /* And that of indices, which are no weights. */
 #define BLOCK_TYPE_MAP(X) BLOCK_WEIGHT_MAP(X) X(BLOCK_I64, 27, "I64", 1, 8)
 
@@ -47,11 +50,13 @@ typedef enum { BLOCK_TYPE_MAP(BLOCK_TYPE_ENUM) } block_type;
 
 enum {
     BLOCK_OWN = 48,      /* the first of our own formats */
-    BLOCK_TYPE_END = 50, /* numbers are below this */
+    BLOCK_PRISM = 50,    /* and of those of PrismML's fork, BLOCK_PRISM_ID in files */
+    BLOCK_TYPE_END = 52, /* numbers are below this */
 };
 /* "eC" in the upper half of the 32 bits: ggml and its forks number their types upwards from 0,
  * with gaps of tens, and reject unknown ids. */
 #define BLOCK_OWN_ID 0x43650000u
+#define BLOCK_PRISM_ID 142u
 
 /* The id of a type in a file, and back; false: an unsupported id. */
 uint32_t block_file_id(block_type type);
@@ -176,6 +181,10 @@ typedef struct {
     uint16_t d;
     uint8_t q[16]; /* two bits each */
 } block_q2_0;
+typedef struct {
+    uint16_t d;
+    uint8_t q[32]; /* two bits each */
+} block_pq2_0;
 
 /* Ternary: -1, 0 and 1, times one scale for 256 values. */
 typedef struct {
@@ -187,6 +196,12 @@ typedef struct {
     uint8_t q[64]; /* each 32 bytes: two bits of four runs of 32 */
     uint16_t d;
 } block_tq2_0;
+
+typedef struct {
+    uint8_t q[24];   /* the same, of 128 values */
+    uint8_t last[2];
+    uint16_t d;
+} block_ptq1_0;
 
 /* Values from grids (blocks_narrow.c).  The scales have 4 bits each. */
 typedef struct {
@@ -233,6 +248,8 @@ _Static_assert(sizeof(block_q5_1) == 24, "a file format");
 _Static_assert(sizeof(block_q8_0) == 34, "a file format");
 _Static_assert(sizeof(block_q1_0) == 18, "a file format");
 _Static_assert(sizeof(block_q2_0) == 18, "a file format");
+_Static_assert(sizeof(block_pq2_0) == 34, "a file format");
+_Static_assert(sizeof(block_ptq1_0) == 28, "a file format");
 _Static_assert(sizeof(block_q2_k) == 84, "a file format");
 _Static_assert(sizeof(block_iq2_xxs) == 66, "a file format");
 _Static_assert(sizeof(block_iq2_xs) == 74, "a file format");
@@ -266,11 +283,13 @@ const block_levels *block_levels_of(block_type type);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 
-/* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more values, as Q4_0. */
+/* Values [32 i, 32 i + 32) of a row of Q1_0, Q2_0, PQ2_0 or PTQ1_0, whose scales are for more
+ * values, as Q4_0. */
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
 
-/* Whether block_encode and block_quantize write it: grids, which need a search of their own, Q2_K,
- * Q1_0 and Q2_0 are only read, and so is NVFP4, whose small scales need a factor beside them. */
+/* Whether block_encode and block_quantize write it.  Only read are grids, which need a search of
+ * their own, Q2_K, Q1_0, Q2_0, PQ2_0, PTQ1_0, and NVFP4, whose small scales need a factor beside
+ * them. */
 bool block_is_written(block_type type);
 
 #endif

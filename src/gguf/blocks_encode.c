@@ -401,7 +401,7 @@ bool block_is_written(block_type type)
 {
     const block_levels *levels = block_levels_of(type);
     if (type == BLOCK_Q2_K || type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_NVFP4 ||
-        type == BLOCK_I64)
+        type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0 || type == BLOCK_I64)
         return false;
     return !levels || type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0;
 }
@@ -414,6 +414,8 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     switch (type) {
     case BLOCK_I64: /* block_is_written() */
     case BLOCK_NVFP4:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0:
     case BLOCK_Q1_0:
     case BLOCK_Q2_0:
     case BLOCK_Q2_K:

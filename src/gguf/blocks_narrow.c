@@ -184,21 +184,41 @@ void decode_narrow(block_type type, float *restrict out, const void *restrict bl
 
 /* ---- scales for more than 32 values, and quants of -1 to 2 ---- */
 
-static int q1_0_at(const block_q1_0 *b, uint32_t i) { return (b->q[i / 8] >> (i % 8) & 1) * 2 - 1; }
-static int q2_0_at(const block_q2_0 *b, uint32_t i) { return (b->q[i / 4] >> (i % 4 * 2) & 3) - 1; }
+/* Value k of a block, without its scale. */
+static int ptq1_0_at(const block_ptq1_0 *b, uint32_t k)
+{
+    if (k < 80) return digit_of(b->q[k % 16], (int)k / 16) - 1;
+    if (k < 120) return digit_of(b->q[16 + (k - 80) % 8], (int)(k - 80) / 8) - 1;
+    return digit_of(b->last[(k - 120) % 2], (int)(k - 120) / 2) - 1;
+}
+
+static int two_bits_at(const uint8_t *q, uint32_t i) { return (q[i / 4] >> (i % 4 * 2) & 3) - 1; }
+
+/* Value k of a row of such a type, without its scale. */
+static int number_at(block_type type, const void *blocks, size_t k)
+{
+    const uint32_t n = type == BLOCK_Q2_0 ? 64 : 128, at = (uint32_t)(k % n);
+    if (type == BLOCK_Q1_0) {
+        const block_q1_0 *b = (const block_q1_0 *)blocks + k / n;
+        return (b->q[at / 8] >> (at % 8) & 1) * 2 - 1;
+    }
+    if (type == BLOCK_Q2_0) return two_bits_at(((const block_q2_0 *)blocks + k / n)->q, at);
+    if (type == BLOCK_PQ2_0) return two_bits_at(((const block_pq2_0 *)blocks + k / n)->q, at);
+    return ptq1_0_at((const block_ptq1_0 *)blocks + k / n, at);
+}
 
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i)
 {
-    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0);
-    const block_q1_0 *one = (const block_q1_0 *)blocks + i / 4;
-    const block_q2_0 *two = (const block_q2_0 *)blocks + i / 2;
-    const bool is_one = type == BLOCK_Q1_0;
-    const uint32_t first = (uint32_t)(i % (is_one ? 4 : 2)) * 32;
-    out->d = is_one ? one->d : two->d;
+    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0);
+    const uint8_t *d = (const uint8_t *)blocks; /* first in all but one */
+    if (type == BLOCK_Q1_0) d += i / 4 * sizeof(block_q1_0);
+    if (type == BLOCK_Q2_0) d += i / 2 * sizeof(block_q2_0);
+    if (type == BLOCK_PQ2_0) d += i / 4 * sizeof(block_pq2_0);
+    if (type == BLOCK_PTQ1_0) d += i / 4 * sizeof(block_ptq1_0) + offsetof(block_ptq1_0, d);
+    memcpy(&out->d, d, sizeof out->d);
     for (uint32_t j = 0; j < 16; j++) {
-        const uint32_t low = first + j, high = low + 16;
-        const int a = is_one ? q1_0_at(one, low) : q2_0_at(two, low);
-        const int b = is_one ? q1_0_at(one, high) : q2_0_at(two, high);
-        out->q[j] = (uint8_t)((a + 8) | (b + 8) << 4);
+        const int low = number_at(type, blocks, 32 * i + j);
+        const int high = number_at(type, blocks, 32 * i + j + 16);
+        out->q[j] = (uint8_t)((low + 8) | (high + 8) << 4);
     }
 }

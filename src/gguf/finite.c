@@ -18,6 +18,7 @@ static scales_at scales_of(block_type type)
     switch (type) {
     case BLOCK_Q1_0:
     case BLOCK_Q2_0:
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
@@ -34,6 +35,7 @@ static scales_at scales_of(block_type type)
     case BLOCK_Q5_1:
     case BLOCK_Q4_K:
     case BLOCK_Q5_K: return (scales_at){0, 2};
+    case BLOCK_PTQ1_0: return (scales_at){offsetof(block_ptq1_0, d), 1};
     case BLOCK_Q2_K: return (scales_at){offsetof(block_q2_k, d), 2};
     case BLOCK_Q3_K: return (scales_at){offsetof(block_q3_k, d), 1};
     case BLOCK_Q6_K: return (scales_at){offsetof(block_q6_k, d), 1};

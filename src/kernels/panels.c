@@ -148,7 +148,7 @@ PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
     }
 }
 
-/* Q1_0 and Q2_0. */
+/* Q1_0, Q2_0, PQ2_0 and PTQ1_0. */
 static void repack_as_q4_0(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
                            uint32_t n_cols)
 {
@@ -472,6 +472,8 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_BF16: repack_floats(2, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_0: repack_groups(BLOCK_Q4_0, 18, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q1_0:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0:
     case BLOCK_Q2_0: repack_as_q4_0(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_1: repack_groups(BLOCK_Q4_1, 20, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_0: repack_groups(BLOCK_Q5_0, 22, panel, rows, n_rows, n_cols); break;
@@ -594,6 +596,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_F16:
     case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;
     case BLOCK_Q1_0:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0:
     case BLOCK_Q2_0:
     case BLOCK_Q4_0: row_of_groups(BLOCK_Q4_0, out, panel, row, n_cols); break;
     case BLOCK_Q4_1: row_of_groups(BLOCK_Q4_1, out, panel, row, n_cols); break;

@@ -123,6 +123,8 @@ PANEL_INLINE bool panel_is_wide(block_type type)
 #define PANEL_CASES_NONE                                                                           \
     case BLOCK_Q1_0:                                                                               \
     case BLOCK_Q2_0:                                                                               \
+    case BLOCK_PQ2_0:                                                                              \
+    case BLOCK_PTQ1_0:                                                                             \
     case BLOCK_Q3_K:                                                                               \
     case BLOCK_TQ1_0:                                                                              \
     case BLOCK_TQ2_0:                                                                              \

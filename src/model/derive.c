@@ -116,13 +116,14 @@ static float norm_above(const float *x, uint32_t n)
     return sqrtf(all) * (1 + 0x1p-10f) + 0x1p-60f; /* and a bound on underflow */
 }
 
-/* A row of the source, times the factor of its matrix. */
+/* A row of the source, times the factor of its matrix, and turned if inputs are and it is not. */
 static void decode_row(const model_matrix *w, float *out, const uint8_t *row, uint32_t matrix,
                        uint32_t n)
 {
     block_decode(w->source->type, out, row, n);
     const float factor = model_matrix_factor(w, matrix);
     for (uint32_t i = 0; w->factor && i < n; i++) out[i] *= factor;
+    if (w->turns_rows) step_turn(w->hadamard, out, 0, n);
 }
 
 int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first, uint32_t end)

@@ -8,6 +8,7 @@ from transformers import (
 
 import families
 from gguf_file import N_VOCAB
+from turned import PQ2_0, PTQ1_0
 
 LONG = 160            # tokens of the first sequence: pages of a cache, many sliding windows
 LONGEST = 560         # in two fixtures: more than a chunk of attention, too
@@ -101,6 +102,8 @@ FIXTURES = [
     qwen2("qwen2-iq4_nl", LEGACY, 27, Q.IQ4_NL, F.MOSTLY_IQ4_NL),
     qwen2("qwen2-mxfp4", LEGACY, 28, Q.MXFP4, F.MOSTLY_MXFP4_MOE),
     qwen2("qwen2-nvfp4", LEGACY, 29, Q.NVFP4, F.MOSTLY_NVFP4),
+    qwen2("qwen2-pq2_0", LEGACY, 47, PQ2_0, PQ2_0, turned=64,
+          types=dict(attn_k=PTQ1_0, attn_output=PTQ1_0, ffn_down=PTQ1_0)),
     llama("llama-q4_k", SUPER, 30, Q.Q4_K, F.MOSTLY_Q4_K_S),
     llama("llama-q5_k", SUPER, 31, Q.Q5_K, F.MOSTLY_Q5_K_S),
     llama("llama-q6_k", SUPER, 32, Q.Q6_K, F.MOSTLY_Q6_K),

@@ -4,6 +4,7 @@ The gguf package reads some block formats and cannot write them: these get rando
 """
 import gguf
 import numpy as np
+import turned
 from gguf import GGMLQuantizationType as Q
 
 GRIDS = (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S)
@@ -90,11 +91,24 @@ def type_of(name, shape, fixture):
     return fixture.get("types", {}).get(name.split(".")[-2], fixture["type"])
 
 
-def quantize_model(tensors, fixture, rng):
+def turned_tensor(t, qtype, turn, rng):
+    """A matrix of which the file has a turned one."""
+    z = turn.fold(t.name, t.get())
+    data = z
+    if qtype in turned.SIZES:
+        data, z = turned.encode(z, qtype, rng)
+    t.set(turn.unfold(t.name, z).reshape(t.shape))
+    return t.name, data, qtype
+
+
+def quantize_model(tensors, fixture, rng, turn=None):
     """Bytes of each tensor; the model gets the weights decoded from these bytes."""
     out = []
     for t in tensors:
         qtype = type_of(t.name, t.shape, fixture)
+        if turn and turned.is_turned(t.name):
+            out.append(turned_tensor(t, qtype, turn, rng))
+            continue
         array, factor = t.get(), np.ones((), np.float32)
         if qtype == Q.NVFP4:  # a factor of the matrix, or of each expert
             n = t.shape[0] if "_exps." in t.name else 1

@@ -45,6 +45,7 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         put_half(block + 2, mode);
         break;
     case BLOCK_Q1_0:
+    case BLOCK_PQ2_0:
     case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
@@ -62,6 +63,7 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         put_half(block + 80, mode);
         put_half(block + 82, mode);
         break;
+    case BLOCK_PTQ1_0: put_half(block + 26, mode); break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
     case BLOCK_Q3_K: put_half(block + 108, mode); break;
     case BLOCK_TQ1_0: put_half(block + 52, mode); break;

@@ -3,8 +3,8 @@
 
     pip install gguf numpy && tests/unit/make_block_vectors.py > tests/unit/block_vectors.h
 
-The float bits come from the `gguf` package, ggml's own description of its formats; of Q1_0 and
-Q2_0, which it does not know, from their layout.  If that
+The float bits come from the `gguf` package, ggml's own description of its formats; of those
+that it does not know (Q1_0, Q2_0, PQ2_0, PTQ1_0) from their layout.  If that
 package also encodes a type, its encoding of a row is written too.  Deterministic.
 """
 import numpy as np
@@ -36,9 +36,18 @@ def halves_of(raw):
     return np.ascontiguousarray(raw[:, :2]).view(np.float16).astype(np.float32)
 
 
+def digits(raw):
+    """Base 3 as TQ1_0 has it, in runs of 16, 8 and 2 bytes, whose n-th digits follow each other."""
+    parts = [[raw[:, a:b] * np.uint8(3 ** n) for n in range(k)]
+             for a, b, k in ((0, 16, 5), (16, 24, 5), (24, 26, 4))]
+    return (np.concatenate(sum(parts, []), 1).astype(np.uint16) * 3 >> 8).astype(np.float32)
+
+
 OWN = [Own("Q1_0", 128, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 1) * 2 - 1)),
        Own("Q2_0", 64, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 2) - 1))]
-ALL = TYPES + OWN + [T.NVFP4]
+PRISM = [Own("PQ2_0", 128, 34, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 2) - 1)),
+         Own("PTQ1_0", 128, 28, lambda raw: halves_of(raw[:, 26:]) * (digits(raw) - 1))]
+ALL = TYPES + OWN + [T.NVFP4] + PRISM
 
 
 def blocks_of(kind, rng):
@@ -57,7 +66,7 @@ def blocks_of(kind, rng):
         x[(x & 0x7C00) == 0x7C00] ^= 0x4000
         return x.view(np.uint8)
     raw = rng.integers(0, 256, (n, size)).astype(np.uint8)
-    for at in [0] if is_own else HALVES.get(kind, []):
+    for at in [26 if kind.name == "PTQ1_0" else 0] if is_own else HALVES.get(kind, []):
         d = (rng.standard_normal(n) * 0.02).astype(np.float16)
         d[-1] = [np.float16(6e-7), np.float16(0), np.float16(-3)][at % 3]
         raw[:, at:at + 2] = d.view(np.uint8).reshape(n, 2)

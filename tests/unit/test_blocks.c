@@ -360,6 +360,10 @@ static void test_table(void)
     TEST_CHECK(block_values(4) == 0 && block_bytes(40) == 36 && block_name(UINT32_MAX) == NULL);
     TEST_CHECK(block_type_of_file_id(39, &type) && type == BLOCK_MXFP4);
     TEST_CHECK(block_type_of_file_id(0x43650030, &type) && type == BLOCK_Q4_W);
+    TEST_CHECK(block_type_of_file_id(142, &type) && type == BLOCK_PQ2_0);
+    TEST_CHECK(block_type_of_file_id(143, &type) && type == BLOCK_PTQ1_0);
+    TEST_CHECK(!block_type_of_file_id(141, &type) && !block_type_of_file_id(144, &type));
+    TEST_CHECK(block_file_id(BLOCK_PTQ1_0) == 143);
     TEST_CHECK(block_file_id(BLOCK_Q8_W) == 0x43650031 && block_file_id(BLOCK_Q4_K) == 12);
     /* Our own type numbers, ggml's among ours, and numbers outside both. */
     TEST_CHECK(!block_type_of_file_id(48, &type) && !block_type_of_file_id(0x43650002, &type));
