@@ -66,6 +66,8 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S: return 24.0f * 18.5f / 8;
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M: return 8.0f * 0.6f;
     case BLOCK_IQ3_XXS: return 15.0f * 18.5f / 2;
     case BLOCK_IQ3_S: return 7.6f * 18.5f;
     case BLOCK_TQ1_0:
@@ -146,12 +148,20 @@ typedef union {
     block_iq4_nl iq4_nl;
     block_iq4_xs iq4_xs;
     block_mxfp4 mxfp4;
+    block_iq1_m iq1_m;
     block_pq2_0 pq2_0;
     block_ptq1_0 ptq1_0;
     block_nvfp4 nvfp4;
     block_q4_w q4_w;
     block_q8_w q8_w;
 } any_block;
+
+/* A half in the highest bits of four. */
+static inline void make_quarters(uint16_t to[4], uint16_t d)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint16_t)((to[i] & 0xfff) | (d >> 4 * i & 15) << 12);
+}
 
 /* The nearest of the numbers without a sign. */
 static inline uint8_t make_e4m3(float f)
@@ -201,15 +211,15 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
     case BLOCK_IQ3_S: b->iq2_xxs.d = d; break;
+    case BLOCK_IQ1_M: make_quarters(b->iq1_m.scales, d); break;
     case BLOCK_TQ1_0: b->tq1_0.d = d; break;
     case BLOCK_TQ2_0:
         b->tq2_0.d = d, make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
         break;
     case BLOCK_Q1_0: b->q1_0.d = d; break;
-    case BLOCK_PQ2_0:
-        b->pq2_0.d = d, make_ternary(b->pq2_0.q, sizeof b->pq2_0.q);
-        break;
+    case BLOCK_PQ2_0: b->pq2_0.d = d, make_ternary(b->pq2_0.q, sizeof b->pq2_0.q); break;
     case BLOCK_PTQ1_0: b->ptq1_0.d = d; break;
     case BLOCK_Q2_0:
         b->q2_0.d = d;

@@ -235,6 +235,8 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ2_S: return 28;
     case BLOCK_IQ3_XXS: return 23;
     case BLOCK_IQ3_S: return 26;
+    case BLOCK_IQ1_S: return 24;
+    case BLOCK_IQ1_M: return 31;
     case BLOCK_Q1_0: return 40;
     case BLOCK_PQ2_0:
     case BLOCK_PTQ1_0: return block_file_id(type);

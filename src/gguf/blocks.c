@@ -343,6 +343,8 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S: decode_narrow(type, out, blocks, n_blocks); break;
     case BLOCK_Q4_K: decode_q4_k(out, blocks, n_blocks); break;
     case BLOCK_Q5_K: decode_q5_k(out, blocks, n_blocks); break;

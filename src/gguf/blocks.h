@@ -26,10 +26,12 @@
     X(BLOCK_IQ2_XXS, 16, "IQ2_XXS", 256, 66)                                                       \
     X(BLOCK_IQ2_XS, 17, "IQ2_XS", 256, 74)                                                         \
     X(BLOCK_IQ3_XXS, 18, "IQ3_XXS", 256, 98)                                                       \
+    X(BLOCK_IQ1_S, 19, "IQ1_S", 256, 50)                                                           \
     X(BLOCK_IQ4_NL, 20, "IQ4_NL", 32, 18)                                                          \
     X(BLOCK_IQ3_S, 21, "IQ3_S", 256, 110)                                                          \
     X(BLOCK_IQ2_S, 22, "IQ2_S", 256, 82)                                                           \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
+    X(BLOCK_IQ1_M, 29, "IQ1_M", 256, 56)                                                           \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
@@ -230,6 +232,17 @@ typedef struct {
     uint8_t signs[32];
     uint8_t scales[4]; /* each of two runs of 32 */
 } block_iq3_s;
+/* -1, 0 or 1, and an eighth more or less. */
+typedef struct {
+    uint16_t d;
+    uint8_t q[32];    /* entries of 8 values, whose number has 11 bits */
+    uint16_t high[8]; /* for 32 values: four times 3 bits of entries, 3 of a scale; 1: less */
+} block_iq1_s;
+typedef struct {
+    uint8_t q[32];
+    uint8_t high[16]; /* a half for 8 values: 3 bits of the entry; 1: less */
+    uint16_t scales[4]; /* each four of 3 bits, for 16 values; a quarter of d, the lowest first */
+} block_iq1_m;
 
 /* cerium's own: one scale for 128 values, so that 128 products are one exact integer. */
 typedef struct {
@@ -256,6 +269,8 @@ _Static_assert(sizeof(block_iq2_xs) == 74, "a file format");
 _Static_assert(sizeof(block_iq2_s) == 82, "a file format");
 _Static_assert(sizeof(block_iq3_xxs) == 98, "a file format");
 _Static_assert(sizeof(block_iq3_s) == 110, "a file format");
+_Static_assert(sizeof(block_iq1_s) == 50, "a file format");
+_Static_assert(sizeof(block_iq1_m) == 56, "a file format");
 _Static_assert(sizeof(block_q4_k) == 144, "a file format");
 _Static_assert(sizeof(block_q5_k) == 176, "a file format");
 _Static_assert(sizeof(block_q6_k) == 210, "a file format");
@@ -278,8 +293,10 @@ typedef struct {
     uint16_t d;
 } block_numbers;
 
-/* For Q3_K, TQ1_0, TQ2_0, IQ2 and IQ3; NULL for the others. */
+/* For Q3_K, TQ1_0, TQ2_0, IQ1, IQ2 and IQ3; NULL for the others. */
 const block_levels *block_levels_of(block_type type);
+/* The d of a block, as a half. */
+uint16_t block_iq1_m_d(const block_iq1_m *b);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 

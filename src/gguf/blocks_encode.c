@@ -423,6 +423,8 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S: break;
     case BLOCK_F32: memcpy(blocks, in, n * sizeof *in); break;
     case BLOCK_F16: encode_halves(blocks, in, n, f32_to_f16); break;

@@ -1,7 +1,7 @@
 /* blocks_narrow.c - formats of one to three bits: the level of each value, and the levels.
  *
  * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
- * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with separate signs.
+ * whose values are looked up four or eight at a time in a grid (IQ2, IQ3 with separate signs, IQ1).
  * Q1_0 and Q2_0 have shorter blocks, and fit into Q4_0. */
 #include "gguf/encode.h"
 #include "gguf/grids.h"
@@ -17,6 +17,8 @@ static const block_levels iq3_xxs_levels = { /* twice these, times a fourth */
     {2, 6, 10, 14, 18, 22, 26, 31, -2, -6, -10, -14, -18, -22, -26, -31}, 0.5f};
 static const block_levels iq3_s_levels = {
     {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}, 1.0f};
+/* Eighths: -1, 0 and 1 with an eighth more, then with one less. */
+static const block_levels iq1_levels = {{-7, 1, 9, -9, -1, 7}, 0.125f};
 
 const block_levels *block_levels_of(block_type type)
 {
@@ -27,6 +29,8 @@ const block_levels *block_levels_of(block_type type)
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S: return &iq2_levels;
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M: return &iq1_levels;
     case BLOCK_IQ3_XXS: return &iq3_xxs_levels;
     case BLOCK_IQ3_S: return &iq3_s_levels;
     }
@@ -156,6 +160,40 @@ static void open_iq3_s(block_numbers *out, const block_iq3_s *b)
     out->d = b->d;
 }
 
+/* Eight values of an entry, with an eighth less or more. */
+static void put_iq1(uint8_t *number, uint32_t entry, bool less)
+{
+    for (int i = 0; i < 8; i++)
+        number[i] = (uint8_t)((iq1_grid[entry] >> 2 * i & 3) + (less ? 3 : 0));
+}
+
+static void open_iq1_s(block_numbers *out, const block_iq1_s *b)
+{
+    for (int i = 0; i < 32; i++) {
+        const uint32_t high = b->high[i / 4];
+        put_iq1(out->number + 8 * i, b->q[i] | (high >> (i % 4 * 3) & 7) << 8, high >> 15);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->high[s / 2] >> 12 & 7);
+    out->d = b->d;
+}
+
+uint16_t block_iq1_m_d(const block_iq1_m *b)
+{
+    uint32_t d = 0;
+    for (int i = 0; i < 4; i++) d |= (uint32_t)(b->scales[i] >> 12) << 4 * i;
+    return (uint16_t)d;
+}
+
+static void open_iq1_m(block_numbers *out, const block_iq1_m *b)
+{
+    for (int i = 0; i < 32; i++) {
+        const uint32_t high = b->high[i / 2] >> (i % 2 * 4);
+        put_iq1(out->number + 8 * i, b->q[i] | (high & 7) << 8, high >> 3 & 1);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->scales[s / 4] >> (s % 4 * 3) & 7);
+    out->d = block_iq1_m_d(b);
+}
+
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i)
 {
     CHECK(block_levels_of(type));
@@ -166,6 +204,8 @@ void block_open(block_type type, block_numbers *out, const void *blocks, size_t 
     if (type == BLOCK_IQ2_XS) open_iq2_xs(out, (const block_iq2_xs *)blocks + i);
     if (type == BLOCK_IQ2_S) open_iq2_s(out, (const block_iq2_s *)blocks + i);
     if (type == BLOCK_IQ3_XXS) open_iq3_xxs(out, (const block_iq3_xxs *)blocks + i);
+    if (type == BLOCK_IQ1_S) open_iq1_s(out, (const block_iq1_s *)blocks + i);
+    if (type == BLOCK_IQ1_M) open_iq1_m(out, (const block_iq1_m *)blocks + i);
     if (type == BLOCK_IQ3_S) open_iq3_s(out, (const block_iq3_s *)blocks + i);
 }
 

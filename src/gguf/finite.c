@@ -29,6 +29,7 @@ static scales_at scales_of(block_type type)
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
     case BLOCK_IQ3_S:
+    case BLOCK_IQ1_S:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: return (scales_at){0, 1};
     case BLOCK_Q4_1:
@@ -46,6 +47,7 @@ static scales_at scales_of(block_type type)
     case BLOCK_BF16:
     case BLOCK_I64:
     case BLOCK_MXFP4:
+    case BLOCK_IQ1_M: /* its d is in four places */
     case BLOCK_NVFP4: break;
     }
     return (scales_at){0, 0};
@@ -80,6 +82,10 @@ bool block_is_finite(block_type type, const void *blocks, size_t n)
         if (type == BLOCK_BF16 && (at[1] & 0x7f) == 0x7f && at[0] & 0x80) return false;
         if (type == BLOCK_MXFP4 && at[0] >= E8M0_LARGE && !decodes_finite(at)) return false;
         if (type == BLOCK_NVFP4 && !scales_are_numbers((const block_nvfp4 *)at)) return false;
+        if (type == BLOCK_IQ1_M) {
+            const uint16_t d = block_iq1_m_d((const block_iq1_m *)(const void *)at);
+            if ((d & 0x7c00) == 0x7c00) return false;
+        }
         if (!halves_are_finite(at + scales.at, scales.n)) return false;
     }
     return true;

@@ -488,6 +488,8 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S:
     case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
@@ -613,6 +615,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S:
     case BLOCK_Q3_K: row_of_supers(BLOCK_IQ3_S, out, panel, row, n_cols); break;
     case BLOCK_TQ1_0:

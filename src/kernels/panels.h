@@ -132,6 +132,8 @@ PANEL_INLINE bool panel_is_wide(block_type type)
     case BLOCK_IQ2_XS:                                                                             \
     case BLOCK_IQ2_S:                                                                              \
     case BLOCK_IQ3_XXS:                                                                            \
+    case BLOCK_IQ1_S:                                                                              \
+    case BLOCK_IQ1_M:                                                                              \
     case BLOCK_F32:                                                                                \
     case BLOCK_F16:                                                                                \
     case BLOCK_BF16:                                                                               \

@@ -84,7 +84,7 @@ const command_table quantize_command = {
     .usage = "[OPTIONS] IN OUT TYPE",
     .about = "Write the model IN to OUT with its matrices as TYPE: F32 F16 BF16 Q4_0 Q4_1 Q5_0 "
              "Q5_1 Q8_0 Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, TQ1_0 and TQ2_0 for ternary "
-             "models, or Q4_W and Q8_W, cerium's own types. Q1_0, Q2_0, Q2_K, IQ2, IQ3, NVFP4, "
+             "models, or Q4_W and Q8_W, cerium's own types. Q1_0, Q2_0, Q2_K, IQ1 to 3, NVFP4, "
              "PQ2_0 and PTQ1_0 are read, not written. Norms, biases and routers stay as they are, "
              "and so does what is stored no wider than TYPE. Where rows do not fill the blocks of "
              "a type, the nearest type with smaller blocks is taken. OUT appears when it is whole; "

@@ -58,6 +58,8 @@ static void spoil(block_type type, uint8_t *block, bool is_infinite)
             block[i] = bf16[i % 2];
         else if (type == BLOCK_MXFP4)
             block[i] = i ? 0x77 : 254; /* the largest value times the largest scale */
+        else if (type == BLOCK_IQ1_M) /* d is in the highest bits of four halves at the end */
+            block[i] = i == 55 ? 0x70 : i == 53 ? 0xc0 : 0;
         else if (type == BLOCK_NVFP4)
             block[i] = 0x7f; /* it has no infinity, but two numbers that are none */
         else

@@ -7,7 +7,7 @@ import numpy as np
 import turned
 from gguf import GGMLQuantizationType as Q
 
-GRIDS = (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S)
+GRIDS = (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S, Q.IQ1_S, Q.IQ1_M)
 
 
 def half_bytes(x):
@@ -44,6 +44,10 @@ def random_blocks(qtype, n, rng, scale):
         return np.concatenate([(sc | m << 4).astype(np.uint8), byte(64), half_bytes(d),
                                half_bytes(d * 1.5)], 1)
     d *= rng.choice([-1.0, 1.0], n)
+    if qtype == Q.IQ1_M:  # a quarter of d in the highest bits of each of four halves
+        parts = rng.integers(0, 1 << 12, (n, 4), dtype=np.uint16)
+        parts |= (half_bytes(d).view(np.uint16) >> np.array([0, 4, 8, 12], np.uint16) & 15) << 12
+        return np.concatenate([byte(48), parts.view(np.uint8)], 1)
     if qtype in GRIDS:
         return np.concatenate([half_bytes(d), byte(gguf.GGML_QUANT_SIZES[qtype][1] - 2)], 1)
     if qtype == Q.IQ4_NL:

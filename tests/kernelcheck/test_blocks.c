@@ -58,6 +58,7 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
     case BLOCK_IQ3_S:
+    case BLOCK_IQ1_S:
     case BLOCK_IQ4_XS: put_half(block, mode); break;
     case BLOCK_Q2_K:
         put_half(block + 80, mode);
@@ -65,6 +66,12 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         break;
     case BLOCK_PTQ1_0: put_half(block + 26, mode); break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
+    case BLOCK_IQ1_M: { /* a half in the highest bits of four */
+        const uint16_t d = random_half(mode);
+        for (int i = 0; i < 4; i++)
+            block[49 + 2 * i] = (uint8_t)((block[49 + 2 * i] & 15) | (d >> 4 * i & 15) << 4);
+        break;
+    }
     case BLOCK_Q3_K: put_half(block + 108, mode); break;
     case BLOCK_TQ1_0: put_half(block + 52, mode); break;
     case BLOCK_TQ2_0: put_half(block + 64, mode); break;

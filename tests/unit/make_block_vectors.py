@@ -17,7 +17,7 @@ TYPES = [T.F32, T.F16, T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.Q4_K, T.Q5_K, T
 HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0], T.Q4_K: [0, 2],
           T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0],
           T.Q3_K: [108], T.TQ1_0: [52], T.TQ2_0: [64], T.Q2_K: [80, 82], T.IQ3_S: [0],
-          T.IQ3_XXS: [0], T.IQ2_XXS: [0], T.IQ2_XS: [0], T.IQ2_S: [0]}
+          T.IQ3_XXS: [0], T.IQ1_S: [0], T.IQ2_XXS: [0], T.IQ2_XS: [0], T.IQ2_S: [0]}
 
 
 class Own:
@@ -47,7 +47,7 @@ OWN = [Own("Q1_0", 128, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 1) 
        Own("Q2_0", 64, 18, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 2) - 1))]
 PRISM = [Own("PQ2_0", 128, 34, lambda raw: halves_of(raw) * (fields(raw[:, 2:], 2) - 1)),
          Own("PTQ1_0", 128, 28, lambda raw: halves_of(raw[:, 26:]) * (digits(raw) - 1))]
-ALL = TYPES + OWN + [T.NVFP4] + PRISM
+ALL = TYPES + OWN + [T.NVFP4] + PRISM + [T.IQ1_S, T.IQ1_M]
 
 
 def blocks_of(kind, rng):
@@ -72,6 +72,11 @@ def blocks_of(kind, rng):
         raw[:, at:at + 2] = d.view(np.uint8).reshape(n, 2)
     if kind == T.MXFP4:
         raw[:, 0] = [0, 1, 127, 120][:n]
+    if kind == T.IQ1_M:  # d is in the highest bits of four halves
+        d = np.array([0.02, -3], np.float16).view(np.uint16)
+        parts = raw[:, 48:].copy().view(np.uint16) & 0xFFF
+        parts |= (d[:, None] >> np.array([0, 4, 8, 12], np.uint16) & 15) << 12
+        raw[:, 48:] = parts.astype(np.uint16).view(np.uint8)
     if kind == T.NVFP4:
         raw[:, :4] = [[0, 1, 7, 8], [0x38, 0x7e, 0x80, 0xfe]]
     return raw.reshape(-1)
