@@ -300,6 +300,13 @@ uint16_t block_iq1_m_d(const block_iq1_m *b);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 
+/* Block i of PQ2_0 or PTQ1_0: values are d (number - 1). */
+typedef struct {
+    uint8_t number[128];
+    uint16_t d;
+} block_numbers_128;
+void block_open_128(block_type type, block_numbers_128 *out, const void *blocks, size_t i);
+
 /* Values [32 i, 32 i + 32) of a row of Q1_0, Q2_0, PQ2_0 or PTQ1_0, whose scales are for more
  * values, as Q4_0. */
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);

@@ -262,3 +262,18 @@ void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t 
         out->q[j] = (uint8_t)((low + 8) | (high + 8) << 4);
     }
 }
+
+void block_open_128(block_type type, block_numbers_128 *out, const void *blocks, size_t i)
+{
+    CHECK(type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0);
+    const block_pq2_0 *two = (const block_pq2_0 *)blocks + i;
+    const block_ptq1_0 *three = (const block_ptq1_0 *)blocks + i;
+    memcpy(&out->d, type == BLOCK_PQ2_0 ? &two->d : &three->d, sizeof out->d);
+    if (type == BLOCK_PQ2_0) {
+        for (int k = 0; k < 128; k++) out->number[k] = two->q[k / 4] >> (k % 4 * 2) & 3;
+        return;
+    }
+    for (int k = 0; k < 80; k++) out->number[k] = digit_of(three->q[k % 16], k / 16);
+    for (int k = 0; k < 40; k++) out->number[80 + k] = digit_of(three->q[16 + k % 8], k / 8);
+    for (int k = 0; k < 8; k++) out->number[120 + k] = digit_of(three->last[k % 2], k / 2);
+}

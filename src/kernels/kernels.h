@@ -48,12 +48,13 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
-/* What panels a type is kept in: its own; Q1_0, Q2_0, PQ2_0 and PTQ1_0 in those of Q4_0, ternary
- * types in those of Q2_K, types with sixteen levels in those of IQ3_S (docs/decisions/0106). */
+/* What panels a type is kept in: its own; Q1_0 and Q2_0 in those of Q4_0, PTQ1_0 in those of PQ2_0,
+ * other ternary types in those of Q2_K, types with sixteen levels in those of IQ3_S
+ * (docs/decisions/0106). */
 static inline block_type kernel_panel_type(block_type type)
 {
-    if (type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0)
-        return BLOCK_Q4_0;
+    if (type == BLOCK_Q1_0 || type == BLOCK_Q2_0) return BLOCK_Q4_0;
+    if (type == BLOCK_PTQ1_0) return BLOCK_PQ2_0;
     if (type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0) return BLOCK_Q2_K;
     return block_levels_of(type) ? BLOCK_IQ3_S : type;
 }

@@ -151,6 +151,7 @@ MATMUL_REF(matmul_iq4_xs_ref, BLOCK_IQ4_XS, matmul_ref)
 MATMUL_REF(matmul_mxfp4_ref, BLOCK_MXFP4, matmul_ref)
 MATMUL_REF(matmul_nvfp4_ref, BLOCK_NVFP4, matmul_ref)
 MATMUL_REF(matmul_q4_w_ref, BLOCK_Q4_W, matmul_ref)
+MATMUL_REF(matmul_pq2_0_ref, BLOCK_PQ2_0, matmul_ref)
 MATMUL_REF(matmul_q8_w_ref, BLOCK_Q8_W, matmul_ref)
 
 /* n values of a group, from `first` on, that share a scale: of a block, or all there are. */
@@ -220,6 +221,7 @@ void matmul_init_ref(kernel_table *table)
     table->matmul[BLOCK_MXFP4] = matmul_mxfp4_ref;
     table->matmul[BLOCK_NVFP4] = matmul_nvfp4_ref;
     table->matmul[BLOCK_Q4_W] = matmul_q4_w_ref;
+    table->matmul[BLOCK_PQ2_0] = matmul_pq2_0_ref;
     table->matmul[BLOCK_Q8_W] = matmul_q8_w_ref;
     table->quantize[KERNEL_ACTS_32] = quantize_32_ref;
     table->quantize[KERNEL_ACTS_128] = quantize_128_ref;

@@ -22,7 +22,7 @@
  *           f16 d[16], i8 levels[16], f32 factor, 12 zeros, i8 scales[8][16][2] IQ3_S
  *           Scale s is at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
  *   blocks  eight blocks of quants
- * Types with a scale for 128 values (Q4_W Q8_W):
+ * Types with a scale for 128 values (Q4_W Q8_W PQ2_0):
  *   head    f16 d[n_groups][16] of the whole panel, rounded up to 64 bytes with zeros
  *   blocks  for each block of 32 columns: quants
  * Quants of a block of 32 columns, k4 = k / 4:
@@ -115,7 +115,7 @@ PANEL_INLINE bool panel_has_levels(block_type type) { return type == BLOCK_IQ3_S
 
 PANEL_INLINE bool panel_is_wide(block_type type)
 {
-    return type == BLOCK_Q4_W || type == BLOCK_Q8_W;
+    return type == BLOCK_Q4_W || type == BLOCK_Q8_W || type == BLOCK_PQ2_0;
 }
 
 /* Types that no panel has, for a switch over all of them: floats, and what kernel_panel_type()
@@ -123,7 +123,6 @@ PANEL_INLINE bool panel_is_wide(block_type type)
 #define PANEL_CASES_NONE                                                                           \
     case BLOCK_Q1_0:                                                                               \
     case BLOCK_Q2_0:                                                                               \
-    case BLOCK_PQ2_0:                                                                              \
     case BLOCK_PTQ1_0:                                                                             \
     case BLOCK_Q3_K:                                                                               \
     case BLOCK_TQ1_0:                                                                              \
@@ -164,6 +163,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_IQ3_S:
     case BLOCK_Q6_K: return 64 + 256;
     case BLOCK_IQ4_XS: return 64 + 128;
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* not of a block: panel_wide_head */
     PANEL_CASES_NONE: break;
@@ -175,6 +175,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
 PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
 {
     switch (type) {
+    case BLOCK_PQ2_0:
     case BLOCK_Q2_K: return 2 * PANEL_LINE;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1:
@@ -229,7 +230,8 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
 {
     uint32_t k4 = k / 4, at = 4 * row + k % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W) return (int8_t)block[PANEL_LINE * k4 + at];
-    if (type == BLOCK_Q2_K) return block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3;
+    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0)
+        return (block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3) - (type == BLOCK_PQ2_0);
     int32_t v = block[PANEL_LINE * (k4 % 4) + at];
     v = k4 < 4 ? v & 15 : v >> 4;
     const uint8_t *plane = block + PANEL_NIBBLES + at;
@@ -249,6 +251,7 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_MXFP4: return block_mxfp4_values[v];
     case BLOCK_Q4_W: return block_q4_w_values[v];
     case BLOCK_Q2_K:
+    case BLOCK_PQ2_0:
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: /* above */
     PANEL_CASES_NONE: break;

@@ -43,9 +43,10 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     const int32_t j = k4 % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W)
         return vreinterpretq_s8_u8(vld1q_u8(block + PANEL_LINE * k4 + 16 * h));
-    if (type == BLOCK_Q2_K) {
+    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0) {
         const uint8x16_t four = vld1q_u8(block + PANEL_LINE * (k4 / 4) + 16 * h);
-        return vreinterpretq_s8_u8(vandq_u8(shifted_right(four, 2 * j), vdupq_n_u8(3)));
+        const uint8x16_t two = vandq_u8(shifted_right(four, 2 * j), vdupq_n_u8(3));
+        return vsubq_s8(vreinterpretq_s8_u8(two), vdupq_n_s8(type == BLOCK_PQ2_0 ? 1 : 0));
     }
     uint8x16_t v = vld1q_u8(block + PANEL_LINE * (uint32_t)j + 16 * h);
     v = k4 < 4 ? vandq_u8(v, vdupq_n_u8(15)) : vshrq_n_u8(v, 4);
@@ -350,6 +351,7 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
     X(matmul_mxfp4, BLOCK_MXFP4, tile_groups)                                                      \
     X(matmul_nvfp4, BLOCK_NVFP4, tile_groups)                                                      \
     X(matmul_q4_w, BLOCK_Q4_W, tile_wide)                                                          \
+    X(matmul_pq2_0, BLOCK_PQ2_0, tile_wide)                                                        \
     X(matmul_q8_w, BLOCK_Q8_W, tile_wide)                                                          \
     X(matmul_q2_k, BLOCK_Q2_K, tile_supers)                                                        \
     X(matmul_iq3_s, BLOCK_IQ3_S, tile_supers)                                                      \

@@ -83,6 +83,7 @@ PANEL_INLINE uint32_t quant_products(block_type type)
     case BLOCK_Q8_0:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx2.c */
     PANEL_CASES_NONE: break;

@@ -29,6 +29,7 @@ PANEL_INLINE int32_t quant_offset(block_type type)
     case BLOCK_Q5_1:
     case BLOCK_Q4_K:
     case BLOCK_Q5_K:
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx512vnni.c */
     PANEL_CASES_NONE: break;
