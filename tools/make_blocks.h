@@ -53,7 +53,9 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_F16:
     case BLOCK_BF16: return 1.0f;
     case BLOCK_Q1_0: return 1.0f;
-    case BLOCK_Q2_0: return 0.82f;
+    case BLOCK_Q2_0:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0: return 0.82f;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1: return 3.55f;
     case BLOCK_Q5_0:
@@ -64,6 +66,8 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S: return 24.0f * 18.5f / 8;
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M: return 8.0f * 0.6f;
     case BLOCK_IQ3_XXS: return 15.0f * 18.5f / 2;
     case BLOCK_IQ3_S: return 7.6f * 18.5f;
     case BLOCK_TQ1_0:
@@ -74,6 +78,7 @@ static inline float make_unit_deviation(block_type type)
     case BLOCK_IQ4_NL: return 70.0f;
     case BLOCK_IQ4_XS: return 70.0f * 24.0f; /* scales 16..31 */
     case BLOCK_MXFP4: return 5.85f;
+    case BLOCK_NVFP4: return 5.85f;
     case BLOCK_Q4_W: return 17.0f;
     case BLOCK_Q8_W: return 73.3f;
     }
@@ -143,9 +148,30 @@ typedef union {
     block_iq4_nl iq4_nl;
     block_iq4_xs iq4_xs;
     block_mxfp4 mxfp4;
+    block_iq1_m iq1_m;
+    block_pq2_0 pq2_0;
+    block_ptq1_0 ptq1_0;
+    block_nvfp4 nvfp4;
     block_q4_w q4_w;
     block_q8_w q8_w;
 } any_block;
+
+/* A half in the highest bits of four. */
+static inline void make_quarters(uint16_t to[4], uint16_t d)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint16_t)((to[i] & 0xfff) | (d >> 4 * i & 15) << 12);
+}
+
+/* The nearest of the numbers without a sign. */
+static inline uint8_t make_e4m3(float f)
+{
+    uint32_t bits;
+    if (f >= 448.0f) return 0x7e;
+    if (f < 0x1p-6f) return (uint8_t)(f * 512.0f + 0.5f); /* without a leading one, or just one */
+    memcpy(&bits, &f, sizeof bits);
+    return (uint8_t)(((bits + (1u << 19)) >> 20) - ((127 - 7) << 3));
+}
 
 /* Three of the four values of two bits. */
 static inline void make_ternary(uint8_t *q, size_t n)
@@ -185,13 +211,16 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
     case BLOCK_IQ3_S: b->iq2_xxs.d = d; break;
+    case BLOCK_IQ1_M: make_quarters(b->iq1_m.scales, d); break;
     case BLOCK_TQ1_0: b->tq1_0.d = d; break;
     case BLOCK_TQ2_0:
-        b->tq2_0.d = d;
-        make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
+        b->tq2_0.d = d, make_ternary(b->tq2_0.q, sizeof b->tq2_0.q);
         break;
     case BLOCK_Q1_0: b->q1_0.d = d; break;
+    case BLOCK_PQ2_0: b->pq2_0.d = d, make_ternary(b->pq2_0.q, sizeof b->pq2_0.q); break;
+    case BLOCK_PTQ1_0: b->ptq1_0.d = d; break;
     case BLOCK_Q2_0:
         b->q2_0.d = d;
         make_ternary(b->q2_0.q, sizeof b->q2_0.q);
@@ -212,6 +241,9 @@ static inline void make_sane(block_maker *m, any_block *b)
     case BLOCK_IQ4_NL: b->iq4_nl.d = d; break;
     case BLOCK_IQ4_XS: b->iq4_xs.d = d, b->iq4_xs.scales_high = 0xffff; break; /* 48..63 */
     case BLOCK_MXFP4: b->mxfp4.e = m->exponents[d & 1]; break;
+    case BLOCK_NVFP4:
+        for (int j = 0; j < 4; j++) b->nvfp4.e[j] = make_e4m3(2 * f16_to_f32(d));
+        break;
     case BLOCK_Q4_W: b->q4_w.d = d; break;
     case BLOCK_Q8_W:
         b->q8_w.d = d;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write src/gguf/grids.h: the grids of the IQ2 and IQ3 formats.
+"""Write src/gguf/grids.h: the grids of the IQ1, IQ2 and IQ3 formats.
 
     pip install gguf numpy && tools/make_grids.py > src/gguf/grids.h
 
@@ -21,13 +21,13 @@ def print_grid(name, kind, bits):
 
 
 def main():
-    print("/* grids.h - made by tools/make_grids.py: the grids of IQ2 (an entry is 8 values of 2 "
-          "bits)")
-    print(" * and IQ3 (4 of 3). */")
+    print("/* grids.h - made by tools/make_grids.py: the grids of IQ1 and IQ2 (an entry is 8 "
+          "values of 2")
+    print(" * bits) and IQ3 (4 of 3). */")
     print("/* clang-format off */")
     for name, kind, bits in (("iq2_xxs_grid", quants.IQ2_XXS, 2), ("iq2_xs_grid", quants.IQ2_XS, 2),
                              ("iq2_s_grid", quants.IQ2_S, 2), ("iq3_xxs_grid", quants.IQ3_XXS, 3),
-                             ("iq3_s_grid", quants.IQ3_S, 3)):
+                             ("iq3_s_grid", quants.IQ3_S, 3), ("iq1_grid", quants.IQ1_S, 2)):
         print_grid(name, kind, bits)
 
 

@@ -235,7 +235,11 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ2_S: return 28;
     case BLOCK_IQ3_XXS: return 23;
     case BLOCK_IQ3_S: return 26;
+    case BLOCK_IQ1_S: return 24;
+    case BLOCK_IQ1_M: return 31;
     case BLOCK_Q1_0: return 40;
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0: return block_file_id(type);
     case BLOCK_Q2_0: break; /* it has no number in llama.cpp */
     case BLOCK_TQ1_0: return 36;
     case BLOCK_TQ2_0: return 37;
@@ -246,6 +250,7 @@ static uint32_t file_type(block_type type)
     case BLOCK_IQ4_XS: return 30;
     case BLOCK_BF16: return 32;
     case BLOCK_MXFP4: return 38;
+    case BLOCK_NVFP4: return 39;
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: return block_file_id(type);
     }

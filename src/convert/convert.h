@@ -1,6 +1,6 @@
 /* convert.h - converts a Hugging Face model, a folder of safetensors and JSON, to one GGUF file.
  *
- * Weights keep their type (block-scaled FP8 becomes BF16, MXFP4 stays MXFP4) unless the caller
+ * Weights keep their type (block-scaled FP8 becomes BF16, MXFP4 and NVFP4 stay) unless the caller
  * names another.  Names, permutations and keys are those of llama.cpp's converter. */
 #ifndef CONVERT_CONVERT_H
 #define CONVERT_CONVERT_H
@@ -138,6 +138,7 @@ typedef enum {
                           rows, if it has n_rows */
     ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
+    ROWS_FACTORS = 10, /* of a matrix in NVFP4, or of one for each expert: one row */
     ROWS_HEADS = 8,    /* heads of a state, in another order: convert_states.h */
     ROWS_HEADS_COLUMNS = 9, /* the same of columns */
     ROWS_PART = 7,     /* row r is r / rows * step + offset + r % rows of the source's */

@@ -149,15 +149,26 @@ static void read_activation(config_reader *r, const convert_config *c)
         config_refuse(r, "this activation is not supported for that architecture", "hidden_act");
 }
 
+/* By ModelOpt or by compressed-tensors: the tensors say the rest. */
+static bool is_nvfp4(const json_t *q, const char *method)
+{
+    const char *algorithm = config_text(q, "quant_algo"), *format = config_text(q, "format");
+    if (!method) return false;
+    if (!strcmp(method, "modelopt")) return algorithm && !strcmp(algorithm, "NVFP4");
+    return !strcmp(method, "compressed-tensors") && format &&
+           !strcmp(format, "nvfp4-pack-quantized");
+}
+
 static void read_quantization(config_reader *r, convert_config *c)
 {
     const json_t *q = config_get(r->whole, "quantization_config");
     const json_t *block = config_get(q, "weight_block_size");
     const char *method = config_text(q, "quant_method");
-    if (!q || (method && !strcmp(method, "mxfp4"))) return;
+    if (!q || (method && !strcmp(method, "mxfp4")) || is_nvfp4(q, method)) return;
     if (!method || strcmp(method, "fp8") != 0 || json_array_size(block) != 2) {
         config_refuse(r,
-                      "only block-scaled fp8 and mxfp4 are supported; take the unquantized model",
+                      "only block-scaled fp8, mxfp4 and nvfp4 are supported; take the unquantized "
+                      "model",
                       "quantization_config");
         return;
     }

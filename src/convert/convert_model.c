@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "convert/convert.h"
+#include "convert/convert_fp4.h"
 
 enum { SLAB_BYTES = 4 << 20, PATH_BYTES = 4096 };
 
@@ -21,7 +21,8 @@ typedef struct {
     mapping *files;     /* [n_files] of weights */
     safetensors *parts; /* [n_files] */
     size_t n_files;
-    safetensors set;    /* all of them; names and bytes belong to the parts */
+    safetensors set;    /* all of them; names and bytes belong to the parts, or names */
+    char *names;
     mapping config, tokenizer, tokenizer_config, chat, generation;
     convert_config facts;
     convert_vocabulary *vocabulary;
@@ -175,6 +176,8 @@ static uint32_t file_type(const conversion *x)
     const convert_tensor *t = &x->tensors[0]; /* the embedding: a matrix in any case */
     for (size_t i = 0; i < x->n_tensors; i++)
         if (x->tensors[i].type == BLOCK_MXFP4) return 38;
+    for (size_t i = 0; i < x->n_tensors; i++)
+        if (x->tensors[i].type == BLOCK_NVFP4) return 39;
     switch (t->type) {
     case BLOCK_F32: return 0;
     case BLOCK_F16: return 1;
@@ -237,6 +240,7 @@ static int run(conversion *x, cerium_error *err)
     RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
     RETURN_IF(map_text(x, &x->generation, "generation_config.json", true, err));
     RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));
+    RETURN_IF(convert_find_fp4(&x->set, &x->names, err));
     convert_find_mtp(&x->facts, &x->set);
     RETURN_IF(convert_vocabulary_parse(
         &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
@@ -257,6 +261,7 @@ int convert_model(const convert_options *options, cerium_error *err)
     gguf_writer_close(&x.writer);
     memory_free(x.tensors);
     memory_free(x.set.tensors);
+    memory_free(x.names);
     convert_vocabulary_free(&x.vocabulary);
     for (size_t i = 0; i < x.n_files; i++) {
         safetensors_free(&x.parts[i]);

@@ -6,6 +6,7 @@ static block_type own_type(const safetensor *t)
     switch (t->type) {
     case SAFE_F16: return BLOCK_F16;
     case SAFE_BF16:
+    case SAFE_FP4: /* where it cannot stay: plan_fp4() */
     case SAFE_F8_E4M3: return BLOCK_BF16;
     default: return BLOCK_F32;
     }

@@ -1,7 +1,7 @@
 /* convert_rows.c - the values of a planned tensor, row by row, from safetensors. */
 #include <math.h>
 
-#include "convert/convert_states.h"
+#include "convert/convert_fp4.h"
 
 static int bad_tensor(const safetensor *t, const char *what, cerium_error *err)
 {
@@ -13,6 +13,7 @@ static int source_row(const convert_config *c, const safetensors *set, const saf
                       uint64_t r, uint64_t n, float *out, cerium_error *err)
 {
     char name[GGUF_NAME_BYTES_MAX + 16];
+    if (t->type == SAFE_FP4) return convert_fp4_values(set, t, r, n, out, err);
     safetensor_values(t, r * n, 1, out, n);
     if (t->type != SAFE_F8_E4M3) return CERIUM_OK;
     snprintf(name, sizeof name, "%s_scale_inv", t->name);
@@ -39,64 +40,114 @@ static uint64_t permuted(const convert_tensor *t, uint64_t row, uint64_t n_rows)
     return row - in_head + in_head % 2 * (d / 2) + in_head / 2;
 }
 
-static int expert_row(const convert_tensor *t, const convert_config *c, const safetensors *set,
-                      uint64_t row, float *out, cerium_error *err)
+static int expert_of(const convert_tensor *t, const safetensors *set, uint64_t expert,
+                     const safetensor **out, cerium_error *err)
 {
     char name[GGUF_NAME_BYTES_MAX], *at = strstr(t->expert_format, "%u");
     snprintf(name, sizeof name, "%.*s%u%s", (int)(at - t->expert_format), t->expert_format,
-             (unsigned)(row / t->dims[1]), at + 2);
-    const safetensor *from = safetensors_find(set, name);
-    if (!from) return error_set(err, CERIUM_ERR_FORMAT, "tensor %s is missing", name);
-    if (!convert_has_shape(from, t->dims[1], t->dims[0], 0))
-        return bad_tensor(from, "its shape does not agree with config.json", err);
-    return source_row(c, set, from, row % t->dims[1], t->dims[0], out, err);
+             (unsigned)expert, at + 2);
+    *out = safetensors_find(set, name);
+    if (!*out) return error_set(err, CERIUM_ERR_FORMAT, "tensor %s is missing", name);
+    return CERIUM_OK;
+}
+
+/* The source's row that is row `row`, if it is one: *from is NULL otherwise. */
+static int whole_row(const convert_tensor *t, const convert_config *c, const safetensors *set,
+                     uint64_t row, const safetensor **from, uint64_t *r, cerium_error *err)
+{
+    *from = t->n_dims > 1 ? t->from : NULL;
+    *r = row;
+    switch (t->rows) {
+    case ROWS_PLAIN: *from = t->from; break;
+    case ROWS_PART: *r = row / t->dims[1] * t->step + t->offset + row % t->dims[1]; break;
+    case ROWS_HEADS: *r = convert_state_row(c, (convert_heads)t->step, row); break;
+    case ROWS_PERMUTED: *r = permuted(t, row, t->dims[1]); break;
+    case ROWS_EXPERTS:
+        RETURN_IF(expert_of(t, set, row / t->dims[1], from, err));
+        if (!convert_has_shape(*from, t->dims[1], t->dims[0], 0))
+            return bad_tensor(*from, "its shape does not agree with config.json", err);
+        *r = row % t->dims[1];
+        break;
+    case ROWS_STRIDED:
+    case ROWS_COLUMNS:
+    case ROWS_MXFP4:
+    case ROWS_DIVISORS:
+    case ROWS_HEADS_COLUMNS:
+    case ROWS_FACTORS: *from = NULL; break;
+    }
+    return CERIUM_OK;
 }
 
 static int float_row(const convert_tensor *t, const convert_config *c, const safetensors *set,
                      uint64_t row, float *out, cerium_error *err)
 {
     const uint64_t n = t->dims[0];
+    const safetensor *from;
+    uint64_t r;
+    RETURN_IF(whole_row(t, c, set, row, &from, &r, err));
+    if (from) return source_row(c, set, from, r, n, out, err);
     switch (t->rows) {
-    case ROWS_PART:
-        return source_row(c, set, t->from,
-                          row / t->dims[1] * t->step + t->offset + row % t->dims[1], n, out, err);
     case ROWS_HEADS:
-        if (t->n_dims == 2)
-            return source_row(c, set, t->from,
-                              convert_state_row(c, (convert_heads)t->step, row), n, out, err);
         for (uint64_t k = 0; k < n; k++)
             safetensor_values(t->from, convert_state_row(c, (convert_heads)t->step, k), 1, out + k,
                               1);
-        return CERIUM_OK;
+        break;
     case ROWS_HEADS_COLUMNS:
         RETURN_IF(source_row(c, set, t->from, row, n, out + n, err));
         for (uint64_t k = 0; k < n; k++)
             out[k] = out[n + convert_state_row(c, HEADS_OF_VALUES, k)];
-        return CERIUM_OK;
-    case ROWS_PLAIN: return source_row(c, set, t->from, row, n, out, err);
+        break;
     case ROWS_PERMUTED:
-        if (t->n_dims == 2)
-            return source_row(c, set, t->from, permuted(t, row, t->dims[1]), n, out, err);
         for (uint64_t k = 0; k < n; k++)
             safetensor_values(t->from, permuted(t, k, n), 1, out + k, 1);
-        return CERIUM_OK;
-    case ROWS_EXPERTS: return expert_row(t, c, set, row, out, err);
+        break;
     case ROWS_STRIDED:
         safetensor_values(t->from, row * n * t->step + t->offset, t->step, out, n);
-        return CERIUM_OK;
+        break;
     case ROWS_COLUMNS: {
         const uint64_t width = t->dims[1] * t->step, expert = row / t->dims[1];
         const uint64_t n_rows = t->n_rows ? t->n_rows : n;
         if (t->from->type == SAFE_F8_E4M3)
             return bad_tensor(t->from, "is in FP8: not supported where rows become columns", err);
+        if (t->from->type == SAFE_FP4)
+            return bad_tensor(t->from, "is in NVFP4: not supported where rows become columns", err);
         safetensor_values(t->from, expert * n_rows * width + row % t->dims[1] * t->step + t->offset,
                           width, out, n);
-        return CERIUM_OK;
+        break;
     }
-    case ROWS_DIVISORS: convert_rope_divisors(c, out); return CERIUM_OK;
+    case ROWS_DIVISORS: convert_rope_divisors(c, out); break;
+    case ROWS_FACTORS:
+        for (uint64_t k = 0; k < n; k++) {
+            from = t->from;
+            if (t->expert_format[0]) RETURN_IF(expert_of(t, set, k, &from, err));
+            if (from->type != SAFE_FP4) return bad_tensor(from, "is not in NVFP4 as others", err);
+            RETURN_IF(convert_fp4_factor(set, from, out + k, err));
+        }
+        break;
+    case ROWS_PLAIN:
+    case ROWS_PART:
+    case ROWS_EXPERTS: /* whole_row() */
     case ROWS_MXFP4: break;
     }
     return CERIUM_OK;
+}
+
+/* As it is: rows in another order, or groups of their columns. */
+static int nvfp4_row(const convert_tensor *t, const convert_config *c, const safetensors *set,
+                     uint64_t row, uint8_t *out, float *scratch, cerium_error *err)
+{
+    const safetensor *from;
+    uint32_t *of = NULL;
+    uint64_t r;
+    RETURN_IF(whole_row(t, c, set, row, &from, &r, err));
+    if (!from) { /* plan_fp4(): whole groups move */
+        from = t->from;
+        of = (uint32_t *)(void *)scratch;
+        for (uint64_t i = 0; i < t->dims[0] / FP4_GROUP; i++)
+            of[i] = (uint32_t)(convert_state_row(c, HEADS_OF_VALUES, i * FP4_GROUP) / FP4_GROUP);
+    }
+    if (from->type != SAFE_FP4) return bad_tensor(from, "is not in NVFP4 as others", err);
+    return convert_fp4_blocks(set, from, r, t->dims[0], of, out, err);
 }
 
 /* In the source neighbours share a byte; in a block, values 16 apart do. */
@@ -124,6 +175,10 @@ int convert_rows(const convert_tensor *t, const convert_config *c, const safeten
     for (uint64_t r = first; r < first + n_rows; r++, out += row_bytes) {
         if (t->rows == ROWS_MXFP4) {
             mxfp4_row(t, r, out);
+            continue;
+        }
+        if (t->type == BLOCK_NVFP4 && t->from && t->from->type == SAFE_FP4) {
+            RETURN_IF(nvfp4_row(t, c, set, r, out, values, err));
             continue;
         }
         RETURN_IF(float_row(t, c, set, r, values, err));

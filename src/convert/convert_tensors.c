@@ -1,6 +1,6 @@
 /* convert_tensors.c - the tensors of a GGUF file, and their sources in safetensors. */
 #include "base/memory.h"
-#include "convert/convert_plan.h"
+#include "convert/convert_fp4.h"
 
 enum { LAYER_TENSORS_MAX = 24, OTHER_TENSORS = 7, MTP_TENSORS = 6 };
 
@@ -472,6 +472,7 @@ static void plan_mtp(planner *p)
 static bool says_nothing(const char *name)
 {
     static const char *const parts[] = {".experts.", "rotary_emb", "_scale"};
+    if (strstr(name, "pre_quant_scale")) return false; /* of the columns of a matrix (AWQ) */
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (strstr(name, parts[i])) return true;
     return false;
@@ -545,6 +546,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
     planner p = {.c = c, .set = set, .type = type, .err = err,
                  .cap = ((size_t)c->n_layers + c->has_mtp) * LAYER_TENSORS_MAX +
                         OTHER_TENSORS + MTP_TENSORS + 1};
+    p.cap *= 2; /* plan_fp4() */
     p.all = memory_zalloc(p.cap, sizeof *p.all);
     if (!p.all) return error_set(err, CERIUM_ERR_MEMORY, "no memory for a list of tensors");
     const uint32_t none = UINT32_MAX;
@@ -571,6 +573,7 @@ int convert_plan(convert_tensor **out, size_t *n, const convert_config *c, const
                            ? "language_model.lm_head.weight" : "lm_head.weight";
     if (!c->is_tied) plan_plain(&p, none, head, "output.weight", c->n_vocab, c->n_embd, false);
     if (!p.status) p.status = look_for_rest(&p, err);
+    plan_fp4(&p);
     if (p.status) {
         memory_free(p.all);
         return p.status;

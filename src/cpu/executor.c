@@ -73,7 +73,7 @@ static needs find_needs(const step_program *p, uint32_t rows_max)
         case STEP_EXPERTS_DOWN: rows *= p->shape.n_experts_used; /* fall through */
         case STEP_FFN_DOWN:
             n.hidden_q |= acts;
-            n.hidden_f |= !acts;
+            n.hidden_f |= !acts || step_hadamard_of(op);
             n.hidden_values = larger(n.hidden_values, rows * op->w[0]->cols);
             n.hidden_groups = larger(n.hidden_groups, rows * kernel_n_groups(op->w[0]->cols));
             break;
@@ -384,6 +384,17 @@ static void plan_experts(cpu_executor *ex, uint32_t *n, uint32_t i)
     }
 }
 
+/* An input that workers made in parts is turned before the step. */
+static void plan_turn(cpu_executor *ex, uint32_t *n, uint32_t i)
+{
+    const step_op *op = &ex->program->ops[i];
+    const bool of_experts = op->kind == STEP_EXPERTS_DOWN;
+    const uint32_t rows = ex->n_rows * (of_experts ? ex->program->shape.n_experts_used : 1);
+    if (!step_hadamard_of(op)) return;
+    if (of_experts || op->kind == STEP_OUT || op->kind == STEP_FFN_DOWN)
+        add_phase(ex, n, i, STAGE_TURN, rows * pass_turned_parts(op));
+}
+
 /* One row is prepared by each worker for itself, which is cheaper than a phase; more rows are
  * shared out in a phase of their own. */
 static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
@@ -404,7 +415,8 @@ static void plan_op(cpu_executor *ex, uint32_t *n, uint32_t i)
         if (ex->split) add_phase(ex, n, i, STAGE_JOIN, m * op->n_heads);
         break;
     case STEP_OUT:
-        if (m > 1 && step_acts(op)) add_phase(ex, n, i, STAGE_PREPARE, m);
+        if (m > 1 && step_acts(op) && !step_hadamard_of(op))
+            add_phase(ex, n, i, STAGE_PREPARE, m);
         add_phase(ex, n, i, STAGE_MAIN, units(w, PASS_BLOCK_PANELS, m));
         if (op->post_norm) add_phase(ex, n, i, STAGE_ADD, m);
         break;
@@ -480,6 +492,7 @@ static uint32_t plan(cpu_executor *ex)
         const step_passes in = ex->program->ops[i].passes;
         if (in != STEP_IN_ALL && in != kind) continue;
         if (pass_tap_before(ex, i) < ex->n_taps) add_phase(ex, &n, i, STAGE_TAP, ex->n_rows);
+        plan_turn(ex, &n, i);
         plan_op(ex, &n, i);
     }
     return n;
@@ -505,7 +518,7 @@ static pass_rows input(cpu_executor *ex, const step_op *op, uint32_t phase, pass
     if (op->kind == STEP_FFN_DOWN) return pass_rows_of(&ex->hidden, op->w[0]->cols);
     if (op->kind == STEP_LATENT_Q && !op->norm) return pass_rows_of(&ex->low, op->w[0]->cols);
     uint32_t n = op->kind == STEP_HEAD ? ex->n_head_rows : ex->n_rows;
-    if (op->kind == STEP_OUT && (n > 1 || !step_acts(op)))
+    if (op->kind == STEP_OUT && (n > 1 || !step_acts(op) || step_hadamard_of(op)))
         return pass_rows_of(&ex->attended, op->w[0]->cols);
     if (op->beside && n > 1) return pass_rows_of(&ex->normed, op->w[0]->cols);
     const bool is_ready = !op->norm && op->kind != STEP_QKV; /* by an earlier step */
@@ -593,6 +606,9 @@ static void run_units(void *arg, uint32_t phase, uint32_t first, uint32_t end, u
         break;
     case STAGE_ADD:
         for (uint32_t u = first; u < end; u++) pass_add_branch(ex, op, u);
+        break;
+    case STAGE_TURN:
+        for (uint32_t u = first; u < end; u++) pass_turned(ex, op, u);
         break;
     case STAGE_TAP:
         for (uint32_t u = first; u < end; u++) pass_tap(ex, at.op, u);

@@ -42,6 +42,7 @@ static void token_row(const cpu_executor *ex, const model_matrix *w, float *out,
     const uint32_t token = (uint32_t)ex->rows[row].token;
     kernel_panel_row(w->type, out, model_matrix_panels(w, 0, token / KERNEL_PANEL_ROWS),
                      token % KERNEL_PANEL_ROWS, w->cols);
+    if (w->hadamard) step_turn_back(w->hadamard, out, w->cols);
 }
 
 /* The token's embedding, and x after it, both normed. */
@@ -75,6 +76,7 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
         in = f = ex->attended.f + (size_t)row * n;
     } else if (!op->norm) {
         memcpy(f, in, n * sizeof *f);
+        in = f;
     } else if (s->norm_kind == STEP_NORM_RMS) {
         ex->k->rms_norm(f, in, op->norm, n, s->norm_eps);
         in = f;
@@ -82,9 +84,35 @@ void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows
         ex->k->layer_norm(f, in, op->norm, op->norm_bias, n, s->norm_eps);
         in = f;
     }
+    if (step_hadamard_of(op)) step_turn(step_hadamard_of(op), f, 0, n); /* not OUT's: pass_turned */
     const uint32_t acts = acts_of(op);
     for (int a = 0; a < KERNEL_ACTS_END; a++)
         if (acts >> a & 1) quantize_row(ex, op, out, a, out_row, in, n);
+}
+
+/* Columns of a row that are turned and rounded together: whole groups of activations. */
+static uint32_t turned_columns(const step_op *op)
+{
+    const uint32_t run = step_hadamard_of(op)->run;
+    return run > KERNEL_GROUP ? run : KERNEL_GROUP;
+}
+
+uint32_t pass_turned_parts(const step_op *op)
+{
+    return divide_up(op->w[0]->cols, turned_columns(op));
+}
+
+void pass_turned(cpu_executor *ex, const step_op *op, uint32_t unit)
+{
+    const uint32_t cols = op->w[0]->cols, step = turned_columns(op);
+    const uint32_t row = unit / pass_turned_parts(op), first = unit % pass_turned_parts(op) * step;
+    const uint32_t n = smaller(cols - first, step), acts = step_acts(op);
+    const pass_rows in = pass_rows_of(op->kind == STEP_OUT ? &ex->attended : &ex->hidden, cols);
+    float *x = in.f + (size_t)row * in.f_stride + first;
+    step_turn(step_hadamard_of(op), x, first, n);
+    for (int a = 0; a < KERNEL_ACTS_END; a++)
+        if (acts >> a & 1)
+            ex->k->quantize[a](in.q[a] + row * in.q_stride + first / KERNEL_GROUP, x, n);
 }
 
 /* Cosines and sines of a row's position, by one table. */
@@ -440,7 +468,7 @@ void pass_activate(cpu_executor *ex, const step_op *op, float *gate, float *up, 
     const step_shape *s = &ex->program->shape;
     const step_op *down = op + 1; /* what the result is for */
     const pass_rows hidden = pass_rows_of(&ex->hidden, down->w[0]->cols);
-    const uint32_t acts = step_acts(down);
+    const uint32_t acts = step_hadamard_of(down) ? 0 : step_acts(down); /* else pass_turned() */
     for (uint32_t r = 0; r < n_rows; r++, gate += KERNEL_GROUP, up += KERNEL_GROUP, hidden_row++) {
         switch (s->activation) {
         case STEP_SILU_GATED: ex->k->silu_gated(gate, up, rows); break;

@@ -50,6 +50,7 @@ typedef enum {
                           LATENT: norms, rope, KV write; EXPERTS_IN: in 8 bits */
     STAGE_ADD = 9,     /* OUT, FFN_DOWN: the norm after, and the sum */
     STAGE_TAP = 10,    /* any: keep x, before it */
+    STAGE_TURN = 11,   /* OUT, FFN_DOWN, EXPERTS_DOWN: turn and quantize parts of input rows */
 } pass_stage;
 
 typedef struct {
@@ -317,6 +318,9 @@ const float *pass_layer_input(const cpu_executor *ex, const step_op *op, uint32_
 /* linear.c: EMBED, QKV, OUT, FFN_UP, FFN_DOWN */
 void pass_prepare_row(const cpu_executor *ex, const step_op *op, const pass_rows *out,
                       uint32_t out_row, uint32_t row);
+/* STAGE_TURN: units of a row, and one of them. */
+uint32_t pass_turned_parts(const step_op *op);
+void pass_turned(cpu_executor *ex, const step_op *op, uint32_t unit);
 void pass_embed(cpu_executor *ex, const step_op *op, uint32_t first, uint32_t end);
 void pass_qkv(cpu_executor *ex, const step_op *op, const pass_rows *in, uint32_t unit,
               pass_scratch *scratch);

@@ -294,6 +294,15 @@ void pass_delta(cpu_executor *ex, const step_op *op, uint32_t unit, pass_scratch
 }
 
 /* norm(out) silu(z), head by head; or, of a scan, norm(out silu(z)), key by key. */
+/* Value heads one after another of a key, from heads that have the keys in turn. */
+static void by_keys(const step_recurrence *r, float *out, const float *in)
+{
+    const uint32_t d = r->value_dim, n_keys = r->n_key_heads, n_of_key = r->n_value_heads / n_keys;
+    for (uint32_t key = 0; key < n_keys; key++)
+        for (uint32_t i = 0; i < n_of_key; i++, out += d)
+            memcpy(out, in + (size_t)(i * n_keys + key) * d, d * sizeof *out);
+}
+
 void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
@@ -313,7 +322,11 @@ void pass_delta_finish(cpu_executor *ex, const step_op *op, uint32_t row)
         ex->k->rms_norm(head, head, op->head_norm[0], r->value_dim, s->norm_eps);
     }
     ex->k->silu_gated(z, out, n);
-    memcpy(out, z, n * sizeof *out);
+    const step_hadamard *turn = step_hadamard_of(op + 1);
+    if (turn && turn->by_keys)
+        by_keys(r, out, z);
+    else
+        memcpy(out, z, n * sizeof *out);
 }
 
 /* ---- drafts that were right ---- */

@@ -40,6 +40,15 @@ static void say_lacks(const cerium_engine *e, const cerium_engine_config *config
     config->notice(config->notice_user, line.message);
 }
 
+static void say_unturned(const cerium_engine *e, const cerium_engine_config *config)
+{
+    cerium_error line;
+    if (!model_is_unturned(e->model) || !config->notice) return;
+    error_set(&line, CERIUM_OK, "%s: weights in PQ2_0 without keys prism.hadamard.*: files made so "
+              "talk nonsense", gguf_path(e->file));
+    config->notice(config->notice_user, line.message);
+}
+
 /* A file that somebody names, else the model's own head, where it has one. */
 static int open_draft(cerium_engine *e, const cerium_engine_config *config, cerium_error *err)
 {
@@ -63,6 +72,7 @@ static int open_rest(cerium_engine *e, const cerium_engine_config *config, ceriu
     RETURN_IF(engine_attach_disk(e, config, err));
     RETURN_IF(open_answer_cache(e, err));
     RETURN_IF(open_draft(e, config, err));
+    say_unturned(e, config);
     return open_workspace(e, config, err);
 }
 

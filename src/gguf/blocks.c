@@ -45,13 +45,18 @@ const char *block_name(uint32_t type)
 uint32_t block_file_id(block_type type)
 {
     const uint32_t number = type;
+    if (number >= BLOCK_PRISM) return BLOCK_PRISM_ID + (number - BLOCK_PRISM);
     return number < BLOCK_OWN ? number : BLOCK_OWN_ID + number;
 }
 
 bool block_type_of_file_id(uint32_t id, block_type *out)
 {
-    const uint32_t number = id < BLOCK_OWN ? id : id - BLOCK_OWN_ID; /* wraps to an invalid type */
-    if ((id >= BLOCK_OWN && number < BLOCK_OWN) || block_values(number) == 0) return false;
+    uint32_t number = id < BLOCK_OWN ? id : id - BLOCK_OWN_ID; /* wraps to an invalid type */
+    if (id >= BLOCK_OWN && (number < BLOCK_OWN || number >= BLOCK_PRISM)) {
+        number = BLOCK_PRISM + (id - BLOCK_PRISM_ID);
+        if (number < BLOCK_PRISM) return false;
+    }
+    if (block_values(number) == 0) return false;
     *out = (block_type)number;
     return true;
 }
@@ -108,7 +113,7 @@ static void decode_q4_0(float *restrict out, const block_q4_0 *restrict b, size_
     }
 }
 
-/* Q1_0 and Q2_0. */
+/* Q1_0, Q2_0, PQ2_0 and PTQ1_0. */
 static void decode_as_q4_0(block_type type, float *restrict out, const void *restrict blocks,
                            size_t n)
 {
@@ -276,6 +281,19 @@ static void decode_mxfp4(float *restrict out, const block_mxfp4 *restrict b, siz
     }
 }
 
+static void decode_nvfp4(float *restrict out, const block_nvfp4 *restrict b, size_t n_blocks)
+{
+    for (size_t i = 0; i < n_blocks; i++)
+        for (int run = 0; run < 4; run++, out += 16) {
+            const float d = ue4m3_half_to_f32(b[i].e[run]);
+            const uint8_t *q = b[i].q + 8 * run;
+            for (int j = 0; j < 8; j++) {
+                out[j] = d * (float)block_mxfp4_values[q[j] & 15];
+                out[j + 8] = d * (float)block_mxfp4_values[q[j] >> 4];
+            }
+        }
+}
+
 static void decode_q4_w(float *restrict out, const block_q4_w *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++) {
@@ -310,6 +328,8 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_I64: decode_i64(out, blocks, n_blocks); break;
     case BLOCK_Q4_0: decode_q4_0(out, blocks, n_blocks); break;
     case BLOCK_Q1_0:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0:
     case BLOCK_Q2_0: decode_as_q4_0(type, out, blocks, n); break;
     case BLOCK_Q4_1: decode_q4_1(out, blocks, n_blocks); break;
     case BLOCK_Q5_0: decode_q5_0(out, blocks, n_blocks); break;
@@ -323,6 +343,8 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S: decode_narrow(type, out, blocks, n_blocks); break;
     case BLOCK_Q4_K: decode_q4_k(out, blocks, n_blocks); break;
     case BLOCK_Q5_K: decode_q5_k(out, blocks, n_blocks); break;
@@ -330,6 +352,7 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_IQ4_NL: decode_iq4_nl(out, blocks, n_blocks); break;
     case BLOCK_IQ4_XS: decode_iq4_xs(out, blocks, n_blocks); break;
     case BLOCK_MXFP4: decode_mxfp4(out, blocks, n_blocks); break;
+    case BLOCK_NVFP4: decode_nvfp4(out, blocks, n_blocks); break;
     case BLOCK_Q4_W: decode_q4_w(out, blocks, n_blocks); break;
     case BLOCK_Q8_W: decode_q8_w(out, blocks, n_blocks); break;
     }

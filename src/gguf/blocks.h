@@ -8,7 +8,8 @@
 #include "base/base.h"
 
 /* X(symbol, number, name, values a block, bytes a block).  Numbers below BLOCK_OWN are ggml's type
- * ids; those from BLOCK_OWN on are cerium's own, stored in files as BLOCK_OWN_ID + number. */
+ * ids; those from BLOCK_OWN on are cerium's own, stored in files as BLOCK_OWN_ID + number, and from
+ * BLOCK_PRISM on PrismML's, BLOCK_PRISM_ID and the next. */
 #define BLOCK_WEIGHT_MAP(X)                                                                        \
     X(BLOCK_F32, 0, "F32", 1, 4)                                                                   \
     X(BLOCK_F16, 1, "F16", 1, 2)                                                                   \
@@ -25,18 +26,23 @@
     X(BLOCK_IQ2_XXS, 16, "IQ2_XXS", 256, 66)                                                       \
     X(BLOCK_IQ2_XS, 17, "IQ2_XS", 256, 74)                                                         \
     X(BLOCK_IQ3_XXS, 18, "IQ3_XXS", 256, 98)                                                       \
+    X(BLOCK_IQ1_S, 19, "IQ1_S", 256, 50)                                                           \
     X(BLOCK_IQ4_NL, 20, "IQ4_NL", 32, 18)                                                          \
     X(BLOCK_IQ3_S, 21, "IQ3_S", 256, 110)                                                          \
     X(BLOCK_IQ2_S, 22, "IQ2_S", 256, 82)                                                           \
     X(BLOCK_IQ4_XS, 23, "IQ4_XS", 256, 136)                                                        \
+    X(BLOCK_IQ1_M, 29, "IQ1_M", 256, 56)                                                           \
     X(BLOCK_BF16, 30, "BF16", 1, 2)                                                                \
     X(BLOCK_TQ1_0, 34, "TQ1_0", 256, 54)                                                           \
     X(BLOCK_TQ2_0, 35, "TQ2_0", 256, 66)                                                           \
     X(BLOCK_MXFP4, 39, "MXFP4", 32, 17)                                                            \
+    X(BLOCK_NVFP4, 40, "NVFP4", 64, 36)                                                            \
     X(BLOCK_Q1_0, 41, "Q1_0", 128, 18)                                                             \
     X(BLOCK_Q2_0, 42, "Q2_0", 64, 18)                                                              \
     X(BLOCK_Q4_W, 48, "Q4_W", 128, 66)                                                             \
-    X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)
+    X(BLOCK_Q8_W, 49, "Q8_W", 128, 130)                                                            \
+    X(BLOCK_PQ2_0, 50, "PQ2_0", 128, 34)                                                           \
+    X(BLOCK_PTQ1_0, 51, "PTQ1_0", 128, 28)
 /* And that of indices, which are no weights. */
 #define BLOCK_TYPE_MAP(X) BLOCK_WEIGHT_MAP(X) X(BLOCK_I64, 27, "I64", 1, 8)
 
@@ -46,11 +52,13 @@ typedef enum { BLOCK_TYPE_MAP(BLOCK_TYPE_ENUM) } block_type;
 
 enum {
     BLOCK_OWN = 48,      /* the first of our own formats */
-    BLOCK_TYPE_END = 50, /* numbers are below this */
+    BLOCK_PRISM = 50,    /* and of those of PrismML's fork, BLOCK_PRISM_ID in files */
+    BLOCK_TYPE_END = 52, /* numbers are below this */
 };
 /* "eC" in the upper half of the 32 bits: ggml and its forks number their types upwards from 0,
  * with gaps of tens, and reject unknown ids. */
 #define BLOCK_OWN_ID 0x43650000u
+#define BLOCK_PRISM_ID 142u
 
 /* The id of a type in a file, and back; false: an unsupported id. */
 uint32_t block_file_id(block_type type);
@@ -88,6 +96,9 @@ uint16_t f32_to_bf16(float f);
 
 /* MXFP4 scale of the doubled table: 2^(e - 128). */
 float e8m0_half_to_f32(uint8_t e);
+/* NVFP4 scale of it: half of what an E4M3 without its sign says, of which ggml makes 0x7f, a NaN,
+ * 0 and 0xff 240. */
+float ue4m3_half_to_f32(uint8_t e);
 
 extern const int8_t block_iq4_values[16];   /* IQ4_NL and IQ4_XS */
 extern const int8_t block_mxfp4_values[16]; /* twice the values of E2M1 */
@@ -146,6 +157,10 @@ typedef struct {
     uint8_t e;
     uint8_t q[16];
 } block_mxfp4;
+typedef struct {
+    uint8_t e[4];  /* each for 16 values */
+    uint8_t q[32]; /* each 8 bytes: low nibbles the first 8 of them, high nibbles the others */
+} block_nvfp4;
 
 typedef struct {
     uint8_t scales[16]; /* each for 16 values: low nibble scale, high nibble minimum */
@@ -168,6 +183,10 @@ typedef struct {
     uint16_t d;
     uint8_t q[16]; /* two bits each */
 } block_q2_0;
+typedef struct {
+    uint16_t d;
+    uint8_t q[32]; /* two bits each */
+} block_pq2_0;
 
 /* Ternary: -1, 0 and 1, times one scale for 256 values. */
 typedef struct {
@@ -179,6 +198,12 @@ typedef struct {
     uint8_t q[64]; /* each 32 bytes: two bits of four runs of 32 */
     uint16_t d;
 } block_tq2_0;
+
+typedef struct {
+    uint8_t q[24];   /* the same, of 128 values */
+    uint8_t last[2];
+    uint16_t d;
+} block_ptq1_0;
 
 /* Values from grids (blocks_narrow.c).  The scales have 4 bits each. */
 typedef struct {
@@ -207,6 +232,17 @@ typedef struct {
     uint8_t signs[32];
     uint8_t scales[4]; /* each of two runs of 32 */
 } block_iq3_s;
+/* -1, 0 or 1, and an eighth more or less. */
+typedef struct {
+    uint16_t d;
+    uint8_t q[32];    /* entries of 8 values, whose number has 11 bits */
+    uint16_t high[8]; /* for 32 values: four times 3 bits of entries, 3 of a scale; 1: less */
+} block_iq1_s;
+typedef struct {
+    uint8_t q[32];
+    uint8_t high[16]; /* a half for 8 values: 3 bits of the entry; 1: less */
+    uint16_t scales[4]; /* each four of 3 bits, for 16 values; a quarter of d, the lowest first */
+} block_iq1_m;
 
 /* cerium's own: one scale for 128 values, so that 128 products are one exact integer. */
 typedef struct {
@@ -225,18 +261,23 @@ _Static_assert(sizeof(block_q5_1) == 24, "a file format");
 _Static_assert(sizeof(block_q8_0) == 34, "a file format");
 _Static_assert(sizeof(block_q1_0) == 18, "a file format");
 _Static_assert(sizeof(block_q2_0) == 18, "a file format");
+_Static_assert(sizeof(block_pq2_0) == 34, "a file format");
+_Static_assert(sizeof(block_ptq1_0) == 28, "a file format");
 _Static_assert(sizeof(block_q2_k) == 84, "a file format");
 _Static_assert(sizeof(block_iq2_xxs) == 66, "a file format");
 _Static_assert(sizeof(block_iq2_xs) == 74, "a file format");
 _Static_assert(sizeof(block_iq2_s) == 82, "a file format");
 _Static_assert(sizeof(block_iq3_xxs) == 98, "a file format");
 _Static_assert(sizeof(block_iq3_s) == 110, "a file format");
+_Static_assert(sizeof(block_iq1_s) == 50, "a file format");
+_Static_assert(sizeof(block_iq1_m) == 56, "a file format");
 _Static_assert(sizeof(block_q4_k) == 144, "a file format");
 _Static_assert(sizeof(block_q5_k) == 176, "a file format");
 _Static_assert(sizeof(block_q6_k) == 210, "a file format");
 _Static_assert(sizeof(block_iq4_nl) == 18, "a file format");
 _Static_assert(sizeof(block_iq4_xs) == 136, "a file format");
 _Static_assert(sizeof(block_mxfp4) == 17, "a file format");
+_Static_assert(sizeof(block_nvfp4) == 36, "a file format");
 _Static_assert(sizeof(block_q4_w) == 66, "a file format");
 _Static_assert(sizeof(block_q8_w) == 130, "a file format");
 
@@ -252,16 +293,27 @@ typedef struct {
     uint16_t d;
 } block_numbers;
 
-/* For Q3_K, TQ1_0, TQ2_0, IQ2 and IQ3; NULL for the others. */
+/* For Q3_K, TQ1_0, TQ2_0, IQ1, IQ2 and IQ3; NULL for the others. */
 const block_levels *block_levels_of(block_type type);
+/* The d of a block, as a half. */
+uint16_t block_iq1_m_d(const block_iq1_m *b);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 
-/* Values [32 i, 32 i + 32) of a row of Q1_0 or Q2_0, whose scales are for more values, as Q4_0. */
+/* Block i of PQ2_0 or PTQ1_0: values are d (number - 1). */
+typedef struct {
+    uint8_t number[128];
+    uint16_t d;
+} block_numbers_128;
+void block_open_128(block_type type, block_numbers_128 *out, const void *blocks, size_t i);
+
+/* Values [32 i, 32 i + 32) of a row of Q1_0, Q2_0, PQ2_0 or PTQ1_0, whose scales are for more
+ * values, as Q4_0. */
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
 
-/* Whether block_encode and block_quantize write it: grids, which need a search of their own, and
- * Q2_K, Q1_0 and Q2_0 are only read. */
+/* Whether block_encode and block_quantize write it.  Only read are grids, which need a search of
+ * their own, Q2_K, Q1_0, Q2_0, PQ2_0, PTQ1_0, and NVFP4, whose small scales need a factor beside
+ * them. */
 bool block_is_written(block_type type);
 
 #endif

@@ -400,7 +400,8 @@ static void encode_narrow(block_type type, void *restrict blocks, const float *r
 bool block_is_written(block_type type)
 {
     const block_levels *levels = block_levels_of(type);
-    if (type == BLOCK_Q2_K || type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_I64)
+    if (type == BLOCK_Q2_K || type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_NVFP4 ||
+        type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0 || type == BLOCK_I64)
         return false;
     return !levels || type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0;
 }
@@ -412,6 +413,9 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     /* clang-format off */
     switch (type) {
     case BLOCK_I64: /* block_is_written() */
+    case BLOCK_NVFP4:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0:
     case BLOCK_Q1_0:
     case BLOCK_Q2_0:
     case BLOCK_Q2_K:
@@ -419,6 +423,8 @@ void block_encode(block_type type, void *restrict blocks, const float *restrict 
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S: break;
     case BLOCK_F32: memcpy(blocks, in, n * sizeof *in); break;
     case BLOCK_F16: encode_halves(blocks, in, n, f32_to_f16); break;

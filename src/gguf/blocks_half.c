@@ -1,4 +1,5 @@
-/* blocks_half.c - half precision: IEEE's, bfloat16, and the scale of MXFP4. */
+/* blocks_half.c - half precision: IEEE's, bfloat16, and the scales of MXFP4 and
+ * NVFP4. */
 #include "gguf/blocks.h"
 
 static inline float float_of_bits(uint32_t bits)
@@ -59,4 +60,11 @@ uint16_t f32_to_bf16(float f)
 float e8m0_half_to_f32(uint8_t e)
 {
     return float_of_bits(e < 2 ? UINT32_C(0x00200000) << e : (uint32_t)(e - 1) << 23);
+}
+
+float ue4m3_half_to_f32(uint8_t e)
+{
+    if (e == 0x7f) return 0.0f;
+    /* The same fields as a half, whose exponents begin 8 lower. */
+    return f16_to_f32((uint16_t)((e & 0x7f) << 7)) * 0x1p7f;
 }

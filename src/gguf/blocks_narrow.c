@@ -1,7 +1,7 @@
 /* blocks_narrow.c - formats of one to three bits: the level of each value, and the levels.
  *
  * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
- * whose values are looked up four or eight at a time in a grid (IQ2, IQ3), with separate signs.
+ * whose values are looked up four or eight at a time in a grid (IQ2, IQ3 with separate signs, IQ1).
  * Q1_0 and Q2_0 have shorter blocks, and fit into Q4_0. */
 #include "gguf/encode.h"
 #include "gguf/grids.h"
@@ -17,6 +17,8 @@ static const block_levels iq3_xxs_levels = { /* twice these, times a fourth */
     {2, 6, 10, 14, 18, 22, 26, 31, -2, -6, -10, -14, -18, -22, -26, -31}, 0.5f};
 static const block_levels iq3_s_levels = {
     {1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15}, 1.0f};
+/* Eighths: -1, 0 and 1 with an eighth more, then with one less. */
+static const block_levels iq1_levels = {{-7, 1, 9, -9, -1, 7}, 0.125f};
 
 const block_levels *block_levels_of(block_type type)
 {
@@ -27,6 +29,8 @@ const block_levels *block_levels_of(block_type type)
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S: return &iq2_levels;
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M: return &iq1_levels;
     case BLOCK_IQ3_XXS: return &iq3_xxs_levels;
     case BLOCK_IQ3_S: return &iq3_s_levels;
     }
@@ -156,6 +160,40 @@ static void open_iq3_s(block_numbers *out, const block_iq3_s *b)
     out->d = b->d;
 }
 
+/* Eight values of an entry, with an eighth less or more. */
+static void put_iq1(uint8_t *number, uint32_t entry, bool less)
+{
+    for (int i = 0; i < 8; i++)
+        number[i] = (uint8_t)((iq1_grid[entry] >> 2 * i & 3) + (less ? 3 : 0));
+}
+
+static void open_iq1_s(block_numbers *out, const block_iq1_s *b)
+{
+    for (int i = 0; i < 32; i++) {
+        const uint32_t high = b->high[i / 4];
+        put_iq1(out->number + 8 * i, b->q[i] | (high >> (i % 4 * 3) & 7) << 8, high >> 15);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->high[s / 2] >> 12 & 7);
+    out->d = b->d;
+}
+
+uint16_t block_iq1_m_d(const block_iq1_m *b)
+{
+    uint32_t d = 0;
+    for (int i = 0; i < 4; i++) d |= (uint32_t)(b->scales[i] >> 12) << 4 * i;
+    return (uint16_t)d;
+}
+
+static void open_iq1_m(block_numbers *out, const block_iq1_m *b)
+{
+    for (int i = 0; i < 32; i++) {
+        const uint32_t high = b->high[i / 2] >> (i % 2 * 4);
+        put_iq1(out->number + 8 * i, b->q[i] | (high & 7) << 8, high >> 3 & 1);
+    }
+    for (int s = 0; s < 16; s++) out->scale[s] = odd_scale(b->scales[s / 4] >> (s % 4 * 3) & 7);
+    out->d = block_iq1_m_d(b);
+}
+
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i)
 {
     CHECK(block_levels_of(type));
@@ -166,6 +204,8 @@ void block_open(block_type type, block_numbers *out, const void *blocks, size_t 
     if (type == BLOCK_IQ2_XS) open_iq2_xs(out, (const block_iq2_xs *)blocks + i);
     if (type == BLOCK_IQ2_S) open_iq2_s(out, (const block_iq2_s *)blocks + i);
     if (type == BLOCK_IQ3_XXS) open_iq3_xxs(out, (const block_iq3_xxs *)blocks + i);
+    if (type == BLOCK_IQ1_S) open_iq1_s(out, (const block_iq1_s *)blocks + i);
+    if (type == BLOCK_IQ1_M) open_iq1_m(out, (const block_iq1_m *)blocks + i);
     if (type == BLOCK_IQ3_S) open_iq3_s(out, (const block_iq3_s *)blocks + i);
 }
 
@@ -184,21 +224,56 @@ void decode_narrow(block_type type, float *restrict out, const void *restrict bl
 
 /* ---- scales for more than 32 values, and quants of -1 to 2 ---- */
 
-static int q1_0_at(const block_q1_0 *b, uint32_t i) { return (b->q[i / 8] >> (i % 8) & 1) * 2 - 1; }
-static int q2_0_at(const block_q2_0 *b, uint32_t i) { return (b->q[i / 4] >> (i % 4 * 2) & 3) - 1; }
+/* Value k of a block, without its scale. */
+static int ptq1_0_at(const block_ptq1_0 *b, uint32_t k)
+{
+    if (k < 80) return digit_of(b->q[k % 16], (int)k / 16) - 1;
+    if (k < 120) return digit_of(b->q[16 + (k - 80) % 8], (int)(k - 80) / 8) - 1;
+    return digit_of(b->last[(k - 120) % 2], (int)(k - 120) / 2) - 1;
+}
+
+static int two_bits_at(const uint8_t *q, uint32_t i) { return (q[i / 4] >> (i % 4 * 2) & 3) - 1; }
+
+/* Value k of a row of such a type, without its scale. */
+static int number_at(block_type type, const void *blocks, size_t k)
+{
+    const uint32_t n = type == BLOCK_Q2_0 ? 64 : 128, at = (uint32_t)(k % n);
+    if (type == BLOCK_Q1_0) {
+        const block_q1_0 *b = (const block_q1_0 *)blocks + k / n;
+        return (b->q[at / 8] >> (at % 8) & 1) * 2 - 1;
+    }
+    if (type == BLOCK_Q2_0) return two_bits_at(((const block_q2_0 *)blocks + k / n)->q, at);
+    if (type == BLOCK_PQ2_0) return two_bits_at(((const block_pq2_0 *)blocks + k / n)->q, at);
+    return ptq1_0_at((const block_ptq1_0 *)blocks + k / n, at);
+}
 
 void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i)
 {
-    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0);
-    const block_q1_0 *one = (const block_q1_0 *)blocks + i / 4;
-    const block_q2_0 *two = (const block_q2_0 *)blocks + i / 2;
-    const bool is_one = type == BLOCK_Q1_0;
-    const uint32_t first = (uint32_t)(i % (is_one ? 4 : 2)) * 32;
-    out->d = is_one ? one->d : two->d;
+    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0);
+    const uint8_t *d = (const uint8_t *)blocks; /* first in all but one */
+    if (type == BLOCK_Q1_0) d += i / 4 * sizeof(block_q1_0);
+    if (type == BLOCK_Q2_0) d += i / 2 * sizeof(block_q2_0);
+    if (type == BLOCK_PQ2_0) d += i / 4 * sizeof(block_pq2_0);
+    if (type == BLOCK_PTQ1_0) d += i / 4 * sizeof(block_ptq1_0) + offsetof(block_ptq1_0, d);
+    memcpy(&out->d, d, sizeof out->d);
     for (uint32_t j = 0; j < 16; j++) {
-        const uint32_t low = first + j, high = low + 16;
-        const int a = is_one ? q1_0_at(one, low) : q2_0_at(two, low);
-        const int b = is_one ? q1_0_at(one, high) : q2_0_at(two, high);
-        out->q[j] = (uint8_t)((a + 8) | (b + 8) << 4);
+        const int low = number_at(type, blocks, 32 * i + j);
+        const int high = number_at(type, blocks, 32 * i + j + 16);
+        out->q[j] = (uint8_t)((low + 8) | (high + 8) << 4);
     }
+}
+
+void block_open_128(block_type type, block_numbers_128 *out, const void *blocks, size_t i)
+{
+    CHECK(type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0);
+    const block_pq2_0 *two = (const block_pq2_0 *)blocks + i;
+    const block_ptq1_0 *three = (const block_ptq1_0 *)blocks + i;
+    memcpy(&out->d, type == BLOCK_PQ2_0 ? &two->d : &three->d, sizeof out->d);
+    if (type == BLOCK_PQ2_0) {
+        for (int k = 0; k < 128; k++) out->number[k] = two->q[k / 4] >> (k % 4 * 2) & 3;
+        return;
+    }
+    for (int k = 0; k < 80; k++) out->number[k] = digit_of(three->q[k % 16], k / 16);
+    for (int k = 0; k < 40; k++) out->number[80 + k] = digit_of(three->q[16 + k % 8], k / 8);
+    for (int k = 0; k < 8; k++) out->number[120 + k] = digit_of(three->last[k % 2], k / 2);
 }

@@ -19,6 +19,7 @@ typedef enum {
     SAFE_BF16 = 2,
     SAFE_F8_E4M3 = 3, /* no infinities, one NaN */
     SAFE_U8 = 4,
+    SAFE_FP4 = 5, /* E2M1, two in a byte, the lower first; in files as U8 of half the columns */
 } safe_type;
 
 enum { SAFE_DIMS_MAX = 4 };

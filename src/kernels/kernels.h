@@ -48,11 +48,13 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
-/* What panels a type is kept in: its own; Q1_0 and Q2_0 in those of Q4_0, ternary types in those of
- * Q2_K, types with sixteen levels in those of IQ3_S (docs/decisions/0106). */
+/* What panels a type is kept in: its own; Q1_0 and Q2_0 in those of Q4_0, PTQ1_0 in those of PQ2_0,
+ * other ternary types in those of Q2_K, types with sixteen levels in those of IQ3_S
+ * (docs/decisions/0106). */
 static inline block_type kernel_panel_type(block_type type)
 {
     if (type == BLOCK_Q1_0 || type == BLOCK_Q2_0) return BLOCK_Q4_0;
+    if (type == BLOCK_PTQ1_0) return BLOCK_PQ2_0;
     if (type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0) return BLOCK_Q2_K;
     return block_levels_of(type) ? BLOCK_IQ3_S : type;
 }
@@ -66,7 +68,12 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols);
 void kernel_repack(block_type type, void *restrict panel, const void *restrict rows,
                    uint32_t n_rows, uint32_t n_cols);
 
-/* out[n_cols] = the exact values of one row of a panel. */
+/* Types whose file may have a factor for a whole matrix: panels have one, with which sums over
+ * their rows are multiplied; 1 once repacked. */
+bool kernel_panel_has_factor(block_type type);
+void kernel_panel_set_factor(block_type type, void *panel, float factor);
+
+/* out[n_cols] = the exact values of one row of a panel; each rounded once where it has a factor. */
 void kernel_panel_row(block_type type, float *restrict out, const void *restrict panel,
                       uint32_t row, uint32_t n_cols);
 
@@ -88,11 +95,13 @@ static inline bool kernel_takes_acts(block_type type)
     return type != BLOCK_F32 && type != BLOCK_F16 && type != BLOCK_BF16;
 }
 
-/* Types with a scale for 32 weights have one for 32 activations, too; what the others sum before
- * they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
+/* Types with a scale for 16 or 32 weights have one for 32 activations, too; what the others sum
+ * before they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
 static inline kernel_acts kernel_acts_of(block_type type)
 {
-    return block_values(kernel_panel_type(type)) > KERNEL_BLOCK ? KERNEL_ACTS_128 : KERNEL_ACTS_32;
+    const bool is_small = type == BLOCK_NVFP4 ||
+                          block_values(kernel_panel_type(type)) <= KERNEL_BLOCK;
+    return is_small ? KERNEL_ACTS_32 : KERNEL_ACTS_128;
 }
 
 /* How many scales n activations have. */
@@ -188,6 +197,11 @@ typedef void kernel_delta_fn(float *restrict out, float *restrict change, float 
 /* to of either once more, from the change that was: of `in`, k, decay and the sizes are read. */
 typedef void kernel_delta_again_fn(float *to, const float *from, const float *restrict change,
                                    const kernel_delta_row *in);
+
+/* x[n] = H x / sqrt(n), H Sylvester's matrix of 1 and -1, n a power of two: in stages h = 1, 2, 4,
+ * ... (a, b) = (a + b, a - b) for neighbours h apart; then times 1 / sqrt(n), rounded.  The same at
+ * every level. */
+void kernel_hadamard(float *x, uint32_t n);
 
 /* ---- attention over pages ---- */
 

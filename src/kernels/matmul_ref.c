@@ -8,17 +8,21 @@
 
 #include "kernels/panels.h"
 
-/* acc + one row of a group with a scale for each block of 32.  Exact: |dot| <= 32 * 128 * 127 <
- * 2^20, so its conversion to float is exact as well. */
+/* acc + one row of a group with a scale for each block of 32, or for each half of one.  Exact:
+ * |dot| <= 32 * 128 * 127 < 2^20, so its conversion to float is exact as well. */
 PANEL_INLINE float group_dot(block_type type, float acc, const uint8_t *group, uint32_t n_blocks,
                              uint32_t row, const kernel_act *x)
 {
     const uint8_t *block = group + panel_group_head(type, n_blocks);
+    const uint32_t n_scales = panel_block_scales(type), n = panel_small(type);
     for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
-        int32_t dot = 0;
-        for (uint32_t k = 0; k < PANEL_BLOCK; k++)
-            dot += panel_quant(type, block, row, k) * x->q[b * PANEL_BLOCK + k];
-        acc = fmaf((float)dot * x->scale[b], panel_block_scale(type, group, b, row), acc);
+        for (uint32_t s = 0; s < n_scales; s++) {
+            int32_t dot = 0;
+            for (uint32_t k = s * n; k < (s + 1) * n; k++)
+                dot += panel_quant(type, block, row, k) * x->q[b * PANEL_BLOCK + k];
+            acc = fmaf((float)dot * x->scale[b],
+                       panel_block_scale(type, group, b * n_scales + s, row), acc);
+        }
         if (panel_has_min(type))
             acc = fmaf((float)x->sum32[b] * x->scale[b], panel_block_min(type, group, b, row), acc);
     }
@@ -77,11 +81,12 @@ PANEL_INLINE float row_dot(block_type type, const uint8_t *panel, uint32_t row,
         } else if (panel_is_wide(type)) {
             acc = fmaf(wide_dot(type, panel, g, row, x + g, n_cols), x[g].scale[0], acc);
         } else {
-            acc = group_dot(type, acc, panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS),
+            const uint8_t *groups = panel + panel_lead_bytes(type);
+            acc = group_dot(type, acc, groups + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS),
                             panel_group_blocks(n_cols, g), row, x + g);
         }
     }
-    return acc;
+    return panel_lead_bytes(type) ? acc * panel_factor(type, panel, row) : acc;
 }
 
 PANEL_INLINE void matmul_ref(block_type type, float *y, size_t y_stride, const uint8_t *panels,
@@ -144,7 +149,9 @@ MATMUL_REF(matmul_iq3_s_ref, BLOCK_IQ3_S, matmul_ref)
 MATMUL_REF(matmul_iq4_nl_ref, BLOCK_IQ4_NL, matmul_ref)
 MATMUL_REF(matmul_iq4_xs_ref, BLOCK_IQ4_XS, matmul_ref)
 MATMUL_REF(matmul_mxfp4_ref, BLOCK_MXFP4, matmul_ref)
+MATMUL_REF(matmul_nvfp4_ref, BLOCK_NVFP4, matmul_ref)
 MATMUL_REF(matmul_q4_w_ref, BLOCK_Q4_W, matmul_ref)
+MATMUL_REF(matmul_pq2_0_ref, BLOCK_PQ2_0, matmul_ref)
 MATMUL_REF(matmul_q8_w_ref, BLOCK_Q8_W, matmul_ref)
 
 /* n values of a group, from `first` on, that share a scale: of a block, or all there are. */
@@ -212,7 +219,9 @@ void matmul_init_ref(kernel_table *table)
     table->matmul[BLOCK_IQ4_NL] = matmul_iq4_nl_ref;
     table->matmul[BLOCK_IQ4_XS] = matmul_iq4_xs_ref;
     table->matmul[BLOCK_MXFP4] = matmul_mxfp4_ref;
+    table->matmul[BLOCK_NVFP4] = matmul_nvfp4_ref;
     table->matmul[BLOCK_Q4_W] = matmul_q4_w_ref;
+    table->matmul[BLOCK_PQ2_0] = matmul_pq2_0_ref;
     table->matmul[BLOCK_Q8_W] = matmul_q8_w_ref;
     table->quantize[KERNEL_ACTS_32] = quantize_32_ref;
     table->quantize[KERNEL_ACTS_128] = quantize_128_ref;

@@ -1,4 +1,4 @@
-/* panels.c - from the row-major blocks of a GGUF file to panels of 16 rows, and back to values.
+/* panels.c - from the row-major blocks of a GGUF file to panels of 16 rows.
  *
  * Repacking is part of the time to load, so each block of a row is read once, in order, as 32-bit
  * words whose bytes or nibbles move together; plain C does this at several GB/s. */
@@ -21,8 +21,17 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
         return panel_wide_head(n_cols) + (size_t)(n_cols / PANEL_BLOCK) * panel_quant_bytes(type);
     const uint32_t n_full = n_cols / KERNEL_GROUP;
     const uint32_t n_left = n_cols % KERNEL_GROUP / PANEL_BLOCK;
-    return (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
+    return panel_lead_bytes(type) + (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
            panel_group_bytes(type, n_left);
+}
+
+bool kernel_panel_has_factor(block_type type) { return panel_lead_bytes(type) != 0; }
+
+void kernel_panel_set_factor(block_type type, void *panel, float factor)
+{
+    CHECK(kernel_panel_has_factor(type));
+    for (uint32_t r = 0; r < KERNEL_PANEL_ROWS; r++)
+        memcpy((uint8_t *)panel + sizeof factor * r, &factor, sizeof factor);
 }
 
 /* ---- words of four quants ---- */
@@ -91,6 +100,37 @@ PANEL_INLINE void put_block(block_type type, uint8_t *head, uint8_t *quants, uin
     if (type == BLOCK_Q8_0) put_nibbles(quants + PANEL_NIBBLES, row, from + 16);
 }
 
+/* Two blocks of one row from one of NVFP4. */
+static inline void put_nvfp4(uint8_t *head, uint8_t *quants, uint32_t row, const uint8_t *from)
+{
+    for (uint32_t s = 0; s < 4; s++)
+        head[16 * s + row] = from[s] == 0x7f ? 0 : from[s] & 0x7f; /* ue4m3_half_to_f32() */
+    from += 4;
+    for (uint32_t b = 0; b < 2; b++, quants += PANEL_NIBBLES, from += 16)
+        for (uint32_t j = 0; j < 2; j++) {
+            /* Four columns from 4 j on, and those 8 after, of the first half and of the second. */
+            const uint32_t first = load32(from + 4 * j), second = load32(from + 8 + 4 * j);
+            store32(quants + PANEL_LINE * j + 4 * row, low_nibbles(first, second));
+            store32(quants + PANEL_LINE * (j + 2) + 4 * row, high_nibbles(first, second));
+        }
+}
+
+static void repack_nvfp4(uint8_t *panel, const uint8_t *rows, uint32_t n_rows, uint32_t n_cols)
+{
+    const size_t row_bytes = (size_t)(n_cols / block_values(BLOCK_NVFP4)) * sizeof(block_nvfp4);
+    kernel_panel_set_factor(BLOCK_NVFP4, panel, 1.0f);
+    panel += panel_lead_bytes(BLOCK_NVFP4);
+    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
+        const uint32_t n_blocks = panel_group_blocks(n_cols, g); /* even: rows are of 64 */
+        uint8_t *quants = panel + panel_group_head(BLOCK_NVFP4, n_blocks);
+        for (uint32_t b = 0; b < n_blocks; b += 2, rows += sizeof(block_nvfp4))
+            for (uint32_t r = 0; r < n_rows; r++)
+                put_nvfp4(panel + b * panel_head_bytes(BLOCK_NVFP4), quants + b * PANEL_NIBBLES, r,
+                          rows + r * row_bytes);
+        panel += panel_group_bytes(BLOCK_NVFP4, n_blocks);
+    }
+}
+
 PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
                                 const uint8_t *rows, uint32_t n_rows, uint32_t n_cols)
 {
@@ -130,6 +170,28 @@ static void repack_as_q4_0(block_type type, uint8_t *panel, const uint8_t *rows,
 }
 
 /* ---- types with a scale for 128 values ---- */
+
+/* PQ2_0 and PTQ1_0: a group of a row at a time. */
+static void repack_two_bits(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                            uint32_t n_cols)
+{
+    const uint32_t n_groups = kernel_n_groups(n_cols), bytes = block_bytes(type);
+    const uint32_t step = panel_quant_bytes(BLOCK_PQ2_0);
+    uint8_t *quants = panel + panel_wide_head(n_cols);
+    memset(panel + n_groups * 32, 0, panel_wide_head(n_cols) - n_groups * 32);
+    for (uint32_t g = 0; g < n_groups; g++, quants += PANEL_BLOCKS * step)
+        for (uint32_t r = 0; r < n_rows; r++) {
+            block_numbers_128 b;
+            block_open_128(type, &b, rows + (size_t)r * n_groups * bytes, g);
+            memcpy(panel + 32 * g + 2 * r, &b.d, 2);
+            for (uint32_t k = 0; k < KERNEL_GROUP; k += 16) {
+                const uint8_t *n = b.number + k;
+                uint8_t *line = quants + k / 16 * PANEL_LINE + 4 * r;
+                for (uint32_t i = 0; i < 4; i++)
+                    line[i] = (uint8_t)(n[i] | n[4 + i] << 2 | n[8 + i] << 4 | n[12 + i] << 6);
+            }
+        }
+}
 
 PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, const uint8_t *rows,
                               uint32_t n_rows, uint32_t n_cols)
@@ -439,12 +501,17 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_Q8_0: repack_groups(BLOCK_Q8_0, 34, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ4_NL: repack_groups(BLOCK_IQ4_NL, 18, panel, rows, n_rows, n_cols); break;
     case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
+    case BLOCK_NVFP4: repack_nvfp4(panel, rows, n_rows, n_cols); break;
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0: repack_two_bits(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_W: repack_wide(BLOCK_Q4_W, 66, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q8_W: repack_wide(BLOCK_Q8_W, 130, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
+    case BLOCK_IQ1_S:
+    case BLOCK_IQ1_M:
     case BLOCK_IQ3_S:
     case BLOCK_Q3_K:
     case BLOCK_TQ1_0:
@@ -454,121 +521,5 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_Q5_K: repack_supers(BLOCK_Q5_K, 176, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q6_K: repack_supers(BLOCK_Q6_K, 210, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ4_XS: repack_supers(BLOCK_IQ4_XS, 136, panel, rows, n_rows, n_cols); break;
-    }
-}
-
-/* ---- values ---- */
-
-/* The expressions are those of block_decode(), so the bits are as well. */
-PANEL_INLINE void row_of_groups(block_type type, float *out, const uint8_t *panel, uint32_t row,
-                                uint32_t n_cols)
-{
-    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
-        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        const uint8_t *quants = panel + panel_group_head(type, n_blocks);
-        for (uint32_t b = 0; b < n_blocks; b++, quants += panel_quant_bytes(type)) {
-            const float d = panel_block_scale(type, panel, b, row);
-            const float m = panel_has_min(type) ? panel_block_min(type, panel, b, row) : 0.0f;
-            for (uint32_t k = 0; k < PANEL_BLOCK; k++) {
-                float v = (float)panel_quant(type, quants, row, k) * d;
-                *out++ = panel_has_min(type) ? v + m : v;
-            }
-        }
-        panel += panel_group_bytes(type, n_blocks);
-    }
-}
-
-PANEL_INLINE void row_of_wide(block_type type, float *out, const uint8_t *panel, uint32_t row,
-                              uint32_t n_cols)
-{
-    const uint8_t *quants = panel + panel_wide_head(n_cols);
-    for (uint32_t k = 0; k < n_cols; k++) {
-        const uint8_t *block = quants + k / PANEL_BLOCK * panel_quant_bytes(type);
-        out[k] = panel_scale(panel, k / KERNEL_GROUP, row) *
-                 (float)panel_quant(type, block, row, k % PANEL_BLOCK);
-    }
-}
-
-PANEL_INLINE void row_of_supers(block_type type, float *out, const uint8_t *panel, uint32_t row,
-                                uint32_t n_cols)
-{
-    const uint32_t n_values = panel_small(type);
-    for (; n_cols > 0; n_cols -= PANEL_SUPER, panel += panel_super_bytes(type)) {
-        const uint8_t *quants = panel + panel_head_bytes(type);
-        const float d = panel_super_d(type, panel, row), dmin = panel_scale(panel, 1, row);
-        for (uint32_t s = 0; s < PANEL_SUPER / n_values; s++) {
-            const float scale = d * (float)panel_super_scale(type, panel, s, row);
-            const float m = panel_has_min(type) ? dmin * (float)panel_super_min(type, panel, s, row)
-                                                : 0.0f;
-            for (uint32_t i = 0; i < n_values; i++) {
-                const uint32_t k = s * n_values + i;
-                const uint8_t *block = quants + k / PANEL_BLOCK * panel_quant_bytes(type);
-                float v = scale * (float)panel_super_quant(type, panel, block, row,
-                                                           k % PANEL_BLOCK);
-                *out++ = panel_has_min(type) ? v - m : v;
-            }
-        }
-    }
-}
-
-/* In panels of Q2_K: as one product, so that no zero has another sign. */
-static void row_of_ternary(float *out, const uint8_t *panel, uint32_t row, uint32_t n_cols)
-{
-    for (uint32_t k = 0; k < n_cols; k++) {
-        const uint8_t *super = panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(BLOCK_Q2_K);
-        const uint8_t *block = super + panel_head_bytes(BLOCK_Q2_K) +
-                               k % PANEL_SUPER / PANEL_BLOCK * panel_quant_bytes(BLOCK_Q2_K);
-        const int32_t number = panel_quant(BLOCK_Q2_K, block, row, k % PANEL_BLOCK);
-        out[k] = panel_scale(super, 0, row) * (float)(number - 1);
-    }
-}
-
-static void row_of_floats(block_type type, float *out, const uint8_t *panel, uint32_t row,
-                          uint32_t n_cols)
-{
-    for (uint32_t k = 0; k < n_cols; k++) {
-        const uint8_t *at = panel + ((size_t)k * KERNEL_PANEL_ROWS + row) * float_bytes(type);
-        uint16_t h;
-        memcpy(&h, at, sizeof h);
-        if (type == BLOCK_F32)
-            memcpy(out + k, at, sizeof *out);
-        else
-            out[k] = type == BLOCK_F16 ? f16_to_f32(h) : bf16_to_f32(h);
-    }
-}
-
-void kernel_panel_row(block_type type, float *restrict out, const void *restrict panel,
-                      uint32_t row, uint32_t n_cols)
-{
-    CHECK(row < KERNEL_PANEL_ROWS);
-    switch (type) {
-    case BLOCK_I64: break; /* no panels */
-    case BLOCK_F32:
-    case BLOCK_F16:
-    case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;
-    case BLOCK_Q1_0:
-    case BLOCK_Q2_0:
-    case BLOCK_Q4_0: row_of_groups(BLOCK_Q4_0, out, panel, row, n_cols); break;
-    case BLOCK_Q4_1: row_of_groups(BLOCK_Q4_1, out, panel, row, n_cols); break;
-    case BLOCK_Q5_0: row_of_groups(BLOCK_Q5_0, out, panel, row, n_cols); break;
-    case BLOCK_Q5_1: row_of_groups(BLOCK_Q5_1, out, panel, row, n_cols); break;
-    case BLOCK_Q8_0: row_of_groups(BLOCK_Q8_0, out, panel, row, n_cols); break;
-    case BLOCK_IQ4_NL: row_of_groups(BLOCK_IQ4_NL, out, panel, row, n_cols); break;
-    case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
-    case BLOCK_Q4_W: row_of_wide(BLOCK_Q4_W, out, panel, row, n_cols); break;
-    case BLOCK_Q8_W: row_of_wide(BLOCK_Q8_W, out, panel, row, n_cols); break;
-    case BLOCK_IQ2_XXS:
-    case BLOCK_IQ2_XS:
-    case BLOCK_IQ2_S:
-    case BLOCK_IQ3_XXS:
-    case BLOCK_IQ3_S:
-    case BLOCK_Q3_K: row_of_supers(BLOCK_IQ3_S, out, panel, row, n_cols); break;
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: row_of_ternary(out, panel, row, n_cols); break;
-    case BLOCK_Q2_K: row_of_supers(BLOCK_Q2_K, out, panel, row, n_cols); break;
-    case BLOCK_Q4_K: row_of_supers(BLOCK_Q4_K, out, panel, row, n_cols); break;
-    case BLOCK_Q5_K: row_of_supers(BLOCK_Q5_K, out, panel, row, n_cols); break;
-    case BLOCK_Q6_K: row_of_supers(BLOCK_Q6_K, out, panel, row, n_cols); break;
-    case BLOCK_IQ4_XS: row_of_supers(BLOCK_IQ4_XS, out, panel, row, n_cols); break;
     }
 }

@@ -10,6 +10,8 @@
  *   head    for each block: f16 d[16]                            Q4_0 Q5_0 Q8_0 IQ4_NL
  *           for each block: f16 d[16], f16 m[16]                 Q4_1 Q5_1
  *           for each block: u8 e[16]                             MXFP4
+ *           for each block: u8 e[2][16], of its halves           NVFP4, after f32 factor[16] of
+ *                                                                 the panel
  *           rounded up to 64 bytes with zeros
  *   blocks  for each block: quants (below)
  * Types with a scale for 256 values: superblocks of 256 columns, each
@@ -20,7 +22,7 @@
  *           f16 d[16], i8 levels[16], f32 factor, 12 zeros, i8 scales[8][16][2] IQ3_S
  *           Scale s is at [s / 2][row][s % 2]: a pair is what a 16-bit madd takes.
  *   blocks  eight blocks of quants
- * Types with a scale for 128 values (Q4_W Q8_W):
+ * Types with a scale for 128 values (Q4_W Q8_W PQ2_0):
  *   head    f16 d[n_groups][16] of the whole panel, rounded up to 64 bytes with zeros
  *   blocks  for each block of 32 columns: quants
  * Quants of a block of 32 columns, k4 = k / 4:
@@ -70,10 +72,30 @@ PANEL_INLINE bool panel_is_super(block_type type)
            type == BLOCK_IQ3_S || type == BLOCK_IQ4_XS;
 }
 
-/* Columns of a superblock that share a small scale. */
+/* Columns of a superblock that share a small scale, or of a block one of its scales. */
 PANEL_INLINE uint32_t panel_small(block_type type)
 {
-    return type == BLOCK_Q2_K || type == BLOCK_Q6_K || type == BLOCK_IQ3_S ? 16 : 32;
+    return type == BLOCK_Q2_K || type == BLOCK_Q6_K || type == BLOCK_IQ3_S || type == BLOCK_NVFP4
+               ? 16
+               : 32;
+}
+
+/* Scales of a block of a type with scales for at most 32 values. */
+PANEL_INLINE uint32_t panel_block_scales(block_type type)
+{
+    return PANEL_BLOCK / panel_small(type);
+}
+
+/* Nibbles are numbers of E2M1. */
+PANEL_INLINE bool panel_is_fp4(block_type type)
+{
+    return type == BLOCK_MXFP4 || type == BLOCK_NVFP4;
+}
+
+/* Bytes before the first group: factors of rows, with which sums over a row are multiplied. */
+PANEL_INLINE uint32_t panel_lead_bytes(block_type type)
+{
+    return type == BLOCK_NVFP4 ? PANEL_LINE : 0;
 }
 
 /* Bytes of the small scales of a block: a pair of them, or half of one. */
@@ -93,7 +115,7 @@ PANEL_INLINE bool panel_has_levels(block_type type) { return type == BLOCK_IQ3_S
 
 PANEL_INLINE bool panel_is_wide(block_type type)
 {
-    return type == BLOCK_Q4_W || type == BLOCK_Q8_W;
+    return type == BLOCK_Q4_W || type == BLOCK_Q8_W || type == BLOCK_PQ2_0;
 }
 
 /* Types that no panel has, for a switch over all of them: floats, and what kernel_panel_type()
@@ -101,6 +123,7 @@ PANEL_INLINE bool panel_is_wide(block_type type)
 #define PANEL_CASES_NONE                                                                           \
     case BLOCK_Q1_0:                                                                               \
     case BLOCK_Q2_0:                                                                               \
+    case BLOCK_PTQ1_0:                                                                             \
     case BLOCK_Q3_K:                                                                               \
     case BLOCK_TQ1_0:                                                                              \
     case BLOCK_TQ2_0:                                                                              \
@@ -108,6 +131,8 @@ PANEL_INLINE bool panel_is_wide(block_type type)
     case BLOCK_IQ2_XS:                                                                             \
     case BLOCK_IQ2_S:                                                                              \
     case BLOCK_IQ3_XXS:                                                                            \
+    case BLOCK_IQ1_S:                                                                              \
+    case BLOCK_IQ1_M:                                                                              \
     case BLOCK_F32:                                                                                \
     case BLOCK_F16:                                                                                \
     case BLOCK_BF16:                                                                               \
@@ -127,6 +152,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
+    case BLOCK_NVFP4:
     case BLOCK_IQ4_NL: return 32;
     case BLOCK_Q4_1:
     case BLOCK_Q5_1: return 64;
@@ -137,6 +163,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_IQ3_S:
     case BLOCK_Q6_K: return 64 + 256;
     case BLOCK_IQ4_XS: return 64 + 128;
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* not of a block: panel_wide_head */
     PANEL_CASES_NONE: break;
@@ -148,6 +175,7 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
 PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
 {
     switch (type) {
+    case BLOCK_PQ2_0:
     case BLOCK_Q2_K: return 2 * PANEL_LINE;
     case BLOCK_Q4_0:
     case BLOCK_Q4_1:
@@ -156,6 +184,7 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
     case BLOCK_Q4_W:
+    case BLOCK_NVFP4:
     case BLOCK_MXFP4: return PANEL_NIBBLES;
     case BLOCK_Q5_0:
     case BLOCK_Q5_1:
@@ -201,7 +230,8 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
 {
     uint32_t k4 = k / 4, at = 4 * row + k % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W) return (int8_t)block[PANEL_LINE * k4 + at];
-    if (type == BLOCK_Q2_K) return block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3;
+    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0)
+        return (block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3) - (type == BLOCK_PQ2_0);
     int32_t v = block[PANEL_LINE * (k4 % 4) + at];
     v = k4 < 4 ? v & 15 : v >> 4;
     const uint8_t *plane = block + PANEL_NIBBLES + at;
@@ -217,9 +247,11 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
         return (v | (plane[PANEL_LINE * (k4 / 4)] >> 2 * (k4 % 4) & 3) << 4) - 32;
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS: return block_iq4_values[v];
+    case BLOCK_NVFP4:
     case BLOCK_MXFP4: return block_mxfp4_values[v];
     case BLOCK_Q4_W: return block_q4_w_values[v];
     case BLOCK_Q2_K:
+    case BLOCK_PQ2_0:
     case BLOCK_Q8_W:
     case BLOCK_Q8_0: /* above */
     PANEL_CASES_NONE: break;
@@ -235,16 +267,26 @@ PANEL_INLINE float panel_scale(const uint8_t *head, uint32_t i, uint32_t row)
     return f16_to_f32(h);
 }
 
-/* d of block b of a group of a type with a scale for 32 values; m is 32 bytes after. */
+/* d of block b of a group of a type with a scale for 32 values, or of half block b of one with
+ * scales for 16; m is 32 bytes after. */
 PANEL_INLINE float panel_block_scale(block_type type, const uint8_t *group, uint32_t b,
                                      uint32_t row)
 {
     if (type == BLOCK_MXFP4) return e8m0_half_to_f32(group[16 * b + row]);
+    if (type == BLOCK_NVFP4) return f16_to_f32((uint16_t)(group[16 * b + row] << 7)) * 0x1p7f;
     return panel_scale(group, b * panel_head_bytes(type) / 32, row);
 }
 PANEL_INLINE float panel_block_min(block_type type, const uint8_t *group, uint32_t b, uint32_t row)
 {
     return panel_scale(group, b * panel_head_bytes(type) / 32 + 1, row);
+}
+
+/* What a row of a panel is multiplied with. */
+PANEL_INLINE float panel_factor(block_type type, const uint8_t *panel, uint32_t row)
+{
+    float factor = 1.0f;
+    if (panel_lead_bytes(type)) memcpy(&factor, panel + sizeof factor * row, sizeof factor);
+    return factor;
 }
 
 /* What the quants of a row of a superblock are multiplied with, beside their small scales. */

@@ -184,6 +184,53 @@ static int check_dims(builder *b, const gguf_tensor *t, const char *name, uint64
                       (unsigned long long)d0, (unsigned long long)d1, (unsigned long long)d2);
 }
 
+/* The n values of a tensor, as floats. */
+static const float *vector_of(builder *b, const gguf_tensor *t, const char *name, uint64_t n)
+{
+    /* Kernels may read a vector up to the padded end of a panel's rows. */
+    size_t padded = size_round_up(n, KERNEL_PANEL_ROWS);
+    float *out = arena_take(&b->vectors, padded * sizeof *out, MEMORY_ALIGN);
+    if (!out) { /* the arena has room for tensors that are vectors by shape or name */
+        build_fail(b, "tensor %s is not a vector", name);
+        return NULL;
+    }
+    memset(out, 0, padded * sizeof *out);
+    if (!block_is_finite(t->type, t->data, n)) {
+        build_fail(b, "tensor %s has a value that is not a number", name);
+        return NULL;
+    }
+    block_decode(t->type, out, t->data, n);
+    return out;
+}
+
+/* The factor of a matrix from the file, "NAME.scale" beside "NAME.weight": one, or one for each of
+ * its parts.  ("NAME.input_scale" is for processors that compute in FP4.) */
+static void find_factor(builder *b, model_matrix *m, const char *name)
+{
+    static const char weight[] = ".weight";
+    char of[128];
+    const size_t len = strlen(name), cut = sizeof weight - 1;
+    if (b->has_own_scales && (strstr(name, "ffn_gate_inp.") || strstr(name, "ffn_down_exps.")))
+        return;
+    if (len <= cut || strcmp(name + len - cut, weight) != 0) return;
+    snprintf(of, sizeof of, "%.*s.scale", (int)(len - cut), name);
+    const gguf_tensor *t = gguf_find_tensor(b->file, of);
+    if (!t) return;
+    const uint64_t n = t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+    if (!kernel_panel_has_factor(m->source->type)) {
+        build_fail(b, "tensor %s: a factor of a matrix in %s is not supported", of,
+                   block_name(m->source->type));
+        return;
+    }
+    if (n != 1 && n != m->n_matrices) {
+        build_fail(b, "tensor %s has %llu values; it must have 1 or %u", of,
+                   (unsigned long long)n, m->n_matrices);
+        return;
+    }
+    m->factor = vector_of(b, t, of, n);
+    m->n_factors = (uint32_t)n;
+}
+
 /* A matrix of n_matrices in the `wanted` shape, of its source's type or of the nearest possible
  * one. */
 static const model_matrix *take_matrix(builder *b, const char *name, const model_matrix *wanted)
@@ -208,6 +255,7 @@ static const model_matrix *take_matrix(builder *b, const char *name, const model
     model_matrix *m = &b->matrices[b->n_matrices++];
     *m = *wanted;
     m->type = type;
+    find_factor(b, m, name);
     m->n_panels = (m->rows + KERNEL_PANEL_ROWS - 1) / KERNEL_PANEL_ROWS;
     m->panel_bytes = panel_bytes;
     return m;
@@ -258,25 +306,10 @@ const float *build_vector_optional(builder *b, const char *format, uint32_t laye
     const gguf_tensor *t = find_tensor(b, format, layer, name, sizeof name);
     if (!t) return NULL;
     uint64_t have = t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
-    if (have != n) {
-        build_fail(b, "tensor %s has %llu values; the keys say %llu", name,
-                   (unsigned long long)have, (unsigned long long)n);
-        return NULL;
-    }
-    /* Kernels may read a vector up to the padded end of a panel's rows. */
-    size_t padded = size_round_up(n, KERNEL_PANEL_ROWS);
-    float *out = arena_take(&b->vectors, padded * sizeof *out, MEMORY_ALIGN);
-    if (!out) { /* the arena has room for tensors that are vectors by shape or name */
-        build_fail(b, "tensor %s is not a vector", name);
-        return NULL;
-    }
-    memset(out, 0, padded * sizeof *out);
-    if (!block_is_finite(t->type, t->data, n)) {
-        build_fail(b, "tensor %s has a value that is not a number", name);
-        return NULL;
-    }
-    block_decode(t->type, out, t->data, n);
-    return out;
+    if (have == n) return vector_of(b, t, name, n);
+    build_fail(b, "tensor %s has %llu values; the keys say %llu", name, (unsigned long long)have,
+               (unsigned long long)n);
+    return NULL;
 }
 
 const float *build_vector(builder *b, const char *name, uint32_t layer, uint64_t n)

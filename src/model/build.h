@@ -40,6 +40,8 @@ typedef struct {
     const int32_t *said;    /* [n_vocab] the model's tokens of its logits; or NULL */
     model_markov markov;
     uint32_t n_ff_shared;   /* of an expert used by every row, beside the chosen ones; 0: none */
+    bool is_unturned;       /* weights in PQ2_0 without keys that say how they were turned */
+    bool has_own_scales;    /* of experts and their router, by the names that factors have */
     bool is_v_optional;     /* without attn_v, values are keys before their norm */
     bool is_shared_gated;   /* its output is times a gate of its own */
     uint32_t n_expert_latent; /* width of what the chosen experts read and write; 0: n_embd */
@@ -152,6 +154,8 @@ const float *build_ones(builder *b, uint32_t n);
 /* A built vector times a factor. */
 void build_times(builder *b, const float *vector, uint32_t n, float factor);
 void build_head(builder *b);
+/* turned.c: matrices whose inputs are turned, once all steps are there. */
+void build_hadamard(builder *b);
 /* derive.c: the options for the head; then its panels [first, end) from the tensor's rows, or the
  * norms of those.  Both: CERIUM_ERR_MEMORY. */
 void build_head_options(builder *b, step_op *op, bool is_tied);

@@ -116,6 +116,16 @@ static float norm_above(const float *x, uint32_t n)
     return sqrtf(all) * (1 + 0x1p-10f) + 0x1p-60f; /* and a bound on underflow */
 }
 
+/* A row of the source, times the factor of its matrix, and turned if inputs are and it is not. */
+static void decode_row(const model_matrix *w, float *out, const uint8_t *row, uint32_t matrix,
+                       uint32_t n)
+{
+    block_decode(w->source->type, out, row, n);
+    const float factor = model_matrix_factor(w, matrix);
+    for (uint32_t i = 0; w->factor && i < n; i++) out[i] *= factor;
+    if (w->turns_rows) step_turn(w->hadamard, out, 0, n);
+}
+
 int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first, uint32_t end)
 {
     size_t row_bytes = 0;
@@ -126,7 +136,7 @@ int model_panel_norms(const model_matrix *w, const uint8_t *rows, uint32_t first
         uint32_t row = p * KERNEL_PANEL_ROWS, row_end = row + KERNEL_PANEL_ROWS;
         float greatest = 0;
         for (; row < row_end && row < w->rows; row++) {
-            block_decode(w->type, values, rows + row * row_bytes, w->cols);
+            decode_row(w, values, rows + row * row_bytes, 0, w->cols);
             const float norm = norm_above(values, w->cols);
             greatest = norm > greatest ? norm : greatest;
         }
@@ -152,7 +162,7 @@ int model_derive_panels(const model_matrix *w, const uint8_t *rows, uint32_t mat
         if (n > KERNEL_PANEL_ROWS) n = KERNEL_PANEL_ROWS;
         for (uint32_t r = 0; r < n; r++) {
             uint8_t *to = blocks + r * to_bytes;
-            block_decode(from, values, rows + (row + r) * from_bytes, w->cols);
+            decode_row(w, values, rows + (row + r) * from_bytes, matrix, w->cols);
             if (w->is_screen) {
                 block_encode(w->type, to, values, w->cols);
                 block_decode(w->type, values + w->cols, to, w->cols);
@@ -186,7 +196,7 @@ int model_transpose_panels(const model_matrix *w, const uint8_t *rows, uint32_t 
     for (uint32_t i = 0; i < w->cols && !status; i++) {
         const uint8_t *row = rows + i * from_bytes;
         if (!block_is_finite(from, row, w->rows)) status = CERIUM_ERR_FORMAT;
-        else block_decode(from, values + (size_t)i * w->rows, row, w->rows);
+        else decode_row(w, values + (size_t)i * w->rows, row, matrix, w->rows);
     }
     for (uint32_t p = first; p < end && !status; p++) {
         const uint32_t row = p * KERNEL_PANEL_ROWS, left = w->rows - row;

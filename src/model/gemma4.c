@@ -110,7 +110,7 @@ void build_gemma4(builder *b)
 {
     step_shape *s = &b->program.shape;
     gemma4 g = {0};
-    b->varies = b->is_v_optional = true;
+    b->varies = b->is_v_optional = b->has_own_scales = true;
     build_shape(b, STEP_NORM_RMS);
     read_layers(b, &g);
     build_rope(b, STEP_ROPE_SPLIT, false);

@@ -51,6 +51,7 @@ static size_t times_as_vector(const gguf_tensor *t)
 {
     if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
     return t->n_dims == 1 || ends_with(t->name, VIEW(".bias")) ||
+           ends_with(t->name, VIEW(".scale")) ||
            ends_with(t->name, VIEW(".ssm_a")) || ends_with(t->name, VIEW(".ssm_d")) ||
            ends_with(t->name, VIEW(".ssm_norm.weight"));
 }
@@ -58,6 +59,11 @@ static size_t times_as_vector(const gguf_tensor *t)
 static size_t vectors_bytes(const gguf_file *file)
 {
     size_t total = 1 << 16; /* frequencies, and rounding of each */
+    const gguf_value *signs = gguf_find(file, "prism.hadamard.sign_values");
+    const gguf_value *names = gguf_find(file, "prism.hadamard.weight_names");
+    if (signs && signs->type == GGUF_ARRAY) /* and a step_hadamard for each name, and part of it */
+        total += signs->n_items * sizeof(float) + 8 * MEMORY_ALIGN;
+    if (names && names->type == GGUF_ARRAY) total += (names->n_items + 2) * 4 * MEMORY_ALIGN;
     for (size_t i = 0; i < gguf_n_tensors(file); i++) {
         const gguf_tensor *t = gguf_tensor_at(file, i);
         size_t n = t->size / block_bytes(t->type) * block_values(t->type);
@@ -180,7 +186,7 @@ static uint64_t layout_of(const model *m)
         const model_matrix *w = &m->b.matrices[i];
         const uint64_t facts[] = {w->type, w->rows, w->cols, w->n_matrices, w->source_row,
                                   w->source_rows, w->n_panels, w->panel_bytes, w->is_screen,
-                                  w->has_norms, w->is_transposed};
+                                  w->has_norms, w->is_transposed, w->turns_rows};
         hash = hash_bytes(w->source->name.ptr, w->source->name.len, hash);
         hash = hash_bytes(facts, sizeof facts, hash);
         if (!seen[w->type]) hash = hash_of_layout(w->type, hash);
@@ -299,6 +305,7 @@ int model_open(model **out, const gguf_file *file, const model_options *options,
     status = take_builder_memory(m);
     if (status) goto fail;
     architectures[which].build(&m->b);
+    build_hadamard(&m->b);
     status = m->b.status;
     m->b.err = NULL;
     m->b.options = NULL;
@@ -336,6 +343,7 @@ const char *model_mtp_lacks(const model *m)
     return m->b.mtp_lacks[0] ? m->b.mtp_lacks : NULL;
 }
 
+bool model_is_unturned(const model *m) { return m->b.is_unturned; }
 const uint32_t *model_taps(const model *m) { return m->b.taps; }
 const model_markov *model_markov_of(const model *m) { return &m->b.markov; }
 const int32_t *model_said_tokens(const model *m) { return m->b.said; }
@@ -391,12 +399,14 @@ static int repack_panels(const model *m, const model_matrix *w, uint32_t matrix,
          r < w->rows && r < end * KERNEL_PANEL_ROWS && !status; r++)
         if (!block_is_finite(w->source->type, source + (size_t)r * row_bytes, w->cols))
             return CERIUM_ERR_FORMAT;
-    if (w->type != w->source->type) status = model_derive_panels(w, source, matrix, first, end);
-    for (uint32_t p = first; w->type == w->source->type && p < end; p++) {
+    const bool is_derived = w->type != w->source->type || w->turns_rows;
+    if (is_derived) status = model_derive_panels(w, source, matrix, first, end);
+    for (uint32_t p = first; !is_derived && p < end; p++) {
         uint32_t row = p * KERNEL_PANEL_ROWS;
         uint32_t n = w->rows - row < KERNEL_PANEL_ROWS ? w->rows - row : KERNEL_PANEL_ROWS;
-        kernel_repack(w->type, w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes,
-                      source + (size_t)row * row_bytes, n, w->cols);
+        uint8_t *panel = w->panels + ((size_t)matrix * w->n_panels + p) * w->panel_bytes;
+        kernel_repack(w->type, panel, source + (size_t)row * row_bytes, n, w->cols);
+        if (w->factor) kernel_panel_set_factor(w->type, panel, model_matrix_factor(w, matrix));
     }
     if (w->has_norms && !status) status = model_panel_norms(w, source, first, end);
     uint32_t rows_end = end * KERNEL_PANEL_ROWS < w->rows ? end * KERNEL_PANEL_ROWS : w->rows;

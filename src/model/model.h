@@ -57,6 +57,9 @@ const step_program *model_mtp(const model *m);
 /* Why there is none, if the file has a part of it: "tensor T is missing", or that such blocks are
  * not run.  Or NULL. */
 const char *model_mtp_lacks(const model *m);
+/* Whether weights are of a type (PQ2_0) that is made for turned inputs, and the file has no keys
+ * that say how: such files talk nonsense. */
+bool model_is_unturned(const model *m);
 /* Of a drafter made for one model: the layers of it whose inputs it reads, [shape.n_taps]; one that
  * is shape.n_layers of that model is after the last. */
 const uint32_t *model_taps(const model *m);

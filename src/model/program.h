@@ -13,6 +13,26 @@
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 
+/* Of a matrix whose columns were turned before they were rounded: its input is, too. */
+typedef struct {
+    uint32_t run;       /* columns that are turned together: a power of two that divides them */
+    const float *signs; /* [cols] 1 or -1; NULL: all 1 */
+    bool by_keys;       /* OUT after DELTA: its input's heads are in the order of their keys */
+} step_hadamard;
+
+/* x[n] from column `first` on = H (signs x), whole runs of them. */
+static inline void step_turn(const step_hadamard *h, float *x, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; h->signs && i < n; i++) x[i] *= h->signs[first + i];
+    for (uint32_t i = 0; i < n; i += h->run) kernel_hadamard(x + i, h->run);
+}
+/* And back: a row x[n] = signs (H x). */
+static inline void step_turn_back(const step_hadamard *h, float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += h->run) kernel_hadamard(x + i, h->run);
+    for (uint32_t i = 0; h->signs && i < n; i++) x[i] *= h->signs[i];
+}
+
 /* One weight matrix, or n_matrices of one shape (experts, heads of latents). */
 typedef struct {
     const gguf_tensor *source;
@@ -22,6 +42,10 @@ typedef struct {
     uint32_t n_matrices;   /* experts or heads; 1 otherwise */
     uint32_t source_row;   /* first row in each expert's part of the source */
     uint32_t source_rows;  /* rows of each expert in the source */
+    const float *factor;   /* [n_factors], 1 or n_matrices, times the source; NULL: 1 */
+    uint32_t n_factors;
+    const step_hadamard *hadamard; /* of its input; of EMBED, turned back from; or NULL */
+    bool turns_rows;       /* the source's rows are not turned: panels are */
     bool is_transposed;    /* cols are rows of the source, those of an expert from source_row on */
     uint32_t n_panels;     /* of one matrix: rows / 16, rounded up */
     size_t panel_bytes;
@@ -38,6 +62,12 @@ typedef struct {
 static inline double model_product_rounding(uint32_t n_cols)
 {
     return (n_cols / 8.0 + 32) * 0x1p-24;
+}
+
+/* What the source's values of a matrix are multiplied with. */
+static inline float model_matrix_factor(const model_matrix *m, uint32_t matrix)
+{
+    return !m->factor ? 1.0f : m->factor[m->n_factors > 1 ? matrix : 0];
 }
 
 static inline const uint8_t *model_matrix_panels(const model_matrix *m, uint32_t matrix,
@@ -201,6 +231,13 @@ typedef struct {
     const model_matrix *screen;   /* HEAD: a coarse copy of w[0], or NULL: of every row r and one
                                      part x, |w[0] x - screen x| <= row_error[r] |x|, as computed */
 } step_op;
+
+/* What the input of a step's matrices needs, which is the same for all. */
+static inline const step_hadamard *step_hadamard_of(const step_op *op)
+{
+    const model_matrix *w = op->w[0] ? op->w[0] : op->w[1];
+    return w ? w->hadamard : NULL;
+}
 
 /* Whether a step makes keys and values. */
 static inline bool step_writes_kv(const step_op *op)

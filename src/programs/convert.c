@@ -47,7 +47,8 @@ const command_table convert_command = {
              "Granite and its hybrids, Gemma 3 and 4, Mellum 2, Laguna, GLM-4.5 to 4.7, "
              "MiniMax-M2, Qwen3.5, Qwen3.6, Qwen3-Next, DeepSeek V2 and V3, GLM-4.7-Flash, and "
              "Nemotron-H. Weights: F32, F16, BF16, FP8 with a scale for each block (written as "
-             "BF16), and the MXFP4 of gpt-oss, which stays as it is. OUT appears when it is whole.",
+             "BF16), the MXFP4 of gpt-oss and NVFP4, which stay as they are. OUT appears when it "
+             "is whole.",
     .own = own,
     .n_own = ARRAY_LEN(own),
     .examples = "cerium convert Qwen2.5-Coder-0.5B qwen2.5-coder-0.5b.gguf",

@@ -219,6 +219,23 @@ static void print_states(const facts *f)
     printf("\n");
 }
 
+/* Weights that were turned before they were rounded, or should have been. */
+static void print_turned(const facts *f)
+{
+    const gguf_value *names = gguf_find(f->file, "prism.hadamard.weight_names");
+    uint64_t run = 0, n = 0;
+    for (size_t i = 0; i < gguf_n_tensors(f->file); i++)
+        n += gguf_tensor_at(f->file, i)->type == BLOCK_PQ2_0;
+    gguf_get_u64(f->file, "prism.hadamard.block_size", &run);
+    if (!names && !n) return;
+    print_label("turned");
+    if (names)
+        printf("%" PRIu64 " matrices, by a Hadamard transform of %" PRIu64 " columns\n",
+               names->n_items, run);
+    else
+        printf("not said, though the type PQ2_0 is for such weights: expect nonsense\n");
+}
+
 static void print_mtp(const facts *f)
 {
     static const char *const words[] = {
@@ -298,6 +315,7 @@ void inspect_print_summary(const facts *f)
     print_latents(f);
     print_shared(f);
     print_states(f);
+    print_turned(f);
     print_mtp(f);
     print_drafter(f);
     print_tokenizer(f);

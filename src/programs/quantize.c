@@ -84,11 +84,11 @@ const command_table quantize_command = {
     .usage = "[OPTIONS] IN OUT TYPE",
     .about = "Write the model IN to OUT with its matrices as TYPE: F32 F16 BF16 Q4_0 Q4_1 Q5_0 "
              "Q5_1 Q8_0 Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS MXFP4, TQ1_0 and TQ2_0 for ternary "
-             "models, or Q4_W and Q8_W, cerium's own types. Q1_0, Q2_0, Q2_K, IQ2 and IQ3 "
-             "are read, not written. Norms, biases and routers stay as they are, and so does what "
-             "is stored no wider than TYPE. Where rows do not fill the blocks of a type, the "
-             "nearest type with smaller blocks is taken. OUT appears when it is whole; IN is never "
-             "written to.",
+             "models, or Q4_W and Q8_W, cerium's own types. Q1_0, Q2_0, Q2_K, IQ1 to 3, NVFP4, "
+             "PQ2_0 and PTQ1_0 are read, not written. Norms, biases and routers stay as they are, "
+             "and so does what is stored no wider than TYPE. Where rows do not fill the blocks of "
+             "a type, the nearest type with smaller blocks is taken. OUT appears when it is whole; "
+             "IN is never written to.",
     .own = own,
     .n_own = ARRAY_LEN(own),
     .examples = "cerium quantize models/cerium-line.gguf line-q4_k.gguf Q4_K",
@@ -99,6 +99,7 @@ typedef struct {
     const gguf_tensor *from;
     block_type type;
     float *weights;              /* [matrices][columns] or NULL */
+    const gguf_tensor *factors;  /* of `from`, one for each matrix or for all; or NULL */
     size_t from_bytes, to_bytes; /* of a row */
     uint64_t first, n_rows;
     uint8_t *to;                 /* [n_rows][to_bytes] */
@@ -194,6 +195,48 @@ static bool stays_narrow(const quantize *q, const gguf_tensor *t)
            (!q->only.n || matches(&q->only, t->name)) && is_wider(q->type, t->type);
 }
 
+/* ---- factors beside NVFP4 ---- */
+
+/* The tensor named as `name` with another end; NULL: there is none. */
+static const gguf_tensor *named(const quantize *q, view name, view end, const char *other)
+{
+    char text[GGUF_NAME_BYTES_MAX + 16];
+    if (!ends_with(name, end)) return NULL;
+    snprintf(text, sizeof text, "%.*s%s", (int)(name.len - end.len), name.ptr, other);
+    return gguf_find_tensor(q->file, text);
+}
+
+/* Gemma 4 has scales of experts by the name of a factor. */
+static bool is_own_scale(const quantize *q, const gguf_tensor *t)
+{
+    view arch;
+    return gguf_get_string(q->file, "general.architecture", &arch) &&
+           view_equal(arch, VIEW("gemma4")) && ends_with(t->name, VIEW("ffn_down_exps.scale"));
+}
+
+/* The factors of a matrix, which go into its values where its type changes. */
+static int factors_of(const quantize *q, const gguf_tensor *t, const gguf_tensor **out,
+                      cerium_error *err)
+{
+    const gguf_tensor *f = named(q, t->name, VIEW(".weight"), ".scale");
+    *out = NULL;
+    if (t->type != BLOCK_NVFP4 || !f || is_own_scale(q, f)) return CERIUM_OK;
+    const uint64_t n = f->dims[0], n_matrices = t->dims[2] * t->dims[3];
+    if (f->type != BLOCK_F32 || f->n_dims > 1 || (n != 1 && n != n_matrices))
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: tensor %.*s must have 1 or %llu values",
+                         q->in, (int)f->name.len, f->name.ptr, (unsigned long long)n_matrices);
+    *out = f;
+    return CERIUM_OK;
+}
+
+/* Whether a tensor is about a matrix in NVFP4 that becomes another type. */
+static bool is_spent(const quantize *q, const gguf_tensor *t)
+{
+    const gguf_tensor *w = named(q, t->name, VIEW(".input_scale"), ".weight");
+    if (!w) w = named(q, t->name, VIEW(".scale"), ".weight");
+    return w && w->type == BLOCK_NVFP4 && type_of(q, w) != w->type && !is_own_scale(q, t);
+}
+
 /* ---- one tensor ---- */
 
 static bool is_finite(const float *x, uint64_t n)
@@ -201,6 +244,16 @@ static bool is_finite(const float *x, uint64_t n)
     for (uint64_t i = 0; i < n; i++)
         if (!isfinite(x[i])) return false;
     return true;
+}
+
+/* What the values of a row are multiplied with. */
+static float factor_of(const slab *s, uint64_t row)
+{
+    float factor = 1.0f;
+    if (!s->factors) return factor;
+    const size_t i = s->factors->dims[0] > 1 ? row / s->from->dims[1] : 0;
+    memcpy(&factor, (const float *)s->factors->data + i, sizeof factor);
+    return factor;
 }
 
 static void *make_rows(void *arg)
@@ -212,6 +265,8 @@ static void *make_rows(void *arg)
         const uint8_t *from = (const uint8_t *)s->from->data + (s->first + i) * s->from_bytes;
         uint8_t *to = s->to + i * s->to_bytes;
         block_decode(s->from->type, w->values, from, n);
+        const float factor = factor_of(s, s->first + i);
+        for (size_t k = 0; s->factors && k < n; k++) w->values[k] *= factor;
         if (!is_finite(w->values, n)) {
             atomic_store(&s->broken_row, s->first + i);
             break;
@@ -285,6 +340,7 @@ static int make_tensor(quantize *q, const gguf_tensor *t, block_type type, ceriu
     worker workers[WORKERS_MAX] = {{0}};
     CHECK(block_row_bytes(t->type, t->dims[0], &s.from_bytes) &&
           block_row_bytes(type, t->dims[0], &s.to_bytes));
+    RETURN_IF(factors_of(q, t, &s.factors, err));
     s.n_rows = s.to_bytes < SLAB_BYTES ? SLAB_BYTES / s.to_bytes : 1;
     s.to = memory_alloc(s.n_rows * s.to_bytes);
     bool has_memory = s.to;
@@ -345,11 +401,13 @@ static int write_tensors(quantize *q, cerium_error *err)
     const size_t n = gguf_n_tensors(q->file);
     for (size_t i = 0; i < n; i++) {
         const gguf_tensor *t = gguf_tensor_at(q->file, i);
+        if (is_spent(q, t)) continue;
         gguf_write_tensor(q->writer, t->name, type_of(q, t), t->n_dims, t->dims);
     }
     for (size_t i = 0; i < n; i++) {
         const gguf_tensor *t = gguf_tensor_at(q->file, i);
         block_type type = type_of(q, t);
+        if (is_spent(q, t)) continue;
         progress_show("%zu of %zu  %.*s  %s", i + 1, n, (int)t->name.len,
                     t->name.ptr, block_name(type));
         if (type == t->type) {

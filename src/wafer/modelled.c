@@ -23,6 +23,9 @@ static const char *beyond_mesh(const step_op *op, const step_shape *s)
     if (op->choice_bias) return "a bias on the choice of experts";
     if (op->kind == STEP_FFN_UP && !op->norm) return "an expert that every row takes";
     if (op->kind == STEP_FFN_UP && s->n_experts) return "layers with experts and others without";
+    if (step_hadamard_of(op)) return "turned weights";
+    for (int i = 0; i < STEP_MATRICES_MAX; i++)
+        if (op->w[i] && kernel_panel_has_factor(op->w[i]->type)) return "matrices with a factor";
     return NULL;
 }
 

@@ -10,6 +10,7 @@ import hybrids
 import latents
 import layered
 import scans
+import turned
 
 # ---- vocabulary: 256 bytes, a few merges, a few control tokens ----
 
@@ -125,8 +126,10 @@ def add_keys(w, arch, c, fixture):
         w.add_expert_feed_forward_length(c.intermediate_size)
 
 
-def write_gguf(path, arch, config, fixture, data):
+def write_gguf(path, arch, config, fixture, data, turn=None):
     writer = gguf.GGUFWriter(path, arch)
+    if turn:
+        turn.add_keys(writer, [name for name, _, _ in data if turned.is_turned(name)])
     add_keys(writer, arch, config, fixture)
     add_vocabulary(writer, config.vocab_size)
     if arch not in scans.NEMOTRON and config.rope_parameters.get("rope_type") == "llama3":

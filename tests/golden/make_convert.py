@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 import torch
+from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
 from safetensors.torch import load_file, save_file
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
 from tokenizers import pre_tokenizers as pre
@@ -140,6 +141,51 @@ def as_mxfp4(folder, rng):
     return plain
 
 
+def as_nvfp4(folder, rng, by_modelopt):
+    """Projections in random NVFP4, by the names of ModelOpt or of compressed-tensors, whose own
+    code unpacks them."""
+    path = os.path.join(folder, "model.safetensors")
+    weights, plain = load_file(path), {}
+    for name in [n for n in weights if n.endswith("_proj.weight")]:
+        rows, columns = weights.pop(name).shape
+        packed = torch.from_numpy(rng.integers(0, 256, (rows, columns // 2), dtype=np.uint8))
+        scales = torch.from_numpy(rng.integers(0x50, 0x70, (rows, columns // 16), dtype=np.uint8))
+        scales = scales.view(torch.float8_e4m3fn)
+        factor = torch.tensor(rng.uniform(0.5, 1.5) / (60 * columns ** 0.5), dtype=torch.float32)
+        weights[name if by_modelopt else name + "_packed"] = packed
+        weights[name + "_scale"] = scales
+        if by_modelopt:
+            weights[name + "_scale_2"] = factor
+            weights[name.replace("weight", "input_scale")] = torch.tensor(0.01)
+        else:
+            weights[name + "_global_scale"] = (1 / factor).reshape(1)
+            weights[name.replace("weight", "input_global_scale")] = torch.tensor([100.0])
+            factor = 1 / weights[name + "_global_scale"]
+        wide = scales.float().repeat_interleave(16, 1) * factor
+        plain[name] = unpack_fp4_from_uint8(packed, rows, columns, torch.float32) * wide
+    save_file(weights, path)
+    add_to_config(folder, quantization_config=(
+        {"quant_method": "modelopt", "quant_algo": "NVFP4"} if by_modelopt else
+        {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}))
+    return plain
+
+
+def into_model(model, plain):
+    """Experts are one parameter of the model, gate and up together, and apart in the folder."""
+    for name, value in plain.items():
+        block, _, rest = name.partition(".experts.")
+        if not rest:
+            parameter = model.get_parameter(name).data
+        else:
+            expert, short, _ = rest.split(".")
+            fused = "down_proj" if short == "down_proj" else "gate_up_proj"
+            parameter = model.get_parameter(f"{block}.experts.{fused}").data[int(expert)]
+            if short != "down_proj":
+                parameter = parameter.chunk(2)[short == "up_proj"]
+        assert parameter.shape == value.shape, (name, parameter.shape, value.shape)
+        parameter.copy_(value.float())
+
+
 def add_to_config(folder, **keys):
     path = os.path.join(folder, "config.json")
     with open(path, encoding="utf-8") as f:
@@ -151,6 +197,7 @@ def add_to_config(folder, **keys):
 
 # ---- the list ----
 
+NVFP4 = ("modelopt", "compressed-tensors")
 SMALL = dict(hidden_size=32, intermediate_size=48, vocab_size=N_VOCAB)
 
 
@@ -168,6 +215,11 @@ MODELS = [
     change("qwen2-split", "qwen2", SMALL, "gpt2", shards=True, dtype=torch.float16),
     change("qwen3", "qwen3", {**SMALL, "head_dim": 16}, "qwen2", dtype=torch.float32),
     change("qwen3-fp8", "qwen3", {**SMALL, "head_dim": 16}, "qwen2", special="fp8"),
+    change("qwen3-nvfp4", "qwen3", {"vocab_size": N_VOCAB, "hidden_size": 64, "head_dim": 16,
+                                    "intermediate_size": 128}, "qwen2", special="modelopt"),
+    change("qwen3moe-nvfp4", "qwen3moe",
+           {"vocab_size": N_VOCAB, "num_experts": 4, "hidden_size": 64,
+            "moe_intermediate_size": 64}, "qwen2", special="compressed-tensors"),
     change("qwen3moe", "qwen3moe", {"vocab_size": N_VOCAB, "num_experts": 4}, "qwen2"),
     change("gpt-oss", "gpt-oss", {}, "o200k"),
     change("gpt-oss-mxfp4", "gpt-oss", {}, "o200k", special="mxfp4"),
@@ -226,11 +278,10 @@ def save(fixture, folder, rng):
         plain = as_fp8(folder)
     elif fixture.get("special") == "mxfp4":
         plain = as_mxfp4(folder, rng)
+    elif fixture.get("special") in NVFP4:
+        plain = as_nvfp4(folder, rng, fixture["special"] == "modelopt")
     model.float()
-    for name, value in plain.items():
-        parameter = model.get_parameter(name)
-        assert parameter.shape == value.shape, (name, parameter.shape, value.shape)
-        parameter.data.copy_(value.float())
+    into_model(model, plain)
     return model, tokenizer
 
 
@@ -238,7 +289,7 @@ def make(fixture):
     rng = np.random.default_rng(fixture["seed"] + 1000)
     name, folder = fixture["name"], os.path.join(OUT, fixture["name"])
     model, tokenizer = save(fixture, folder, rng)
-    quantized = fixture.get("special") == "mxfp4"
+    quantized = fixture.get("special") in ("mxfp4",) + NVFP4
     sequences = [choose_tokens(model, n, rng) for n in (40, 5)]
     rows = [len(s) - 3 for s in sequences]
     results = [run(model, s) for s in sequences]

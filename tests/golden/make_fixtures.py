@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from transformers import LlamaForCausalLM
 
+import turned
 from expect_file import FLOAT_BOUND, KL_LEAST, SAFETY, write_expect
 from gguf_file import write_gguf
 from model_list import FIXTURES, LONG, SHORT, is_float, make_model
@@ -82,11 +83,12 @@ def make(fixture):
     arch = fixture["arch"]
     randomise(model, rng)
     tensors = tensors_of(model, arch, fixture.get("old"))
-    data = quantize_model(tensors, fixture, rng)
+    turn = turned.Turn(fixture["turned"], model.config, 1) if "turned" in fixture else None
+    data = quantize_model(tensors, fixture, rng, turn)
     name = fixture["name"]
     if fixture.get("fused"):
         data = fused(data)
-    write_gguf(os.path.join(OUT, name + ".gguf"), arch, model.config, fixture, data)
+    write_gguf(os.path.join(OUT, name + ".gguf"), arch, model.config, fixture, data, turn)
 
     quantized = not is_float(fixture)
     long = fixture.get("long", LONG)

@@ -8,6 +8,7 @@ from transformers import (
 
 import families
 from gguf_file import N_VOCAB
+from turned import PQ2_0, PTQ1_0
 
 LONG = 160            # tokens of the first sequence: pages of a cache, many sliding windows
 LONGEST = 560         # in two fixtures: more than a chunk of attention, too
@@ -100,6 +101,9 @@ FIXTURES = [
     qwen2("qwen2-q5_1", LEGACY, 26, Q.Q5_1, F.MOSTLY_Q5_1),
     qwen2("qwen2-iq4_nl", LEGACY, 27, Q.IQ4_NL, F.MOSTLY_IQ4_NL),
     qwen2("qwen2-mxfp4", LEGACY, 28, Q.MXFP4, F.MOSTLY_MXFP4_MOE),
+    qwen2("qwen2-nvfp4", LEGACY, 29, Q.NVFP4, F.MOSTLY_NVFP4),
+    qwen2("qwen2-pq2_0", LEGACY, 47, PQ2_0, PQ2_0, turned=64,
+          types=dict(attn_k=PTQ1_0, attn_output=PTQ1_0, ffn_down=PTQ1_0)),
     llama("llama-q4_k", SUPER, 30, Q.Q4_K, F.MOSTLY_Q4_K_S),
     llama("llama-q5_k", SUPER, 31, Q.Q5_K, F.MOSTLY_Q5_K_S),
     llama("llama-q6_k", SUPER, 32, Q.Q6_K, F.MOSTLY_Q6_K),
@@ -112,10 +116,15 @@ FIXTURES = [
     llama("llama-iq2", SUPER, 39, Q.IQ2_XS, F.MOSTLY_IQ2_XS,
           types=dict(attn_q=Q.IQ2_XXS, ffn_gate=Q.IQ2_XXS, attn_v=Q.IQ2_S, ffn_down=Q.IQ2_S,
                      token_embd=Q.Q5_K)),
+    llama("llama-iq1", SUPER, 60, Q.IQ1_S, F.MOSTLY_IQ1_S,
+          types=dict(attn_q=Q.IQ1_M, ffn_up=Q.IQ1_M, ffn_down=Q.IQ1_M, attn_v=Q.Q4_K,
+                     token_embd=Q.Q5_K)),
     llama("llama-tq1_0", SUPER, 35, Q.TQ1_0, F.MOSTLY_TQ1_0),
     llama("llama-tq2_0", SUPER, 36, Q.TQ2_0, F.MOSTLY_TQ2_0),
     qwen3moe("qwen3moe-q4_0", dict(hidden_size=128, moe_intermediate_size=64), 40, Q.Q4_0,
              F.MOSTLY_Q4_0),
+    qwen3moe("qwen3moe-nvfp4", dict(hidden_size=128, moe_intermediate_size=64), 45, Q.Q8_0,
+             F.MOSTLY_NVFP4, experts=Q.NVFP4),
     gpt_oss("gpt-oss-mxfp4", dict(hidden_size=128, intermediate_size=128), 41, Q.Q8_0,
             F.MOSTLY_MXFP4_MOE, experts=Q.MXFP4),
 ] + families.fixtures(entry, LONGEST)

@@ -4,9 +4,10 @@ The gguf package reads some block formats and cannot write them: these get rando
 """
 import gguf
 import numpy as np
+import turned
 from gguf import GGMLQuantizationType as Q
 
-GRIDS = (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S)
+GRIDS = (Q.IQ2_XXS, Q.IQ2_XS, Q.IQ2_S, Q.IQ3_XXS, Q.IQ3_S, Q.IQ1_S, Q.IQ1_M)
 
 
 def half_bytes(x):
@@ -43,6 +44,10 @@ def random_blocks(qtype, n, rng, scale):
         return np.concatenate([(sc | m << 4).astype(np.uint8), byte(64), half_bytes(d),
                                half_bytes(d * 1.5)], 1)
     d *= rng.choice([-1.0, 1.0], n)
+    if qtype == Q.IQ1_M:  # a quarter of d in the highest bits of each of four halves
+        parts = rng.integers(0, 1 << 12, (n, 4), dtype=np.uint16)
+        parts |= (half_bytes(d).view(np.uint16) >> np.array([0, 4, 8, 12], np.uint16) & 15) << 12
+        return np.concatenate([byte(48), parts.view(np.uint8)], 1)
     if qtype in GRIDS:
         return np.concatenate([half_bytes(d), byte(gguf.GGML_QUANT_SIZES[qtype][1] - 2)], 1)
     if qtype == Q.IQ4_NL:
@@ -51,8 +56,23 @@ def random_blocks(qtype, n, rng, scale):
     return np.concatenate([half_bytes(d), byte(2), byte(4), byte(128)], 1)
 
 
+def nvfp4(array):
+    """The package reads this one only: scales of 16 values from the largest, then the nearest."""
+    fmt = gguf.quants.NVFP4
+    x = array.astype(np.float32).reshape(-1, 4, 16)
+    e = fmt.fp32_to_ue4m3(np.abs(x).max(2) / 6)
+    d = fmt.ue4m3_to_fp32(e)[:, :, None]
+    x = np.divide(x, d, out=np.zeros_like(x), where=d > 0)
+    codes = np.abs(x[..., None] - np.array(fmt.kvalues, np.float32)).argmin(3).astype(np.uint8)
+    q = codes[:, :, :8] | codes[:, :, 8:] << 4
+    blocks = np.concatenate([e, q.reshape(-1, 32)], 1)
+    return blocks.reshape(*array.shape[:-1], array.shape[-1] // 64 * 36)
+
+
 def encode(array, qtype, rng):
     """The tensor's bytes in the file: [..., bytes of a row]."""
+    if qtype == Q.NVFP4:
+        return nvfp4(array)
     if qtype not in GRIDS + (Q.Q2_K, Q.Q3_K, Q.Q4_K, Q.Q5_K, Q.Q6_K, Q.IQ4_NL, Q.IQ4_XS):
         return gguf.quantize(array, qtype)
     block, size = gguf.GGML_QUANT_SIZES[qtype]
@@ -75,13 +95,32 @@ def type_of(name, shape, fixture):
     return fixture.get("types", {}).get(name.split(".")[-2], fixture["type"])
 
 
-def quantize_model(tensors, fixture, rng):
+def turned_tensor(t, qtype, turn, rng):
+    """A matrix of which the file has a turned one."""
+    z = turn.fold(t.name, t.get())
+    data = z
+    if qtype in turned.SIZES:
+        data, z = turned.encode(z, qtype, rng)
+    t.set(turn.unfold(t.name, z).reshape(t.shape))
+    return t.name, data, qtype
+
+
+def quantize_model(tensors, fixture, rng, turn=None):
     """Bytes of each tensor; the model gets the weights decoded from these bytes."""
     out = []
     for t in tensors:
         qtype = type_of(t.name, t.shape, fixture)
-        data = encode(t.get(), qtype, rng)
-        t.set(gguf.dequantize(data, qtype).reshape(t.shape))
+        if turn and turned.is_turned(t.name):
+            out.append(turned_tensor(t, qtype, turn, rng))
+            continue
+        array, factor = t.get(), np.ones((), np.float32)
+        if qtype == Q.NVFP4:  # a factor of the matrix, or of each expert
+            n = t.shape[0] if "_exps." in t.name else 1
+            factor = (rng.uniform(0.01, 0.1, n) * np.abs(array).max()).astype(np.float32)
+            out.append((t.name.replace(".weight", ".scale"), factor, Q.F32))
+            factor = factor.reshape(-1, *[1] * (array.ndim - 1))
+        data = encode(array / factor, qtype, rng)
+        t.set((gguf.dequantize(data, qtype).reshape(t.shape) * factor).astype(np.float32))
         out.append((t.name, data, qtype))
     return out
 

@@ -45,6 +45,7 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
         put_half(block + 2, mode);
         break;
     case BLOCK_Q1_0:
+    case BLOCK_PQ2_0:
     case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
@@ -57,12 +58,20 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
     case BLOCK_IQ2_S:
     case BLOCK_IQ3_XXS:
     case BLOCK_IQ3_S:
+    case BLOCK_IQ1_S:
     case BLOCK_IQ4_XS: put_half(block, mode); break;
     case BLOCK_Q2_K:
         put_half(block + 80, mode);
         put_half(block + 82, mode);
         break;
+    case BLOCK_PTQ1_0: put_half(block + 26, mode); break;
     case BLOCK_Q6_K: put_half(block + 208, mode); break;
+    case BLOCK_IQ1_M: { /* a half in the highest bits of four */
+        const uint16_t d = random_half(mode);
+        for (int i = 0; i < 4; i++)
+            block[49 + 2 * i] = (uint8_t)((block[49 + 2 * i] & 15) | (d >> 4 * i & 15) << 4);
+        break;
+    }
     case BLOCK_Q3_K: put_half(block + 108, mode); break;
     case BLOCK_TQ1_0: put_half(block + 52, mode); break;
     case BLOCK_TQ2_0: put_half(block + 64, mode); break;
@@ -71,6 +80,13 @@ static void put_scales(block_type type, uint8_t *block, test_mode mode)
                              : mode == TEST_DENORMALS ? kc_rand_below(4)
                              : mode == TEST_RANDOM    ? 120 + kc_rand_below(12)
                                                       : 128 + kc_rand_below(16));
+        break;
+    case BLOCK_NVFP4: /* without those that are no numbers */
+        for (int i = 0; i < 4; i++)
+            block[i] = (uint8_t)(mode == TEST_ZEROS       ? 0
+                                 : mode == TEST_DENORMALS ? kc_rand_below(8)
+                                 : mode == TEST_RANDOM    ? 16 + kc_rand_below(80)
+                                                          : 0x70 + kc_rand_below(15));
         break;
     case BLOCK_F16: put_half(block, mode); break;
     case BLOCK_BF16:

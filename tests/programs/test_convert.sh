@@ -168,6 +168,68 @@ check "never: 'a</s>def'" scheme never 'a</s>def' '317 2 362 322 '
 check "never: 'a</s> def'" scheme never 'a</s> def' '317 2 348 362 322 '
 check "never: '▁x  y'" scheme never '▁x  y' '348 340 349 341 '
 
+# ---- NVFP4, as two makers write it ----
+
+fp4() { # FILE, then what python does to d, its tensors by name: [dtype, shape, bytes]
+    fresh "$1" && python3 - "$work/model/model.safetensors" "$2" <<'EOF'
+import json, sys
+path, change = sys.argv[1:]
+raw = open(path, "rb").read()
+n = int.from_bytes(raw[:8], "little")
+d = {k: [t["dtype"], t["shape"], bytearray(raw[8 + n:][slice(*t["data_offsets"])])]
+     for k, t in json.loads(raw[8:8 + n]).items() if k != "__metadata__"}
+k = "model.layers.1.self_attn.k_proj.weight"
+exec(change)
+head, body = {}, b""
+for name, (dtype, shape, data) in d.items():
+    at, body = len(body), body + data
+    head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, len(body)]}
+text = json.dumps(head).encode()
+open(path, "wb").write(len(text).to_bytes(8, "little") + text + body)
+EOF
+}
+fp4 qwen3-nvfp4 'd[k + "_scale"][2][70] = 0x7f'
+check "a scale that is no number" refuse "k_proj.weight_scale: row 17 has a scale that is below 0"
+fp4 qwen3-nvfp4 'd[k + "_scale"][2][3] = 0xb8'
+check "a scale below 0" refuse "k_proj.weight_scale: row 0 has a scale that is below 0 or not"
+fp4 qwen3-nvfp4 'del d[k + "_scale_2"]'
+check "no factor" refuse "weight_scale_2 or model.layers.1.self_attn.k_proj.weight_global_scale is"
+fp4 qwen3-nvfp4 'd[k + "_scale_2"][2][:] = bytes(4)'
+check "a factor of 0" refuse "k_proj.weight_scale_2 is not a number above 0"
+fp4 qwen3moe-nvfp4 'd[k + "_global_scale"][2][:] = bytes(4)'
+check "one divided by 0" refuse "k_proj.weight_global_scale is not a number above 0"
+fp4 qwen3-nvfp4 'd[k + "_scale"][1] = [16, 8]'
+check "scales of another shape" refuse "k_proj.weight: its shape does not agree"
+fp4 qwen3-nvfp4 'd[k.replace("weight", "pre_quant_scale")] = d[k + "_scale_2"]'
+check "a scale of columns" refuse "pre_quant_scale would be left out"
+fresh qwen3-nvfp4 && json config.json 'j["quantization_config"]["quant_algo"] = "W4A8_AWQ"'
+check "another algorithm" refuse "only block-scaled fp8, mxfp4 and nvfp4 are supported"
+fresh qwen3-nvfp4 && json config.json 'del j["quantization_config"]'
+check "its name in another file of the folder" holds blk.1.attn_k.scale
+alike() { # A B: the same text as probable, to all digits shown
+    for name in "$1" "$2"; do
+        ./cerium perplexity --window 64 --windows 2 --exact --kv f32 -f LICENSE \
+            -m "$work/$name.gguf" >"$work/$name.said" 2>"$work/told" || return 1
+    done
+    cmp "$work/$1.said" "$work/$2.said"
+}
+as_floats() {
+    ./cerium convert "$work/model" "$work/o.gguf" 2>"$work/told" &&
+        ./cerium convert --type f32 "$work/model" "$work/p.gguf" 2>"$work/told" &&
+        ! grep -aqF blk.1.attn_k.scale "$work/p.gguf" && alike o p
+}
+quantized() { # the factors go into the values
+    ./cerium convert --type mxfp4 "$work/model" "$work/p.gguf" 2>"$work/told" &&
+        ./cerium quantize --head mxfp4 "$work/o.gguf" "$work/q.gguf" mxfp4 2>"$work/told" &&
+        ! grep -aqF blk.1.attn_k.scale "$work/q.gguf" && alike p q
+}
+for name in qwen3-nvfp4 qwen3moe-nvfp4; do
+    fresh $name
+    check "$name: its values are those of the same in floats" as_floats
+    check "$name: and in another type those of both ways there" quantized
+done
+rm -f "$work/q.gguf"
+
 # ---- values that are not numbers ----
 fresh llama3
 patch() { # BYTES: the last values of the file are these

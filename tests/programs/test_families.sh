@@ -299,6 +299,21 @@ state_stays() { # what a state is made with keeps its type, what is large does n
 }
 check "which quantized files keep" state_stays
 check "and importance of its input" importance granitehybrid ssm_in
+check "turned weights" inspect qwen35-turned "turned  *25 matrices, by a Hadamard transform of 32"
+unturned() { # the type that another fork gives another meaning, without the keys
+    LC_ALL=C sed "s/prism.hadamard/prosm.hadamard/g" "$fixtures/qwen2-pq2_0.gguf" >"$work/x.gguf" &&
+        refused 1 "has type 143 without keys prism.hadamard" \
+            ./cerium run -m "$work/x.gguf" -p x -n 1
+}
+check "a type that means something else without their keys" unturned
+told_unturned() {
+    "$O/tool_make_model" --shape test-llama --type pq2_0 -o "$work/x.gguf" >"$work/told" 2>&1 &&
+        ./cerium inspect "$work/x.gguf" | grep -q "turned  *not said, though" &&
+        ./cerium run -m "$work/x.gguf" -p x -n 1 2>&1 | grep -q "PQ2_0 without keys prism.hadamard"
+}
+check "and one that is nonsense without them" told_unturned
+check "which cannot be written" refused 2 "PQ2_0 is read, not written" \
+    ./cerium quantize "$fixtures/llama.gguf" "$work/q.gguf" PQ2_0
 check "a head for further tokens" inspect mtp-qwen35 "MTP head  *there: it guesses"
 check "one that the file lacks" inspect qwen35-wide "MTP head  *not in this file"
 partial() { # without a tensor of the head the model serves as without the head, and says so once

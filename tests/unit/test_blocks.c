@@ -299,6 +299,8 @@ static void test_finite(void)
                 last[at] = put[k];
                 block_decode((block_type)type, values, blocks, VALUES);
                 for (size_t i = 0; i < VALUES; i++) good = good && isfinite(values[i]);
+                /* A NaN of E4M3, of which ggml makes a number. */
+                if (type == BLOCK_NVFP4 && at % size < 4) good = good && (put[k] & 0x7f) != 0x7f;
                 TEST_CHECK_THAT(block_is_finite((block_type)type, blocks, VALUES) == good,
                                 "%s byte %zu is %02x", block_name((uint32_t)type), at, put[k]);
                 last[at] = was;
@@ -315,6 +317,15 @@ static void test_f16_round_trip(void)
         TEST_CHECK((f != f) == nan);
         f = bf16_to_f32((uint16_t)h);
         if (f == f) TEST_CHECK_THAT(f32_to_bf16(f) == h, "%04x", h);
+    }
+}
+
+/* Every scale of NVFP4. */
+static void test_ue4m3(void)
+{
+    for (uint32_t e = 0; e < 256; e++) {
+        const float f = ue4m3_half_to_f32((uint8_t)e);
+        TEST_CHECK_THAT(memcmp(&f, ue4m3_half_values + e, sizeof f) == 0, "%02x", e);
     }
 }
 
@@ -346,9 +357,13 @@ static void test_table(void)
     TEST_CHECK(block_type_of_name(VIEW("q4_k"), &type) && type == BLOCK_Q4_K);
     TEST_CHECK(block_type_of_name(VIEW("MXFP4"), &type) && type == BLOCK_MXFP4);
     TEST_CHECK(!block_type_of_name(VIEW("Q4"), &type) && !block_type_of_name(VIEW(""), &type));
-    TEST_CHECK(block_values(4) == 0 && block_bytes(40) == 0 && block_name(UINT32_MAX) == NULL);
+    TEST_CHECK(block_values(4) == 0 && block_bytes(40) == 36 && block_name(UINT32_MAX) == NULL);
     TEST_CHECK(block_type_of_file_id(39, &type) && type == BLOCK_MXFP4);
     TEST_CHECK(block_type_of_file_id(0x43650030, &type) && type == BLOCK_Q4_W);
+    TEST_CHECK(block_type_of_file_id(142, &type) && type == BLOCK_PQ2_0);
+    TEST_CHECK(block_type_of_file_id(143, &type) && type == BLOCK_PTQ1_0);
+    TEST_CHECK(!block_type_of_file_id(141, &type) && !block_type_of_file_id(144, &type));
+    TEST_CHECK(block_file_id(BLOCK_PTQ1_0) == 143);
     TEST_CHECK(block_file_id(BLOCK_Q8_W) == 0x43650031 && block_file_id(BLOCK_Q4_K) == 12);
     /* Our own type numbers, ggml's among ours, and numbers outside both. */
     TEST_CHECK(!block_type_of_file_id(48, &type) && !block_type_of_file_id(0x43650002, &type));
@@ -375,6 +390,7 @@ int main(void)
     TEST_RUN(test_encode_survives_anything);
     TEST_RUN(test_finite);
     TEST_RUN(test_f16_round_trip);
+    TEST_RUN(test_ue4m3);
     TEST_RUN(test_f16_rounding);
     return unit_report("blocks");
 }

@@ -26,7 +26,7 @@ PANEL_INLINE float32x4_t load_quarter_halves(const uint8_t *p, uint32_t h) /* fo
 /* The table of a type whose nibbles are numbers of values; else unused. */
 PANEL_INLINE int8x16_t quant_table(block_type type)
 {
-    return vld1q_s8(type == BLOCK_MXFP4  ? block_mxfp4_values
+    return vld1q_s8(panel_is_fp4(type)   ? block_mxfp4_values
                     : type == BLOCK_Q4_W ? block_q4_w_values
                                          : block_iq4_values);
 }
@@ -43,9 +43,10 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     const int32_t j = k4 % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W)
         return vreinterpretq_s8_u8(vld1q_u8(block + PANEL_LINE * k4 + 16 * h));
-    if (type == BLOCK_Q2_K) {
+    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0) {
         const uint8x16_t four = vld1q_u8(block + PANEL_LINE * (k4 / 4) + 16 * h);
-        return vreinterpretq_s8_u8(vandq_u8(shifted_right(four, 2 * j), vdupq_n_u8(3)));
+        const uint8x16_t two = vandq_u8(shifted_right(four, 2 * j), vdupq_n_u8(3));
+        return vsubq_s8(vreinterpretq_s8_u8(two), vdupq_n_s8(type == BLOCK_PQ2_0 ? 1 : 0));
     }
     uint8x16_t v = vld1q_u8(block + PANEL_LINE * (uint32_t)j + 16 * h);
     v = k4 < 4 ? vandq_u8(v, vdupq_n_u8(15)) : vshrq_n_u8(v, 4);
@@ -62,7 +63,7 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     if (type == BLOCK_Q4_0) return vsubq_s8(quants, vdupq_n_s8(8));
     if (type == BLOCK_Q5_0) return vsubq_s8(quants, vdupq_n_s8(16));
     if (type == BLOCK_Q6_K) return vsubq_s8(quants, vdupq_n_s8(32));
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+    if (panel_is_fp4(type) || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
         type == BLOCK_Q4_W || panel_has_levels(type))
         return vqtbl1q_s8(table, v);
     return quants;
@@ -120,7 +121,27 @@ PANEL_INLINE float32x4_t load_e8m0_half(const uint8_t *p)
     return vreinterpretq_f32_s32(vmaxq_s32(normal, small));
 }
 
-/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group. */
+/* ue4m3_half_to_f32() of four rows of a panel. */
+PANEL_INLINE float32x4_t load_ue4m3_half(const uint8_t *p)
+{
+    uint32_t four;
+    memcpy(&four, p, sizeof four);
+    const uint16x4_t e = vget_low_u16(vmovl_u8(vcreate_u8(four)));
+    const float16x4_t small = vreinterpret_f16_u16(vshl_n_u16(e, 7));
+    return vmulq_n_f32(vcvt_f32_f16(small), 0x1p7f);
+}
+
+/* Scale s of a block, of one or two. */
+PANEL_INLINE float32x4_t load_block_scale(block_type type, const uint8_t *head, uint32_t s,
+                                          uint32_t h)
+{
+    if (type == BLOCK_MXFP4) return load_e8m0_half(head + QUARTER_ROWS * h);
+    if (type == BLOCK_NVFP4) return load_ue4m3_half(head + 16 * s + QUARTER_ROWS * h);
+    return load_quarter_halves(head, h);
+}
+
+/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group, or for its
+ * halves, one after the other. */
 PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t,
                              float32x4_t acc[TILE][QUARTERS], const uint8_t *group,
                              const uint8_t *block, size_t panel_bytes, uint32_t b,
@@ -132,18 +153,21 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t,
     for (uint32_t p = 0; p < n_p; p++) {
         const uint8_t *head = group + p * panel_bytes + b * panel_head_bytes(type);
         for (uint32_t h = 0; h < QUARTERS; h++) {
-            const float32x4_t d = type == BLOCK_MXFP4 ? load_e8m0_half(head + QUARTER_ROWS * h)
-                                                      : load_quarter_halves(head, h);
+            const bool halves = panel_block_scales(type) == 2;
             int32x4_t dot[TILE];
-            half_block_dots(type, n_t, dot, block + p * panel_bytes, 0, h, q, table, false);
-            half_block_dots(type, n_t, dot, block + p * panel_bytes, 1, h, q, table, true);
-            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
-                float32x4_t *to = &acc[p * n_t + t][h];
-                const kernel_act *act = x + t * x_stride;
-                *to = vfmaq_f32(*to, vmulq_n_f32(vcvtq_f32_s32(dot[t]), act->scale[b]), d);
-                if (panel_has_min(type))
-                    *to = vfmaq_n_f32(*to, load_quarter_halves(head + 32, h),
-                                      (float)act->sum32[b] * act->scale[b]);
+            UNROLLED for (uint32_t s = 0; s < 2; s++) {
+                half_block_dots(type, n_t, dot, block + p * panel_bytes, s, h, q, table,
+                                s == 1 && !halves);
+                if (s == 0 && !halves) continue;
+                const float32x4_t d = load_block_scale(type, head, s, h);
+                UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+                    float32x4_t *to = &acc[p * n_t + t][h];
+                    const kernel_act *act = x + t * x_stride;
+                    *to = vfmaq_f32(*to, vmulq_n_f32(vcvtq_f32_s32(dot[t]), act->scale[b]), d);
+                    if (panel_has_min(type))
+                        *to = vfmaq_n_f32(*to, load_quarter_halves(head + 32, h),
+                                          (float)act->sum32[b] * act->scale[b]);
+                }
             }
         }
     }
@@ -154,8 +178,10 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
+    const uint8_t *factors = panel;
     float32x4_t acc[TILE][QUARTERS];
     clear(n_p * n_t, acc);
+    panel += panel_lead_bytes(type);
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
@@ -163,6 +189,11 @@ PANEL_INLINE void tile_groups(block_type type, uint32_t n_p, uint32_t n_t, float
             block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         panel += panel_group_bytes(type, n_blocks);
     }
+    for (uint32_t i = 0; panel_lead_bytes(type) && i < n_p * n_t; i++)
+        for (uint32_t h = 0; h < QUARTERS; h++)
+            acc[i][h] = vmulq_f32(acc[i][h],
+                                  vreinterpretq_f32_u8(vld1q_u8(factors + i / n_t * panel_bytes +
+                                                                4 * QUARTER_ROWS * h)));
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 
@@ -318,7 +349,9 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
     X(matmul_q8_0, BLOCK_Q8_0, tile_groups)                                                        \
     X(matmul_iq4_nl, BLOCK_IQ4_NL, tile_groups)                                                    \
     X(matmul_mxfp4, BLOCK_MXFP4, tile_groups)                                                      \
+    X(matmul_nvfp4, BLOCK_NVFP4, tile_groups)                                                      \
     X(matmul_q4_w, BLOCK_Q4_W, tile_wide)                                                          \
+    X(matmul_pq2_0, BLOCK_PQ2_0, tile_wide)                                                        \
     X(matmul_q8_w, BLOCK_Q8_W, tile_wide)                                                          \
     X(matmul_q2_k, BLOCK_Q2_K, tile_supers)                                                        \
     X(matmul_iq3_s, BLOCK_IQ3_S, tile_supers)                                                      \

@@ -127,6 +127,7 @@ PANEL_INLINE __m512i signed_quants(block_type type, const uint8_t *block, uint32
     const __m512i v = unpack_quants(type, block, k4, signed_table(type));
     if (type == BLOCK_Q4_0) return _mm512_sub_epi8(v, _mm512_set1_epi8(8));
     if (type == BLOCK_Q5_0) return _mm512_sub_epi8(v, _mm512_set1_epi8(16));
+    if (type == BLOCK_PQ2_0) return _mm512_sub_epi8(v, _mm512_set1_epi8(1));
     return v;
 }
 
@@ -597,6 +598,7 @@ static struct {
     X(matmul_mxfp4_amx, BLOCK_MXFP4)                                                               \
     X(matmul_q4_w_amx, BLOCK_Q4_W)                                                                 \
     X(matmul_q8_w_amx, BLOCK_Q8_W)                                                                 \
+    X(matmul_pq2_0_amx, BLOCK_PQ2_0)                                                               \
     X(matmul_q2_k_amx, BLOCK_Q2_K)                                                                 \
     X(matmul_iq3_s_amx, BLOCK_IQ3_S)                                                               \
     X(matmul_q4_k_amx, BLOCK_Q4_K)                                                                 \

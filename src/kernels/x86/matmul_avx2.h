@@ -40,6 +40,11 @@ PANEL_INLINE __m256 load_halves(const uint8_t *p) /* eight f16 */
     return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(const void *)p));
 }
 
+PANEL_INLINE __m256 load_floats(const uint8_t *p)
+{
+    return _mm256_load_ps((const float *)(const void *)p);
+}
+
 /* Quants with a sign in eight bits; the others are unsigned, with an offset or a minimum. */
 PANEL_INLINE bool quant_is_signed(block_type type)
 {
@@ -53,7 +58,7 @@ PANEL_INLINE int32_t quant_offset(block_type type)
     return type == BLOCK_Q4_0    ? 8
            : type == BLOCK_Q5_0  ? 16
            : type == BLOCK_Q6_K  ? 32
-           : type == BLOCK_MXFP4 ? 12
+           : panel_is_fp4(type)  ? 12
                                  : 0;
 }
 
@@ -71,12 +76,14 @@ PANEL_INLINE uint32_t quant_products(block_type type)
     case BLOCK_Q5_1:
     case BLOCK_Q5_K:
     case BLOCK_Q2_K:
-    case BLOCK_MXFP4: return 4;
+    case BLOCK_MXFP4:
+    case BLOCK_NVFP4: return 4;
     case BLOCK_IQ3_S:
     case BLOCK_Q6_K: return 2;
     case BLOCK_Q8_0:
     case BLOCK_IQ4_NL:
     case BLOCK_IQ4_XS:
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx2.c */
     PANEL_CASES_NONE: break;
@@ -87,7 +94,7 @@ PANEL_INLINE uint32_t quant_products(block_type type)
 /* The table of a type whose nibbles are numbers of values, in both halves; else unused. */
 PANEL_INLINE __m256i quant_table(block_type type)
 {
-    if (type == BLOCK_MXFP4) /* offset by 12 */
+    if (panel_is_fp4(type)) /* offset by 12 */
         return _mm256_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0, 12, 13,
                                 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
     if (type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
@@ -128,7 +135,7 @@ PANEL_INLINE __m256i unpack_quants(block_type type, const uint8_t *block, uint32
         const uint8_t *plane = block + PANEL_NIBBLES + PANEL_LINE * (k4 / 4);
         return _mm256_or_si256(v, field_bits(load_line(plane + 32 * h), j));
     }
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+    if (panel_is_fp4(type) || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
         panel_has_levels(type))
         return _mm256_shuffle_epi8(table, v);
     return v;
@@ -162,20 +169,22 @@ PANEL_INLINE void prefetch_next(block_type type, uint32_t n_p, const uint8_t *bl
                          _MM_HINT_T1);
 }
 
-/* dot += factor[p][h][k / 16] * the integer products of one block of 32 columns.
+/* dot += factor[p][h][k / 16] * the integer products of one block of 32 columns, or of n steps of
+ * eight from `first` on: of a type with scales for 16 columns, the first four are its first half.
  *   table: what the nibbles mean, or unused
  *   block: of the first panel, the others panel_bytes after
  *   q: of the first token for these columns, the others q_stride after */
 PANEL_INLINE void block_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i dot[TILE][2],
                              __m256i factor[TILE][2][2], __m256i table, const uint8_t *block,
-                             size_t panel_bytes, const int8_t *q, size_t q_stride)
+                             size_t panel_bytes, const int8_t *q, size_t q_stride, uint32_t first,
+                             uint32_t n)
 {
     const uint32_t n_products = quant_products(type);
     __m256i pairs[TILE][2];
-    prefetch_next(type, n_p, block, panel_bytes);
-    UNROLLED for (uint32_t step = 0; step < 8; step++) {
+    if (first == 0) prefetch_next(type, n_p, block, panel_bytes);
+    UNROLLED for (uint32_t step = first; step < first + n; step++) {
         /* Both nibbles of a byte in turn; but one scale after the other where halves have two. */
-        const bool halves = panel_is_super(type) && panel_small(type) == 16;
+        const bool halves = panel_small(type) == 16;
         const uint32_t k4 = halves ? step : step / 2 + step % 2 * 4;
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             __m256i w[2], w_abs[2];

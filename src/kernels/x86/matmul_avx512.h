@@ -42,7 +42,7 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
     if (type == BLOCK_Q8_0)
         return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
                                 _mm512_set1_epi8((char)0x80));
-    if (type == BLOCK_Q2_K)
+    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0)
         return _mm512_and_si512(_mm512_srli_epi16(_mm512_load_si512(block + PANEL_LINE * (k4 / 4)),
                                                   2 * j),
                                 _mm512_set1_epi8(3));
@@ -60,7 +60,7 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
         bits = j == 3 ? _mm512_srli_epi16(bits, 2) : _mm512_slli_epi16(bits, 4 - 2 * j);
         return _mm512_or_si512(v, _mm512_and_si512(bits, _mm512_set1_epi8(0x30)));
     }
-    if (type == BLOCK_MXFP4 || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
+    if (panel_is_fp4(type) || type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS ||
         type == BLOCK_Q4_W || panel_has_levels(type))
         return _mm512_shuffle_epi8(table, v);
     return v;
@@ -74,6 +74,21 @@ PANEL_INLINE __m512 load_e8m0_half(const uint8_t *p)
     const __m512i small = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000),
                                             _mm512_min_epi32(e, _mm512_set1_epi32(2)));
     return _mm512_castsi512_ps(_mm512_max_epi32(normal, small));
+}
+
+/* ue4m3_half_to_f32() of sixteen rows of a panel. */
+PANEL_INLINE __m512 load_ue4m3_half(const uint8_t *p)
+{
+    const __m256i e = _mm256_cvtepu8_epi16(_mm_load_si128((const __m128i *)(const void *)p));
+    return _mm512_mul_ps(_mm512_cvtph_ps(_mm256_slli_epi16(e, 7)), _mm512_set1_ps(0x1p7f));
+}
+
+/* Scale s of a block, of one or two. */
+PANEL_INLINE __m512 load_block_scale(block_type type, const uint8_t *head, uint32_t s)
+{
+    if (type == BLOCK_MXFP4) return load_e8m0_half(head);
+    if (type == BLOCK_NVFP4) return load_ue4m3_half(head + 16 * s);
+    return load_halves(head);
 }
 
 /* A pair of small scales [16 rows][2], signed or not: one of them as 32-bit lanes. */

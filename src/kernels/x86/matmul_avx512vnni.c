@@ -18,7 +18,8 @@ PANEL_INLINE int32_t quant_offset(block_type type)
     case BLOCK_Q4_0: return 8;
     case BLOCK_Q5_0: return 16;
     case BLOCK_Q6_K: return 32;
-    case BLOCK_MXFP4: return 12;
+    case BLOCK_MXFP4:
+    case BLOCK_NVFP4: return 12;
     case BLOCK_Q8_0:
     case BLOCK_IQ3_S:
     case BLOCK_IQ4_NL:
@@ -28,6 +29,7 @@ PANEL_INLINE int32_t quant_offset(block_type type)
     case BLOCK_Q5_1:
     case BLOCK_Q4_K:
     case BLOCK_Q5_K:
+    case BLOCK_PQ2_0:
     case BLOCK_Q4_W:
     case BLOCK_Q8_W: /* matmul_wide_avx512vnni.c */
     PANEL_CASES_NONE: break;
@@ -39,7 +41,7 @@ PANEL_INLINE int32_t quant_offset(block_type type)
 PANEL_INLINE __m512i quant_table(block_type type)
 {
     __m128i v = _mm_setzero_si128();
-    if (type == BLOCK_MXFP4)
+    if (panel_is_fp4(type))
         v = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
     if (type == BLOCK_IQ4_NL || type == BLOCK_IQ4_XS)
         v = _mm_xor_si128(_mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38,
@@ -59,7 +61,7 @@ PANEL_INLINE __m512i super_table(block_type type, const uint8_t *super)
  * have two each.  Halves that have scales of their own are kept apart. */
 PANEL_INLINE uint32_t n_chains(block_type type, uint32_t n)
 {
-    return n < 5 || (panel_is_super(type) && panel_small(type) == 16) ? 2 : 1;
+    return n < 5 || panel_small(type) == 16 ? 2 : 1;
 }
 
 /* Whether the high nibbles of a block stay where they are in their bytes, sixteen times what they
@@ -110,27 +112,34 @@ PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stri
         _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
 }
 
-/* ---- types with a scale for 32 values ---- */
+/* ---- types with a scale for 32 values, or for 16 ---- */
 
-/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group. */
+/* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group, or for its
+ * halves, one after the other. */
 PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 acc[TILE_WIDE],
                              const uint8_t *group, const uint8_t *block, size_t panel_bytes,
                              uint32_t b, const kernel_act *x, uint32_t x_stride)
 {
+    const bool halves = panel_block_scales(type) == 2;
     __m512i dot[TILE_WIDE][2];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
-        const int32_t sum32 = x[i % n_t * x_stride].sum32[b];
-        dot[i][0] = _mm512_set1_epi32(-quant_offset(type) * sum32);
-        dot[i][1] = _mm512_setzero_si512();
+        const kernel_act *act = x + i % n_t * x_stride;
+        const int32_t sum = halves ? act->sum16[2 * b] : act->sum32[b];
+        dot[i][0] = _mm512_set1_epi32(-quant_offset(type) * sum);
+        dot[i][1] = halves ? _mm512_set1_epi32(-quant_offset(type) * act->sum16[2 * b + 1])
+                           : _mm512_setzero_si512();
     }
     block_dots(type, n_p, n_t, dot, quant_table(type), block, panel_bytes, x->q + b * PANEL_BLOCK,
                x_stride * sizeof *x);
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const uint8_t *head = group + i / n_t * panel_bytes + b * panel_head_bytes(type);
-        const __m512 d = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
-        const __m512 v = _mm512_cvtepi32_ps(whole_dot(type, n_p * n_t, dot[i]));
         const kernel_act *act = x + i % n_t * x_stride;
-        acc[i] = _mm512_fmadd_ps(_mm512_mul_ps(v, _mm512_set1_ps(act->scale[b])), d, acc[i]);
+        UNROLLED for (uint32_t s = 0; s < panel_block_scales(type); s++) {
+            const __m512i all = halves ? dot[i][s] : whole_dot(type, n_p * n_t, dot[i]);
+            const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(all),
+                                           _mm512_set1_ps(act->scale[b]));
+            acc[i] = _mm512_fmadd_ps(v, load_block_scale(type, head, s), acc[i]);
+        }
         if (panel_has_min(type))
             acc[i] = _mm512_fmadd_ps(_mm512_set1_ps((float)act->sum32[b] * act->scale[b]),
                                      load_halves(head + 32), acc[i]);
@@ -145,8 +154,10 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
     const uint32_t n_groups = kernel_n_groups(n_cols);
     const uint32_t n_lines = panel_quant_bytes(type) / PANEL_LINE + 1; /* of a block and its head */
     const uintptr_t next = (uintptr_t)panel + n_p * panel_bytes;
+    const uint8_t *factors = panel;
     __m512 acc[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) acc[i] = _mm512_setzero_ps();
+    panel += panel_lead_bytes(type);
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n_blocks = panel_group_blocks(n_cols, g);
         const uint8_t *block = panel + panel_group_head(type, n_blocks);
@@ -162,6 +173,9 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
         }
         panel += panel_group_bytes(type, n_blocks);
     }
+    const uint32_t n_scaled = panel_lead_bytes(type) ? n_p * n_t : 0;
+    UNROLLED for (uint32_t i = 0; i < n_scaled; i++)
+        acc[i] = _mm512_mul_ps(acc[i], _mm512_load_ps(factors + i / n_t * panel_bytes));
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 WALKS(groups)
@@ -274,7 +288,8 @@ PANEL_INLINE void unpack_group(block_type type, batch_weights *out, const uint8_
     const uint32_t n_blocks = panel_group_blocks(n_cols, g);
     const uint8_t *group = panel + batch_group_at(type, n_cols, g), *head = group;
     for (uint32_t b = 0; b < n_blocks; b++, head += panel_head_bytes(type)) {
-        out->d[b] = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
+        UNROLLED for (uint32_t s = 0; s < panel_block_scales(type); s++)
+            out->d[b * panel_block_scales(type) + s] = load_block_scale(type, head, s);
         if (panel_has_min(type)) out->m[b] = load_halves(head + 32);
     }
     unpack_blocks(type, out, quant_table(type), group + panel_group_head(type, n_blocks),
@@ -305,6 +320,7 @@ PANEL_INLINE void unpack_half(block_type type, batch_weights *out, const uint8_t
 
 BATCH_TILES(plain, BLOCK_Q4_0)
 BATCH_TILES(minima, BLOCK_Q4_1)
+BATCH_TILES(halves, BLOCK_NVFP4)
 BATCH_TILES(super_minima, BLOCK_Q4_K)
 BATCH_TILES(super_32, BLOCK_IQ4_XS)
 BATCH_TILES(super_16, BLOCK_Q6_K)
@@ -322,6 +338,7 @@ BATCH_TILES(super_16_minima, BLOCK_Q2_K)
     X(matmul_q8_0_vnni, BLOCK_Q8_0, groups, unpack_group, plain_tiles)                             \
     X(matmul_iq4_nl_vnni, BLOCK_IQ4_NL, groups, unpack_group, plain_tiles)                         \
     X(matmul_mxfp4_vnni, BLOCK_MXFP4, groups, unpack_group, plain_tiles)                           \
+    X(matmul_nvfp4_vnni, BLOCK_NVFP4, groups, unpack_group, halves_tiles)                          \
     X(matmul_q2_k_vnni, BLOCK_Q2_K, supers, unpack_half, super_16_minima_tiles)                    \
     X(matmul_q4_k_vnni, BLOCK_Q4_K, supers, unpack_half, super_minima_tiles)                       \
     X(matmul_q5_k_vnni, BLOCK_Q5_K, supers, unpack_half, super_minima_tiles)                       \

@@ -29,10 +29,12 @@ PANEL_INLINE bool quant_is_shifted(block_type type) { return quant_offset(type) 
  *   plain    Q4 8: 16 * 15 * 127 = 30480    Q5 4: 8 * 31 * 127 = 31496
  *   shifted  Q4_0 8: 16 * 8 * 127 = 16256   Q5_0 8: 16 * 16 * 127 = 32512
  *            MXFP4 8: 16 * 12 * 127 = 24384  Q6_K 4: 8 * 32 * 127 = 32512
+ *            NVFP4 4, what shares a scale
  * and one product alone does not saturate: 2 * 255 * 32 = 16320. */
 PANEL_INLINE uint32_t quant_run(block_type type)
 {
-    return type == BLOCK_Q5_1 || type == BLOCK_Q5_K || type == BLOCK_Q6_K ? 4 : 8;
+    const bool is_five = type == BLOCK_Q5_1 || type == BLOCK_Q5_K;
+    return is_five || type == BLOCK_Q6_K || type == BLOCK_NVFP4 ? 4 : 8;
 }
 
 typedef int8_t batch_x[KERNEL_GROUP]; /* a token's copy of a group of activations */
@@ -42,7 +44,8 @@ typedef struct {
     __m256i w[KERNEL_GROUP / 4][2]; /* [k4] quants of four columns */
     __m256i start[2 * PANEL_BLOCKS][2]; /* shifted: where a 16-bit sum begins, by run */
     __m256i factor[2 * PANEL_BLOCKS][2]; /* superblocks: small scales in 16 bits, by run */
-    __m256 d[PANEL_BLOCKS][2], m[PANEL_BLOCKS][2]; /* by block; superblocks have one */
+    __m256 d[2 * PANEL_BLOCKS][2], m[PANEL_BLOCKS][2]; /* by block, of NVFP4 by half a block;
+                                                          superblocks have one */
     __m256i minima[PANEL_BLOCKS / 2][2]; /* superblocks: pairs, as sum32 has them */
 } batch_weights;
 
@@ -73,7 +76,8 @@ PANEL_INLINE void batch_unpack_block(block_type type, batch_weights *out, const 
 PANEL_INLINE size_t batch_group_at(block_type type, uint32_t g)
 {
     return panel_is_super(type) ? (size_t)(g / 2) * panel_super_bytes(type)
-                                : (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
+                                : panel_lead_bytes(type) +
+                                      (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
 /* What is next, asked for while this group is multiplied. */
@@ -105,14 +109,14 @@ PANEL_INLINE __m256i keep_order(__m256i v)
     return v;
 }
 
-/* dots[t][h] = the integer products of block b, each run's times its factor where there is one;
- * with add, on top of what is there. */
+/* dots[t][h] = the integer products of block b, or of NVFP4 half block b, each run's times its
+ * factor where there is one; with add, on top of what is there. */
 PANEL_INLINE void batch_dots(block_type type, uint32_t n_t, __m256i dots[BATCH_TILE][2],
                              const batch_weights *w, uint32_t b, const batch_x *x,
                              bool add)
 {
     const bool shifted = quant_is_shifted(type), super = panel_is_super(type);
-    const uint32_t run = quant_run(type), n_runs = 8 / run;
+    const uint32_t run = quant_run(type), n_runs = type == BLOCK_NVFP4 ? 1 : 8 / run;
     UNROLLED for (uint32_t i_run = 0; i_run < n_runs; i_run++) {
         const uint32_t r = n_runs * b + i_run;
         __m256i sums[BATCH_TILE][2];
@@ -179,12 +183,14 @@ PANEL_INLINE void batch_tile(block_type type, uint32_t n_t, float (*acc)[KERNEL_
     }
     UNROLLED for (uint32_t t = 0; t < n_t; t++)
         UNROLLED for (uint32_t h = 0; h < 2; h++) sums[t][h] = _mm256_load_ps(acc[t] + 8 * h);
-    for (uint32_t b = 0; b < n_blocks; b++) {
+    const uint32_t n_scales = panel_block_scales(type);
+    for (uint32_t b = 0; b < n_scales * n_blocks; b++) {
         batch_dots(type, n_t, dots, w, b, x, false);
         UNROLLED for (uint32_t t = 0; t < n_t; t++) {
             const kernel_act *a = act + t * act_stride;
-            const __m256 scale = _mm256_set1_ps(a->scale[b]);
-            const __m256 sum32 = _mm256_set1_ps((float)a->sum32[b] * a->scale[b]);
+            const __m256 scale = _mm256_set1_ps(a->scale[b / n_scales]);
+            const __m256 sum32 = _mm256_set1_ps((float)a->sum32[b / n_scales] *
+                                                a->scale[b / n_scales]);
             UNROLLED for (uint32_t h = 0; h < 2; h++) {
                 const __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(dots[t][h]), scale);
                 sums[t][h] = _mm256_fmadd_ps(v, w->d[b][h], sums[t][h]);
@@ -232,8 +238,11 @@ PANEL_INLINE void batch_panels(block_type type, batch_unpack_fn *unpack,
         }
     }
     for (uint32_t p = 0; p < n_panels; p++)
-        for (uint32_t t = 0; t < n_tokens; t++)
+        for (uint32_t t = 0; t < n_tokens; t++) {
+            for (uint32_t r = 0; panel_lead_bytes(type) && r < KERNEL_PANEL_ROWS; r++)
+                acc[p][t][r] *= panel_factor(type, panels + p * panel_bytes, r);
             memcpy(y + t * y_stride + p * KERNEL_PANEL_ROWS, acc[p][t], sizeof acc[p][t]);
+        }
 }
 
 /* All panels and tokens, these in even parts. */

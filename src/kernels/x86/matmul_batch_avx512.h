@@ -64,7 +64,8 @@ _Static_assert(sizeof(batch_x) == 192, "whole lines");
 typedef struct {
     __m512i w[KERNEL_GROUP / 4];  /* [k4] unsigned quants of four columns */
     __m512i factor[BATCH_STARTS]; /* small scales: of Q4_K and Q5_K as floats */
-    __m512 d[PANEL_BLOCKS], m[PANEL_BLOCKS]; /* by block; superblocks have one */
+    __m512 d[BATCH_STARTS], m[PANEL_BLOCKS]; /* by block, of NVFP4 by half a block; superblocks have
+                                                one */
     __m512i minima[BATCH_STARTS / 2];        /* of superblocks, in pairs as batch_x has sums */
 } batch_weights;
 
@@ -115,6 +116,24 @@ PANEL_INLINE void batch_start(uint32_t n_t, batch_dots dots, const batch_x *x, u
 {
     UNROLLED for (uint32_t t = 0; t < n_t; t++)
         dots[0][t] = dots[1][t] = _mm512_set1_epi32(x[t].start[i]);
+}
+
+/* acc + a group of NVFP4, half a block at a time */
+PANEL_INLINE void batch_halves(uint32_t n_t, batch_floats acc, const batch_weights *w,
+                               uint32_t n_blocks, const batch_x *x, batch_ahead *ahead)
+{
+    for (uint32_t i = 0; i < 2 * n_blocks; i++) {
+        batch_dots dots;
+        if (i % 2 == 0) batch_ask(ahead);
+        batch_start(n_t, dots, x, i);
+        batch_lines(n_t, dots, w, 4 * i, 4, x);
+        UNROLLED for (uint32_t p = 0; p < 2; p++)
+            UNROLLED for (uint32_t t = 0; t < n_t; t++) {
+                const __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[p][t]),
+                                               _mm512_set1_ps(x[t].scale[i / 2]));
+                acc[p][t] = _mm512_fmadd_ps(v, w[p].d[i], acc[p][t]);
+            }
+    }
 }
 
 /* acc + a group of types with a scale for 32 values */
@@ -246,7 +265,10 @@ PANEL_INLINE void batch_tile_groups(block_type type, uint32_t n_t, float (*acc)[
     UNROLLED for (uint32_t p = 0; p < 2; p++)
         UNROLLED for (uint32_t t = 0; t < n_t; t++)
             sums[p][t] = _mm512_load_ps(acc[p * BATCH_TOKENS + t]);
-    batch_groups(type, n_t, sums, w, n_blocks, x, ahead);
+    if (panel_block_scales(type) == 2)
+        batch_halves(n_t, sums, w, n_blocks, x, ahead);
+    else
+        batch_groups(type, n_t, sums, w, n_blocks, x, ahead);
     UNROLLED for (uint32_t p = 0; p < 2; p++)
         UNROLLED for (uint32_t t = 0; t < n_t; t++)
             _mm512_store_ps(acc[p * BATCH_TOKENS + t], sums[p][t]);
@@ -291,7 +313,7 @@ PANEL_INLINE size_t batch_group_at(block_type type, uint32_t n_cols, uint32_t g)
     if (panel_is_wide(type))
         return panel_wide_head(n_cols) + (size_t)g * PANEL_BLOCKS * panel_quant_bytes(type);
     if (panel_is_super(type)) return (size_t)(g / 2) * panel_super_bytes(type);
-    return (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
+    return panel_lead_bytes(type) + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS);
 }
 
 /* Where what is asked for beside group g begins, from the start of its panel, and how many lines it
@@ -323,7 +345,7 @@ PANEL_INLINE void batch_copy(block_type type, int32_t offset, batch_x *to, const
                                       act->sum32[3]);
             continue;
         }
-        const bool halves = panel_is_super(type) && panel_small(type) == 16;
+        const bool halves = panel_small(type) == 16;
         const uint32_t n_starts = halves ? BATCH_STARTS : PANEL_BLOCKS;
         const int16_t *sums = halves ? act->sum16 : act->sum32;
         UNROLLED for (uint32_t i = 0; i < n_starts; i++) to->start[i] = -offset * sums[i];
@@ -369,8 +391,11 @@ PANEL_INLINE void batch_panels(block_type type, int32_t offset, batch_unpack_fn 
         }
     }
     for (uint32_t p = 0; p < n_panels; p++)
-        for (uint32_t t = 0; t < n_tokens; t++)
+        for (uint32_t t = 0; t < n_tokens; t++) {
+            for (uint32_t r = 0; panel_lead_bytes(type) && r < KERNEL_PANEL_ROWS; r++)
+                acc[p][t][r] *= panel_factor(type, panels + p * panel_bytes, r);
             memcpy(y + t * y_stride + p * KERNEL_PANEL_ROWS, acc[p][t], sizeof acc[p][t]);
+        }
 }
 
 /* All tokens, in even parts, for the panels up to an even number of them; returns that number. */

@@ -69,7 +69,7 @@ PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m256i
                 }
             }
             block_dots(type, n_p, n_t, dot, factor, table, block, panel_bytes,
-                       q + (b + i) * PANEL_BLOCK, q_stride);
+                       q + (b + i) * PANEL_BLOCK, q_stride, 0, 8);
         }
     }
 }

@@ -1,4 +1,4 @@
-/* matmul_wide_avx2.c - types with one scale for 128 values: Q4_W Q8_W.
+/* matmul_wide_avx2.c - types with one scale for 128 values: Q4_W Q8_W PQ2_0.
  *
  * What a group costs in floats is one conversion, one product and one fma for 128 columns; the
  * rest is exact in integers.  Eight rows at a time, so that four registers of weights serve up to
@@ -37,13 +37,18 @@ PANEL_INLINE __m256i quant_table(void)
 }
 
 /* Four registers of eight rows by four columns: of Q4_W columns 0, 16, 4 and 20 of where the unit
- * begins, of Q8_W 0, 4, 8 and 12. */
+ * begins, of Q8_W and PQ2_0 0, 4, 8 and 12. */
 PANEL_INLINE void load_unit(block_type type, __m256i w[4], const uint8_t *from)
 {
     const __m256i mask = _mm256_set1_epi8(15), table = quant_table();
     UNROLLED for (uint32_t i = 0; i < 4; i++) {
         if (type == BLOCK_Q8_W) {
             w[i] = load_line(from + PANEL_LINE * i);
+            continue;
+        }
+        if (type == BLOCK_PQ2_0) {
+            w[i] = _mm256_and_si256(_mm256_srli_epi16(load_line(from), 2 * (int)i),
+                                    _mm256_set1_epi8(3));
             continue;
         }
         const __m256i v = load_line(from + PANEL_LINE * (i / 2));
@@ -59,9 +64,9 @@ PANEL_INLINE __m256i unit_dot(block_type type, const __m256i w[4], const int8_t 
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i sum = _mm256_setzero_si256();
     UNROLLED for (uint32_t i = 0; i < 4; i += 2) {
-        const uint32_t at = type == BLOCK_Q8_W ? 4 * i : 2 * i;
+        const uint32_t at = type == BLOCK_Q4_W ? 2 * i : 4 * i;
         const __m256i x = broadcast_four(q + at);
-        const __m256i x2 = broadcast_four(q + at + (type == BLOCK_Q8_W ? 4 : 16));
+        const __m256i x2 = broadcast_four(q + at + (type == BLOCK_Q4_W ? 16 : 4));
         __m256i v, v2;
         if (type == BLOCK_Q8_W) { /* |w| unsigned, and its sign on x, which is never -128 */
             v = _mm256_maddubs_epi16(_mm256_abs_epi8(w[i]), _mm256_sign_epi8(x, w[i]));
@@ -80,7 +85,8 @@ PANEL_INLINE __m256i unit_dot(block_type type, const __m256i w[4], const int8_t 
 PANEL_INLINE __m256i offset_sum(block_type type, const kernel_act *x)
 {
     const int32_t sum = x->sum32[0] + x->sum32[1] + x->sum32[2] + x->sum32[3];
-    return _mm256_set1_epi32(type == BLOCK_Q4_W ? WIDE_OFFSET * sum : 0);
+    return _mm256_set1_epi32(type == BLOCK_Q4_W ? WIDE_OFFSET * sum
+                             : type == BLOCK_PQ2_0 ? sum : 0);
 }
 
 /* acc += one group of eight rows: i is panel i / n_t and token i % n_t. */
@@ -92,7 +98,7 @@ PANEL_INLINE void group(block_type type, uint32_t n_p, uint32_t n_t, __m256 acc[
     __m256i dot[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) dot[i] = _mm256_setzero_si256();
     for (uint32_t u = 0; u < WIDE_UNITS; u++) {
-        const uint32_t at = type == BLOCK_Q8_W ? 16 * u : 32 * (u / 2) + 8 * (u % 2);
+        const uint32_t at = type == BLOCK_Q4_W ? 32 * (u / 2) + 8 * (u % 2) : 16 * u;
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             __m256i w[4];
             load_unit(type, w, quants + p * panel_bytes + u * unit_bytes);
@@ -141,8 +147,12 @@ MATMUL_TILED(matmul_q4_w_avx2, BLOCK_Q4_W, tile, 4, matmul_q4_w_avx2_1_by_8)
 MATMUL_TILE(matmul_q8_w_avx2, 1, 8, BLOCK_Q8_W, tile)
 MATMUL_TILED(matmul_q8_w_avx2, BLOCK_Q8_W, tile, 4, matmul_q8_w_avx2_1_by_8)
 
+MATMUL_TILE(matmul_pq2_0_avx2, 1, 8, BLOCK_PQ2_0, tile)
+MATMUL_TILED(matmul_pq2_0_avx2, BLOCK_PQ2_0, tile, 4, matmul_pq2_0_avx2_1_by_8)
+
 void matmul_init_wide_avx2(kernel_table *table)
 {
+    table->matmul[BLOCK_PQ2_0] = matmul_pq2_0_avx2;
     table->matmul[BLOCK_Q4_W] = matmul_q4_w_avx2;
     table->matmul[BLOCK_Q8_W] = matmul_q8_w_avx2;
 }

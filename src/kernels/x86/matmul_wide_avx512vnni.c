@@ -1,5 +1,5 @@
-/* matmul_wide_avx512vnni.c - types with one scale for 128 values, Q4_W Q8_W, by dot products of
- * four: one register is sixteen rows, and a group is 32 instructions in a chain (two chains here)
+/* matmul_wide_avx512vnni.c - types with one scale for 128 values, Q4_W Q8_W PQ2_0, by dot products
+ * of four: one register is sixteen rows, and a group is 32 instructions in a chain (two here)
  * with one conversion at the end.
  *
  * Quants are made unsigned by an offset; what it adds is taken away through the sums of
@@ -23,12 +23,19 @@ PANEL_INLINE __m512i wide_quants(block_type type, const uint8_t *block, uint32_t
     if (type == BLOCK_Q8_W)
         return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
                                 _mm512_set1_epi8((char)0x80));
+    if (type == BLOCK_PQ2_0)
+        return _mm512_and_si512(_mm512_srli_epi16(_mm512_load_si512(block + PANEL_LINE * (k4 / 4)),
+                                                  2 * (k4 % 4)),
+                                _mm512_set1_epi8(3));
     __m512i v = _mm512_load_si512(block + PANEL_LINE * (k4 % 4));
     if (k4 >= 4) v = _mm512_srli_epi16(v, 4);
     return _mm512_shuffle_epi8(wide_table(), _mm512_and_si512(v, _mm512_set1_epi8(15)));
 }
 
-PANEL_INLINE int32_t wide_offset(block_type type) { return type == BLOCK_Q4_W ? 33 : 128; }
+PANEL_INLINE int32_t wide_offset(block_type type)
+{
+    return type == BLOCK_Q4_W ? 33 : type == BLOCK_PQ2_0 ? 1 : 128;
+}
 
 /* Minus what the offset adds to a group's dot. */
 PANEL_INLINE __m512i wide_start(block_type type, const kernel_act *x)
@@ -125,9 +132,11 @@ BATCH_TILES(wide, BLOCK_Q8_W)
     MATMUL_LINE(name##_line, name##_few, type, line_wide)
 MATMUL_WIDE(matmul_q4_w_vnni, BLOCK_Q4_W)
 MATMUL_WIDE(matmul_q8_w_vnni, BLOCK_Q8_W)
+MATMUL_WIDE(matmul_pq2_0_vnni, BLOCK_PQ2_0)
 
 void matmul_init_wide_avx512vnni(kernel_table *table, bool in_line)
 {
     table->matmul[BLOCK_Q4_W] = in_line ? matmul_q4_w_vnni_line : matmul_q4_w_vnni;
+    table->matmul[BLOCK_PQ2_0] = in_line ? matmul_pq2_0_vnni_line : matmul_pq2_0_vnni;
     table->matmul[BLOCK_Q8_W] = in_line ? matmul_q8_w_vnni_line : matmul_q8_w_vnni;
 }
