@@ -99,6 +99,7 @@ int main(void)
     n_failed += check_model("tests/golden/fixtures/deepseek2-yarn.gguf"); /* panels turned over */
     n_failed += check_model("tests/golden/fixtures/mtp-qwen35.gguf");     /* a head that drafts */
     n_failed += check_model("tests/golden/fixtures/granitehybrid.gguf");  /* states */
+    n_failed += check_model("tests/golden/fixtures/qwen35-turned.gguf");  /* turned weights */
     drafter = "tests/golden/fixtures/eagle3-planted.gguf"; /* and a head in a file of its own */
     n_failed += check_model("tests/golden/fixtures/mtp-planted-state.gguf");
     drafter = "tests/golden/fixtures/dflash-planted.gguf"; /* or one that says blocks */

@@ -86,6 +86,7 @@ static void run_model(model *m)
     model_set_panels(m, panels);
     int status = CERIUM_OK;
     for (uint32_t i = 0; !status && i < model_n_repack_items(m); i++) status = model_repack(m, i);
+    if (status == CERIUM_ERR_FORMAT) return; /* bytes after the head that are no number */
     if (!status) status = run_program(model_program(m));
     if (!status && model_mtp(m)) status = run_program(model_mtp(m));
     CHECK(!status || status == CERIUM_ERR_MEMORY || status == CERIUM_ERR_CAPACITY);

@@ -50,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         safetensor_values(t, n > 64 ? n - 64 : 0, 1, values, n < 64 ? n : 64);
         for (size_t k = 0; k < n && k < 64; k++) sum += values[k] > 0 ? 1.0f : 0.0f;
     }
+    CHECK(sum >= 0); /* every value was read */
     if (!status) read_fp4(&s);
     safetensors_free(&s);
     CHECK(memory_live() == live);
