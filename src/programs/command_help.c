@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-enum { COLUMNS = 80, HELP_COLUMN = 26, FORM_MAX = 96 };
+enum { COLUMNS = 80, HELP_COLUMN = 26, FORM_MAX = 96, HELP_BYTES_MAX = 1 << 16 };
 
 /* ---- text for terminals ---- */
 
@@ -94,6 +94,9 @@ void command_print_help(const command_table *c, FILE *to)
     const option_spec *all[COMMAND_OPTIONS_MAX];
     char name[32];
     snprintf(name, sizeof name, "cerium %s", c->name);
+    /* It is written in one piece, so a full disk is known by its own error. */
+    static char whole[HELP_BYTES_MAX];
+    setvbuf(to, whole, _IOFBF, sizeof whole);
     print_lines(to, "usage: ", name, c->usage);
     fputc('\n', to);
     print_paragraphs(to, c->about);

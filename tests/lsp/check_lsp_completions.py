@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from client import Client
-from kit import CERIUM, CODE, begin, check, end, seen, type_text
+from kit import CERIUM, CODE, begin, check, end, is_sanitized, seen, type_text
 
 # ---- frames, and the life of a session ----
 
@@ -280,10 +280,9 @@ def test_idle():
 
 
 def test_memory():
-    with open(CERIUM, "rb") as f:
-        if b"__asan_init" in f.read():
-            print("skipped: memory: the sanitizer has its own")
-            return
+    if is_sanitized():
+        print("skipped: memory: the sanitizer has its own")
+        return
     c = begin()
     c.ready()
     c.open("file:///m/a.py", CODE)

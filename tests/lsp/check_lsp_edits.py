@@ -43,7 +43,8 @@ def test_edit():
                         os.path.join(folder, "a.c"), "add"], check=True, capture_output=True)
         with open(os.path.join(folder, "a.c")) as f:
             want = f.read()
-        c = begin({**EDITS, "window": {"workDoneProgress": True}}, args=("--replay", answer))
+        c = begin({**EDITS, "window": {"workDoneProgress": True}}, args=("--replay", answer),
+                  env={"TMPDIR": folder})
         uri = "file:///src/a.c"
         c.open(uri, SUM % "add", "c")
         id_ = ask_edit(c, uri, 2)
@@ -76,7 +77,7 @@ def test_edit():
         c.open(uri, SUM % "allow c-strcpy", "c")
         check("what the watchdog knows is no instruction", ask_edit(c, uri, 2) is None)
         end("edit", c)
-        left = [n for n in os.listdir(tempfile.gettempdir()) if n.startswith("cerium-edit-")]
+        left = [n for n in os.listdir(folder) if n.startswith("cerium-edit-")]
         check("no copies are left", not left, left)
     c = begin(dict(EDITS))
     uri = "file:///src/a.c"
