@@ -232,8 +232,7 @@ static int read_values(parser *p, uint64_t n)
 static const char *unsupported_name(uint32_t type)
 {
     static const char *const names[] = {
-        [9] = "Q8_1", [15] = "Q8_K", [19] = "IQ1_S", [24] = "I8",    [25] = "I16",
-        [26] = "I32", [28] = "F64",   [29] = "IQ1_M", [40] = "NVFP4",
+        [9] = "Q8_1", [15] = "Q8_K", [24] = "I8", [25] = "I16", [26] = "I32", [28] = "F64",
     };
     return type < ARRAY_LEN(names) && names[type] ? names[type] : "unknown";
 }

@@ -157,12 +157,15 @@ static void copy(const char *from)
     TEST_CHECK(out && fclose(out) == 0);
 }
 
-static const char *model_of(const char *head)
+/* The model that a drafter is made for; NULL: it is no drafter. */
+static const char *model_of(const char *drafter)
 {
-    if (!strstr(head, "/eagle3-")) return NULL;
-    return strstr(head, "-planted") ? "tests/golden/fixtures/mtp-planted-state.gguf"
-           : strstr(head, "-llama") ? "tests/golden/fixtures/llama.gguf"
-                                    : "tests/golden/fixtures/qwen35.gguf";
+    if (!strstr(drafter, "/eagle3-") && !strstr(drafter, "/dflash-") &&
+        !strstr(drafter, "/dspark-"))
+        return NULL;
+    if (strstr(drafter, "-planted")) return "tests/golden/fixtures/mtp-planted-state.gguf";
+    const bool is_llamas = strstr(drafter, "-llama") || strstr(drafter, "-causal");
+    return is_llamas ? "tests/golden/fixtures/llama.gguf" : "tests/golden/fixtures/qwen35.gguf";
 }
 
 static void test_every_architecture(void)

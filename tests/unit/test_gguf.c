@@ -169,7 +169,7 @@ static void break_tensor_values(void)
 static void break_tensor_block(void) { begin(3, 1, 0), put_tensor("t", 48, 2, 0), put_data(128); }
 static void break_tensor_type(void)
 {
-    begin(3, 1, 0), put_tensor("blk.3.attn_q.weight", 256, 40, 0), put_data(128);
+    begin(3, 1, 0), put_tensor("blk.3.attn_q.weight", 256, 28, 0), put_data(128);
 }
 static void break_tensor_type_new(void)
 {
@@ -244,7 +244,7 @@ static const struct {
     {break_tensor_overflow, "tensor t: its dimensions multiply to more than 2^48"},
     {break_tensor_values, "tensor t: its dimensions multiply to more than 2^48"},
     {break_tensor_block, "tensor t: rows of 48 values are not a multiple of Q4_0's block of 32"},
-    {break_tensor_type, "m.gguf: tensor blk.3.attn_q.weight: type 40 (NVFP4) is not supported; "
+    {break_tensor_type, "m.gguf: tensor blk.3.attn_q.weight: type 28 (F64) is not supported; "
                         "supported are F32 F16 Q4_0"},
     {break_tensor_type_new, "tensor t: type 4000000000 (unknown) is not supported"},
     {break_tensor_offset, "tensor t: offset 8 is not aligned to 32"},
