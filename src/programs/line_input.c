@@ -118,9 +118,9 @@ static unsigned char on_paste(EditLine *edit, int key)
 
 static void bind_keys(EditLine *edit)
 {
-    el_set(edit, EL_ADDFN, "tab", "insert a tab", on_tab);
-    el_set(edit, EL_ADDFN, "modified-key", "an arrow with Ctrl or Alt", on_modified_key);
-    el_set(edit, EL_ADDFN, "paste", "insert what is pasted", on_paste);
+    el_wset(edit, EL_ADDFN, L"tab", L"insert a tab", on_tab); /* the other copies, and leaks */
+    el_wset(edit, EL_ADDFN, L"modified-key", L"an arrow with Ctrl or Alt", on_modified_key);
+    el_wset(edit, EL_ADDFN, L"paste", L"insert what is pasted", on_paste);
     el_set(edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_set(edit, EL_BIND, "\t", "tab", NULL);
     el_set(edit, EL_BIND, "\033[1;", "modified-key", NULL);

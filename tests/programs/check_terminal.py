@@ -152,6 +152,7 @@ def keys(folder):
                      CERIUM_HISTORY=path)
         check("no history: " + path, t.until("no history of cerium.*/help lists.*> "), t.text)
         if path != other:
+            t.until_edited()  # before that, Ctrl-D is the end of a file, and lost with its line
             t.send("\x04")
             check("and a conversation", t.end() == 0)
     for typed in ("\x1b[200~def f(x):\r\n\treturn x\r\r\x1b[20b\r\x1b[201~ # end", "a\tb",
@@ -194,6 +195,7 @@ def restored():
     os.kill(t.pid, signal.SIGHUP)
     t.send("/help\r")
     check("what is ignored stays ignored (nohup)", t.until("forget the conv.*> ") is not None)
+    t.until_edited()
     t.send("\x04")
     check("to the end", t.end() == 0)
 
