@@ -48,6 +48,27 @@ static inline char *read_file(const char *path, size_t *n)
     return all;
 }
 
+/* A file of these bytes, at a path that mkstemp() makes of path. */
+static inline void write_bytes(char *path, const char *all, size_t len)
+{
+    const int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, all, len) == (ssize_t)len);
+    close(fd);
+}
+
+/* The same of the file `of` with some bytes changed: those `at` after the first `text` in it, or
+ * with at < 0 those of it. */
+static inline void write_damaged(char *path, const char *of, const char *text, long at,
+                                 const void *put, size_t n_put)
+{
+    size_t len;
+    char *all = read_file(of, &len), *place = memmem(all, len, text, strlen(text));
+    CHECK(place);
+    memcpy(at < 0 ? place : place + strlen(text) + at, put, n_put);
+    write_bytes(path, all, len);
+    memory_free(all);
+}
+
 /* Logits [n][stride] of a head are those wanted, [n][n_vocab], and those after them, of other rows
  * a pass, have the same bits. */
 static inline void check_rows(const char *name, const float *logits, size_t stride,

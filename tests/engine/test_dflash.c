@@ -187,17 +187,10 @@ static void damaged(const char *text, long at, const void *put, size_t n_put, co
                     const char *why)
 {
     char path[] = "/tmp/cerium-dflash-XXXXXX";
-    size_t len;
     cerium_engine_config config;
     cerium_engine *e = NULL;
     cerium_error err = {0};
-    char *all = read_file(file_of, &len);
-    char *place = memmem(all, len, text, strlen(text));
-    CHECK(place);
-    memcpy(at < 0 ? place : place + strlen(text) + at, put, n_put);
-    const int fd = mkstemp(path);
-    CHECK(fd >= 0 && write(fd, all, len) == (ssize_t)len);
-    close(fd);
+    write_damaged(path, file_of, text, at, put, n_put);
     const long before = memory_live();
     cerium_engine_config_defaults(&config);
     config.model_path = of;
@@ -209,7 +202,6 @@ static void damaged(const char *text, long at, const void *put, size_t n_put, co
                     "%s: %d, %s", text, status, err.message);
     if (e) cerium_engine_close(&e);
     unlink(path);
-    memory_free(all);
 }
 
 static void lacking(const char *tensor, const char *other, const char *of)

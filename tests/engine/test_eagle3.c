@@ -215,9 +215,7 @@ static void refused(const char *of, const char *head, const char *why)
 static void refused_bytes(char *all, size_t len, const char *why)
 {
     char path[] = "/tmp/cerium-eagle3-XXXXXX";
-    const int fd = mkstemp(path);
-    CHECK(fd >= 0 && write(fd, all, len) == (ssize_t)len);
-    close(fd);
+    write_bytes(path, all, len);
     refused(FIXTURES "llama.gguf", path, why);
     unlink(path);
     memory_free(all);

@@ -272,17 +272,10 @@ static void damaged(const char *text, long at, const void *put, size_t n_put, co
                     const char *why)
 {
     char path[] = "/tmp/cerium-mtp-XXXXXX";
-    size_t len;
     cerium_engine_config config;
     cerium_engine *e = NULL;
     cerium_error err = {0};
-    char *all = read_file(FIXTURES "mtp-qwen35.gguf", &len);
-    char *place = memmem(all, len, text, strlen(text));
-    CHECK(place);
-    memcpy(at < 0 ? place : place + strlen(text) + at, put, n_put);
-    const int fd = mkstemp(path);
-    CHECK(fd >= 0 && write(fd, all, len) == (ssize_t)len);
-    close(fd);
+    write_damaged(path, FIXTURES "mtp-qwen35.gguf", text, at, put, n_put);
     const long before = memory_live();
     cerium_engine_config_defaults(&config);
     config.model_path = path;
@@ -299,7 +292,6 @@ static void damaged(const char *text, long at, const void *put, size_t n_put, co
         TEST_CHECK_THAT(status == 0, "%s: %s", text, err.message);
     if (e) cerium_engine_close(&e);
     unlink(path);
-    memory_free(all);
 }
 
 /* A head with a missing tensor, which has another name: the model works without it, and reports

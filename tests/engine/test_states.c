@@ -2,9 +2,8 @@
  * where conversations continue, and whatever was found, evicted, forked or rewound, logits are the
  * bits of a timeline that was computed from its beginning. */
 #include "base/memory.h"
-#include "engine/engine.h"
 
-#include "../unit/unit.h"
+#include "judged.h"
 
 enum {
     CONTEXT = 1024,
@@ -17,11 +16,7 @@ enum {
 #define FIXTURES "tests/golden/fixtures/"
 
 static const char *tested;
-static cerium_engine *judge; /* its sessions share nothing */
-static cerium_engine_info info;
-static uint64_t fresh_tenant = 1000;
 static uint32_t random_state;
-static int32_t begins;       /* a control token that begins a message */
 
 static uint32_t next_random(void)
 {
@@ -48,35 +43,6 @@ static cerium_engine *open_with(const char *path, uint32_t sessions, uint64_t kv
 }
 
 static bool is_sound(cerium_engine *e) { return kv_pool_check_invariants(e->pool); }
-
-static cerium_session *session_for(cerium_engine *e, uint64_t tenant)
-{
-    cerium_session *s = NULL;
-    cerium_error err;
-    cerium_session_config config = {.tenant = tenant};
-    TEST_CHECK_THAT(cerium_session_open(&s, e, &config, &err) == 0, "%s", err.message);
-    return s;
-}
-
-/* Logits after tokens [n], computed from the beginning, are those of the session. */
-static bool is_as_from_the_beginning(const cerium_session *s, const int32_t *tokens, uint32_t n)
-{
-    cerium_session *fresh = session_for(judge, ++fresh_tenant);
-    cerium_sync_result result;
-    TEST_CHECK(cerium_session_sync(fresh, tokens, n, &result, NULL) == 0);
-    TEST_CHECK(result.tokens_reused == 0);
-    const float *a = cerium_session_logits(s, NULL), *b = cerium_session_logits(fresh, NULL);
-    bool same = a && b && !memcmp(a, b, info.n_vocab * sizeof *a);
-    cerium_session_close(&fresh);
-    return same;
-}
-
-static void say(int32_t *tokens, uint32_t *n, uint32_t n_more, uint32_t seed)
-{
-    tokens[(*n)++] = begins;
-    for (uint32_t i = 0; i < n_more; i++)
-        tokens[(*n)++] = (int32_t)((i * 2654435761u + seed * 40503u) % 250);
-}
 
 /* A client that sends everything again with each question, in a new session each time: only the
  * question is computed; if it leaves out the model's thoughts, the answer as well. */
@@ -248,7 +214,9 @@ static void test_model(const char *path)
 {
     tested = path;
     judge = open_with(tested, 2, 0, "off");
+    cerium_engine_info info;
     cerium_engine_describe(judge, &info);
+    n_vocab = info.n_vocab;
     for (begins = 0; !tokenizer_is_control(judge->tokens, begins) ||
                      tokenizer_is_end(judge->tokens, begins);)
         begins++;

@@ -238,35 +238,20 @@ static void test_files_vanish(void)
     TEST_CHECK(found() == TOKENS && n_notices == 0);
 }
 
-/* Killed at any moment of writing: found data is right, and no damage is reported. */
-static void test_killed(void)
+static void write_for_ever(void)
 {
-    uint32_t most = 0;
-    for (int i = 0; i < KILLS; i++) {
-        int status;
-        if (i % 4 == 0) empty_kept_folder();
-        fflush(stdout);
-        pid_t pid = fork();
-        CHECK(pid >= 0);
-        if (pid == 0) {
-            kv_pool *pool = open_kept(1, 0);
-            kv_sequence *seq = open_sequence(pool, 1);
-            int32_t own[CONTEXT];
-            for (uint32_t k = 0;; k++) {
-                take(seq, 1, tokens, TOKENS);
-                fill(own, CONTEXT, 5 + k);
-                take(seq, 1, own, CONTEXT);
-            }
-        }
-        usleep((useconds_t)(1000 + i * 1500));
-        kill(pid, SIGKILL);
-        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
-        uint32_t n = found();
-        TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
-        if (n > most) most = n;
+    kv_pool *pool = open_kept(1, 0);
+    kv_sequence *seq = open_sequence(pool, 1);
+    int32_t own[CONTEXT];
+    for (uint32_t k = 0;; k++) {
+        take(seq, 1, tokens, TOKENS);
+        fill(own, CONTEXT, 5 + k);
+        take(seq, 1, own, CONTEXT);
     }
-    TEST_CHECK(most > 0);
 }
+
+/* Killed at any moment of writing. */
+static void test_killed(void) { kill_writers(write_for_ever, found, KILLS, 1500); }
 
 /* ---- whole engines ---- */
 

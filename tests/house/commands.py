@@ -228,8 +228,8 @@ class Server:
 def absent(text):
     """A program of the command that this machine does not have, or nothing."""
     for name in re.findall(r"(?:^|\| |<\()([a-z][\w-]*)(?= )", text):
-        if name != "cerium" and subprocess.run(["bash", "-c", "type " + name], check=False,
-                                               capture_output=True).returncode:
+        if name != "cerium" and not shutil.which(name) and subprocess.run(
+                ["bash", "-c", "type " + name], check=False, capture_output=True).returncode:
             return name
     return ""
 
@@ -295,8 +295,9 @@ def main():
             why = next((why for pattern, why in SKIPPED if re.search(pattern, text)), None)
             if why or not runs:
                 continue
-            if absent(text):
-                print("skipped: %s: there is no %s here" % (text.split("\n")[0], absent(text)))
+            lacks = absent(text)
+            if lacks:
+                print("skipped: %s: there is no %s here" % (text.split("\n")[0], lacks))
                 continue
             text = text.replace(":%d" % PORT, ":%d" % server.port)
             check("%s: `%s`" % (place, text), try_one(text, output, folder))

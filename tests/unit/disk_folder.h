@@ -3,7 +3,9 @@
 #define UNIT_KEPT_FOLDER_H
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kv_marks.h"
@@ -122,6 +124,47 @@ static inline void remove_kept_folder(void)
     char command[96];
     snprintf(command, sizeof command, "rm -r %s", kept_root);
     CHECK(system(command) == 0);
+}
+
+/* A pool takes the folder while one allocation after the other fails.  Returns how many did. */
+static inline int count_failures(kv_pool *(*open)(uint32_t sequences, uint64_t size))
+{
+    const long live = memory_live();
+    int n_failed = 0;
+    for (long k = 0, status = 1; status != 0; k++) {
+        kv_pool *pool = open(1, 1);
+        memory_fail_at(k);
+        status = keep_pool(pool);
+        memory_fail_at(-1);
+        n_failed += status != 0;
+        TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY || n_notices);
+        kv_pool_close(&pool);
+        TEST_CHECK(memory_live() == live && k < 100);
+    }
+    return n_failed;
+}
+
+/* A process that writes for ever is killed later and later, each time step_us after the time
+ * before; after each, what is found is right and no damage is reported. */
+static inline void kill_writers(void (*write_for_ever)(void), uint32_t (*find)(void), int n_kills,
+                                int step_us)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < n_kills; i++) {
+        int status;
+        if (i % 4 == 0) empty_kept_folder();
+        fflush(stdout);
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) write_for_ever();
+        usleep((useconds_t)(1000 + i * step_us));
+        kill(pid, SIGKILL);
+        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+        uint32_t n = find();
+        TEST_CHECK_THAT(n_notices == 0, "%s", notice_text);
+        if (n > most) most = n;
+    }
+    TEST_CHECK(most > 0);
 }
 
 #endif

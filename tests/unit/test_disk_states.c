@@ -189,18 +189,7 @@ static void test_random(void)
 
 static void test_allocation(void)
 {
-    long live = memory_live();
-    int n_failed = 0;
-    for (long k = 0, status = 1; status != 0; k++) {
-        kv_pool *pool = open_with_states(1, 1);
-        memory_fail_at(k);
-        status = keep_pool(pool);
-        memory_fail_at(-1);
-        n_failed += status != 0;
-        TEST_CHECK(status == 0 || status == CERIUM_ERR_MEMORY || n_notices);
-        kv_pool_close(&pool);
-        TEST_CHECK(memory_live() == live && k < 100);
-    }
+    const int n_failed = count_failures(open_with_states);
     TEST_CHECK_THAT(n_failed >= 9, "%d", n_failed);
     state_bytes = 40 << 20; /* pages have room, and three states have not */
     disk_bytes = UINT64_C(150) << 20;
