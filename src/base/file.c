@@ -71,6 +71,13 @@ bool file_cache_folder(char *out, size_t size)
     return xdg_folder(out, size, "XDG_CACHE_HOME", ".cache");
 }
 
+bool file_cache_folder_or(const char *chosen, char *out, size_t size)
+{
+    if (!chosen || !*chosen) return file_cache_folder(out, size);
+    const int n = snprintf(out, size, "%s", chosen);
+    return strcmp(chosen, "off") != 0 && n > 0 && (size_t)n < size;
+}
+
 bool file_state_folder(char *out, size_t size)
 {
     return xdg_folder(out, size, "XDG_STATE_HOME", ".local/state");

@@ -18,6 +18,8 @@ void file_make_folders(char *path);
 /* The user's cache folder, "$XDG_CACHE_HOME/cerium" or "~/.cache/cerium", into out [size]; false:
  * neither XDG_CACHE_HOME nor HOME is set. */
 bool file_cache_folder(char *out, size_t size);
+/* The same, or the folder that `chosen` names (NULL or "": none); false for "off", too. */
+bool file_cache_folder_or(const char *chosen, char *out, size_t size);
 /* The user's folder for a program's state: "$XDG_STATE_HOME/cerium" or "~/.local/state/cerium". */
 bool file_state_folder(char *out, size_t size);
 /* Marks an open file as used now, for file_bound(). */

@@ -172,7 +172,7 @@ typedef struct {
     const char *first; /* of them */
 } convert_left_out;
 convert_left_out convert_find_left_out(const convert_config *c, const safetensors *set,
-                                       const convert_tensor *plan, size_t n);
+                                       convert_tensor *plan, size_t n);
 /* Rows [first, first + n_rows) of t into out, in the file's format; values: [2 * dims[0]] scratch.
  * CERIUM_ERR_FORMAT: a source is missing or has values that are not finite. */
 CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c,

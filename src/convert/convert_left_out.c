@@ -25,21 +25,10 @@ static unsigned long block_of(const planner *p, const char *name)
     return strncmp(name, "mtp.", 4) ? ULONG_MAX : 0; /* what its blocks share */
 }
 
-/* Experts, scales and tables belong to tensors that are converted. */
-static bool is_used(const convert_tensor *plan, size_t n, const safetensor *t)
-{
-    static const char *const parts[] = {".experts.", "rotary_emb", "_scale"};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (strstr(t->name, parts[i])) return true;
-    for (size_t i = 0; i < n; i++)
-        if (plan[i].from == t || plan[i].scales == t) return true;
-    return false;
-}
-
 convert_left_out convert_find_left_out(const convert_config *c, const safetensors *set,
-                                       const convert_tensor *plan, size_t n)
+                                       convert_tensor *plan, size_t n)
 {
-    planner p = {.c = c, .set = set};
+    planner p = {.c = c, .set = set, .all = plan, .n = n};
     convert_left_out out = {0};
     uint64_t blocks = 0; /* a bit for each */
     plan_find_prefix(&p);
@@ -48,7 +37,7 @@ convert_left_out convert_find_left_out(const convert_config *c, const safetensor
         const unsigned long block = block_of(&p, t->name);
         if (block < 64) {
             blocks |= UINT64_C(1) << block;
-        } else if (!is_used(plan, n, t)) {
+        } else if (!plan_uses(&p, t)) {
             if (!out.n_tensors++) out.first = t->name;
         }
     }

@@ -36,6 +36,9 @@ convert_tensor *plan_plain(planner *p, uint32_t layer, const char *from, const c
 
 /* ---- convert_tensors.c ---- */
 
+/* Is it the source of a planned tensor, or one of those that are not planned separately: experts,
+ * scales, computed tables? */
+bool plan_uses(const planner *p, const safetensor *t);
 /* Finds the prefix of the decoder's names. */
 void plan_find_prefix(planner *p);
 

@@ -478,6 +478,13 @@ static bool says_nothing(const char *name)
     return false;
 }
 
+bool plan_uses(const planner *p, const safetensor *t)
+{
+    bool uses = says_nothing(t->name);
+    for (size_t k = 0; k < p->n && !uses; k++) uses = p->all[k].from == t || p->all[k].scales == t;
+    return uses;
+}
+
 /* Of the block that is run: later blocks predict tokens beyond the next. */
 static bool is_of_layers(const planner *p, const char *name)
 {
@@ -494,10 +501,7 @@ static int look_for_rest(const planner *p, cerium_error *err)
 {
     for (size_t i = 0; i < p->set->n; i++) {
         const safetensor *t = &p->set->tensors[i];
-        bool is_used = !is_of_layers(p, t->name) || says_nothing(t->name);
-        for (size_t k = 0; k < p->n && !is_used; k++)
-            is_used = p->all[k].from == t || p->all[k].scales == t;
-        if (!is_used)
+        if (is_of_layers(p, t->name) && !plan_uses(p, t))
             return error_set(err, CERIUM_ERR_FORMAT,
                              "tensor %s would be left out: config.json has nothing for it",
                              t->name);

@@ -10,11 +10,11 @@ static int open_workspace(cerium_engine *e, const cerium_engine_config *config, 
 {
     const char *folder = config->workspace ? config->workspace : getenv("CERIUM_WORKSPACE");
     const char *cache = config->cache ? config->cache : getenv("CERIUM_CACHE");
-    char users[WORKSPACE_PATH_MAX];
+    char kept[WORKSPACE_PATH_MAX];
     if (!folder || !*folder || !e->speculates) return CERIUM_OK;
-    if (!cache || !*cache) cache = file_cache_folder(users, sizeof users) ? users : "off";
     workspace_config around = {.folder = folder,
-                               .kept_in = strcmp(cache, "off") ? cache : NULL,
+                               .kept_in = file_cache_folder_or(cache, kept, sizeof kept) ? kept
+                                                                                         : NULL,
                                .tokens = e->tokens,
                                .n_vocab = e->n_vocab,
                                .notice = config->notice,

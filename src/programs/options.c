@@ -170,14 +170,6 @@ const char *shipped_file(const char *name)
     return NULL;
 }
 
-bool options_cache_folder(char *out, size_t size)
-{
-    const char *own = getenv("CERIUM_CACHE");
-    if (!own || !*own) return file_cache_folder(out, size);
-    const int n = snprintf(out, size, "%s", own);
-    return strcmp(own, "off") != 0 && n > 0 && (size_t)n < size;
-}
-
 bool models_path(char *out, size_t size, const char *name)
 {
     const char *own = getenv("CERIUM_MODELS");

@@ -72,9 +72,6 @@ bool models_path(char *out, size_t size, const char *name);
 /* The named model (a file, else a pulled one), else CERIUM_MODEL, else the bundled one; NULL when
  * there is none. */
 const char *options_model(const options *o);
-/* The folder that CERIUM_CACHE names, else the user's cache folder, into out [size]; false: nothing
- * is to be kept (CERIUM_CACHE=off), or there is none. */
-bool options_cache_folder(char *out, size_t size);
 /* The file of a short name as "qwen2.5-coder-0.5b" or of a file name, if it was pulled (in path, or
  * model itself); else model unchanged. */
 enum { OPTIONS_PATH_MAX = 4096 };

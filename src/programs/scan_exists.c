@@ -37,7 +37,7 @@ static int open_names(scanning *s, const char *root, cerium_error *err)
 {
     char kept[4096];
     environment_config c = {.root = root, .progress = show_progress, .user = s};
-    if (options_cache_folder(kept, sizeof kept)) c.kept_in = kept;
+    if (file_cache_folder_or(getenv("CERIUM_CACHE"), kept, sizeof kept)) c.kept_in = kept;
     int status = environment_read(&s->names, &c, err);
     if (s->shows_progress) fputs("\r\033[K", stderr);
     return status;

@@ -24,7 +24,7 @@ static int open_names(watchdog *g, const char *workspace, cerium_error *err)
     char kept[4096];
     exists_config c = {.root = workspace};
     if (!g->on || !workspace || g->names || !watch_policy_uses_names(&g->policy)) return CERIUM_OK;
-    if (options_cache_folder(kept, sizeof kept)) c.kept_in = kept;
+    if (file_cache_folder_or(getenv("CERIUM_CACHE"), kept, sizeof kept)) c.kept_in = kept;
     return exists_open(&g->names, &c, err);
 }
 
