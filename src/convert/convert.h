@@ -118,8 +118,8 @@ typedef struct convert_vocabulary convert_vocabulary;
 CERIUM_CHECKED int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view config,
                                             const char *pre, uint32_t n_tokens, cerium_error *err);
 void convert_vocabulary_free(convert_vocabulary **v);
-/* A line on what the file does not keep; NULL: it keeps everything. */
-const char *convert_vocabulary_left_out(const convert_vocabulary *v);
+/* A line for the at-th (0, 1, ...) of what the file does not keep; NULL: no more. */
+const char *convert_vocabulary_left_out(const convert_vocabulary *v, size_t at);
 /* bos, eos: from config.json, if tokenizer_config.json names none; -1: not named there either.
  * chat: the template if it is a separate file, else empty.  lists_merges: for a vocabulary with
  * byte fallback, also keep the list of merges (Gemma 4). */

@@ -189,6 +189,9 @@ static uint32_t file_type(const conversion *x)
 static void say_left_out(const conversion *x)
 {
     char line[320];
+    const char *setting;
+    for (size_t i = 0; (setting = convert_vocabulary_left_out(x->vocabulary, i)); i++)
+        x->o->notice(setting);
     const convert_left_out out = convert_find_left_out(&x->facts, &x->set, x->tensors,
                                                        x->n_tensors);
     if (out.n_blocks) {
@@ -246,8 +249,6 @@ static int run(conversion *x, cerium_error *err)
         &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
         (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
         err));
-    const char *left_out = convert_vocabulary_left_out(x->vocabulary);
-    if (left_out && x->o->notice) x->o->notice(left_out);
     RETURN_IF(
         convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err));
     if (x->o->notice) say_left_out(x);

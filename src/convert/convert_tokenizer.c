@@ -38,14 +38,6 @@ static bool is_fine_normalizer(const json_t *step, bool is_sentencepiece)
            is_text(json_object_get(step, "pattern"), "String", " ");
 }
 
-bool convert_tokenizer_composes(const json_t *root)
-{
-    const json_t *step;
-    for (size_t i = 0; (step = normalizer_of(root, i)); i++)
-        if (is_text(step, "type", "NFC")) return true;
-    return false;
-}
-
 static int check_normalizers(const json_t *root, bool is_sentencepiece, cerium_error *err)
 {
     const json_t *step;
@@ -131,6 +123,66 @@ static int check_model(const json_t *model, cerium_error *err)
         return error_set(err, CERIUM_ERR_FORMAT, "tokenizer.json: dropout is not supported; set it "
                          "to null to convert without it");
     return CERIUM_OK;
+}
+
+/* ---- what is left out in a line ---- */
+
+static bool has_normalizer(const json_t *root, const char *type)
+{
+    const json_t *step;
+    for (size_t i = 0; (step = normalizer_of(root, i)); i++)
+        if (is_text(step, "type", type)) return true;
+    return false;
+}
+
+/* GGUF files of Qwen's models do without. */
+static bool composes(const json_t *root) { return has_normalizer(root, "NFC"); }
+
+/* Prepend turns such a token's own text into one that hardly occurs: "</s>" in a text is then
+ * characters.  Published files that have the setting mean the token. */
+static bool matches_normalized(const json_t *root)
+{
+    const json_t *added;
+    size_t i;
+    if (!has_normalizer(root, "Prepend")) return false;
+    json_array_foreach(json_object_get(root, "added_tokens"), i, added)
+        if (json_is_true(json_object_get(added, "normalized"))) return true;
+    return false;
+}
+
+/* The tokens of a TemplateProcessing, but for one in front. */
+static bool adds_more(const json_t *step)
+{
+    const json_t *single = json_object_get(step, "single"), *part;
+    size_t i;
+    json_array_foreach(single, i, part)
+        if (i > 0 && json_object_get(part, "SpecialToken")) return true;
+    return false;
+}
+
+static bool surrounds(const json_t *root)
+{
+    const json_t *post = json_object_get(root, "post_processor"), *step;
+    for (size_t i = 0; (step = step_of(post, "processors", i)); i++)
+        if (adds_more(step)) return true;
+    return false;
+}
+
+const char *convert_tokenizer_left_out(const json_t *root, size_t at)
+{
+    static const struct {
+        bool (*has)(const json_t *root);
+        const char *line;
+    } all[] = {
+        {composes, "tokenizer.json: the normalizer NFC is left out: texts are taken as they are"},
+        {matches_normalized, "tokenizer.json: added tokens are recognized as they are "
+                             "written, although \"normalized\" is set"},
+        {surrounds, "tokenizer.json: of the post-processor's tokens, only the one that begins a "
+                    "text is kept"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i].has(root) && at-- == 0) return all[i].line;
+    return NULL;
 }
 
 int convert_tokenizer_check(const json_t *root, bool is_sentencepiece, cerium_error *err)

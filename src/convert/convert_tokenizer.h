@@ -9,7 +9,8 @@
  * pre-tokenizers, the model and added tokens.  CERIUM_ERR_FORMAT names the first. */
 CERIUM_CHECKED int convert_tokenizer_check(const json_t *root, bool is_sentencepiece,
                                            cerium_error *err);
-/* Does it compose characters (the normalizer NFC)?  GGUF files of Qwen's models do without. */
-bool convert_tokenizer_composes(const json_t *root);
+/* Settings that other converters leave out, too: a line for the at-th (0, 1, ...) that the file
+ * has, NULL: no more. */
+const char *convert_tokenizer_left_out(const json_t *root, size_t at);
 
 #endif

@@ -367,11 +367,9 @@ int convert_vocabulary_parse(convert_vocabulary **out, view tokenizer, view conf
     return status;
 }
 
-const char *convert_vocabulary_left_out(const convert_vocabulary *v)
+const char *convert_vocabulary_left_out(const convert_vocabulary *v, size_t at)
 {
-    return convert_tokenizer_composes(v->root)
-               ? "tokenizer.json: the normalizer NFC is left out: texts are taken as they are"
-               : NULL;
+    return convert_tokenizer_left_out(v->root, at);
 }
 
 void convert_vocabulary_free(convert_vocabulary **vocabulary)

@@ -114,6 +114,20 @@ check "an end that is no token" refuse "generation_config.json: eos_token_id: is
 # A step that GGUF has no key for, and that does nothing to most texts.
 fresh && json tokenizer.json "j['normalizer'] = {'type': 'NFC'}"
 check "NFC is left out in one line" says "NFC is left out"
+fresh mistral && json tokenizer.json "for t in j['added_tokens']: t['normalized'] = True"
+check "added tokens in normalized text" says 'although "normalized" is set'
+post() { # FRONT BEHIND: a template with so many tokens
+    fresh mistral && json tokenizer.json "
+token = [{'SpecialToken': {'id': '<s>', 'type_id': 0}}]
+text = {'Sequence': {'id': 'A', 'type_id': 0}}
+j['post_processor'] = {'type': 'Sequence', 'processors': [{'type': 'TemplateProcessing',
+                       'single': token * $1 + [text] + token * $2}]}"
+}
+kept_tokens="only the one that begins a text is kept"
+post 2 0 && check "a second token in front of a text" says "$kept_tokens"
+post 1 1 && check "a token at the end of a text" says "$kept_tokens"
+quietly() { converts && ! grep -qF "$1" "$work/told"; }
+post 1 0 && check "one in front is kept without a word" quietly "$kept_tokens"
 fresh && python3 - "$work/model/model.safetensors" <<'EOF'
 import json, struct, sys
 with open(sys.argv[1], "rb") as f:
