@@ -155,9 +155,16 @@ const shown = async (selector) => (await page.locator(selector).allInnerTexts())
   .join("").replace(/\u00a0/g, " ");
 const ghost = () => shown(".ghost-text-decoration, .ghost-text, .suggest-preview-text");
 /** The same, after "self": what was typed before the language server ran has no proposal, so the
- * last letter is typed again. */
-const ghostOfSelf = async () =>
-  await ghost() || (await press("Backspace"), await type("f"), await rest(500), ghost());
+ * last letter is typed again.  Each time it is waited for twice as long: a busy machine needs it. */
+async function ghostOfSelf() {
+  let text = await ghost();
+  for (let wait = 1000; !text && wait < 2 * WAIT_MS; wait *= 2) {
+    await press("Backspace");
+    await type("f");
+    text = await until(ghost, wait);
+  }
+  return text;
+}
 const gone = ".view-line span[class*='TextEditorDecorationType']";
 /** No message and no panel; or what there is. */
 async function checkStill(name) {
@@ -354,7 +361,7 @@ async function plug() {
   check("its server is used", await barIs("check"), await bar.innerHTML());
   await press("Control+End");
   await type("    def __neg__(self");
-  check("with ghost text of the server", await until(ghostOfSelf));
+  check("with ghost text of the server", await ghostOfSelf());
   const box = async () =>
     JSON.stringify(await page.locator(".monaco-editor").first().boundingBox());
   const place = await box();
@@ -374,7 +381,7 @@ async function plug() {
   await page.locator(".view-lines").first().click();
   await press("Control+End", "Enter");
   await type("    def __pos__(self");
-  check("with ghost text", await until(ghostOfSelf));
+  check("with ghost text", await ghostOfSelf());
   await shot("7-server-again");
   return url;
 }
