@@ -269,7 +269,11 @@ def test_idle():
         c.open(f"file:///w/{i}.py", CODE)
     c.change("file:///w/0.py", len(CODE), len(CODE), "    def sub(self, other):")
     c.inline("file:///w/0.py", len(CODE) + 25)
-    time.sleep(2.5)
+    until = time.monotonic() + 60
+    switches = None
+    while switches != c.switches() and time.monotonic() < until:  # what it prepares has an end
+        switches = c.switches()
+        time.sleep(2.5)
     while c.read(0):
         pass
     cpu, switches = c.cpu_ms(), c.switches()
