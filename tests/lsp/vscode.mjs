@@ -155,7 +155,7 @@ const shown = async (selector) => (await page.locator(selector).allInnerTexts())
   .join("").replace(/\u00a0/g, " ");
 const ghost = () => shown(".ghost-text-decoration, .ghost-text, .suggest-preview-text");
 /** The same, after "self": what was typed before the language server ran has no proposal, so the
- * last letter is typed again.  Each time it is waited for twice as long, as a busy machine needs. */
+ * last letter is typed again.  Each time it is waited for twice as long: a machine may be busy. */
 async function ghostOfSelf() {
   let text = await ghost();
   for (let wait = 1000; !text && wait < 2 * WAIT_MS; wait *= 2) {
