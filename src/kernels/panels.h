@@ -215,6 +215,13 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     return 0;
 }
 
+/* Whether a line holds so many quants, of one or two bits, that a reader is too slow for the
+ * processor's prefetchers to run far ahead of it, and must ask itself. */
+PANEL_INLINE bool panel_is_dense(block_type type)
+{
+    return panel_quant_bytes(type) < PANEL_NIBBLES;
+}
+
 /* Where the blocks of a group of n_blocks begin, and where the next group begins. */
 PANEL_INLINE uint32_t panel_group_head(block_type type, uint32_t n_blocks)
 {

@@ -170,7 +170,7 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
-            if (in_line && n_t > 1) line_prefetch(panel, n_lines * b, n_lines);
+            if (line_asks(type, in_line, n_t)) line_prefetch(panel, n_lines * b, n_lines);
             block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         }
         panel += panel_group_bytes(type, n_blocks);
@@ -265,7 +265,7 @@ PANEL_INLINE void walk_supers(block_type type, bool in_line, uint32_t n_p, uint3
         if (n_t == 2 && n_p == 2)
             tile_prefetch(g + 2 < n_groups ? (uintptr_t)panel + panel_super_bytes(type) : next, n_p,
                           panel_bytes, g % 2 * half_lines, half_lines);
-        if (in_line && n_t > 1) line_prefetch(panel, g % 2 * half_lines, half_lines);
+        if (line_asks(type, in_line, n_t)) line_prefetch(panel, g % 2 * half_lines, half_lines);
         half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
