@@ -51,6 +51,8 @@ static const shape shapes[] = {
     {"tiny-15m", ARCH_LLAMA, 288, 6, 6, 6, 48, 768, 32000, 0, 0, 256, true, 1e4f, 1e-5f},
     /* 67 million parameters: 33.5 in the layers, twice 16.8 in embedding and head */
     {"60m", ARCH_LLAMA, 512, 8, 8, 8, 64, 2048, 32768, 0, 0, 4096, false, 1e4f, 1e-5f},
+    /* the widths of BitNet-b1.58-2B-4T, for ternary types */
+    {"ternary-2b", ARCH_LLAMA, 2560, 30, 20, 5, 128, 6912, 128256, 0, 0, 4096, true, 5e5f, 1e-5f},
     {"test-llama", ARCH_LLAMA, 256, 2, 4, 2, 64, 512, 512, 0, 0, 512, false, 1e4f, 1e-5f},
     {"test-qwen2", ARCH_QWEN2, 256, 2, 4, 2, 64, 512, 512, 0, 0, 512, true, 1e6f, 1e-6f},
     {"test-qwen3", ARCH_QWEN3, 256, 2, 4, 2, 128, 512, 512, 0, 0, 512, true, 1e6f, 1e-6f},

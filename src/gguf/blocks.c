@@ -113,17 +113,6 @@ static void decode_q4_0(float *restrict out, const block_q4_0 *restrict b, size_
     }
 }
 
-/* Q1_0, Q2_0, PQ2_0 and PTQ1_0. */
-static void decode_as_q4_0(block_type type, float *restrict out, const void *restrict blocks,
-                           size_t n)
-{
-    for (size_t i = 0; i < n / 32; i++, out += 32) {
-        block_q4_0 b;
-        block_as_q4_0(type, &b, blocks, i);
-        decode_q4_0(out, &b, 1);
-    }
-}
-
 static void decode_q4_1(float *restrict out, const block_q4_1 *restrict b, size_t n_blocks)
 {
     for (size_t i = 0; i < n_blocks; i++, out += 32) {
@@ -328,17 +317,17 @@ void block_decode(block_type type, float *restrict out, const void *restrict blo
     case BLOCK_I64: decode_i64(out, blocks, n_blocks); break;
     case BLOCK_Q4_0: decode_q4_0(out, blocks, n_blocks); break;
     case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_PQ2_0:
     case BLOCK_PTQ1_0:
-    case BLOCK_Q2_0: decode_as_q4_0(type, out, blocks, n); break;
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: decode_two_bits(type, out, blocks, n_blocks); break;
     case BLOCK_Q4_1: decode_q4_1(out, blocks, n_blocks); break;
     case BLOCK_Q5_0: decode_q5_0(out, blocks, n_blocks); break;
     case BLOCK_Q5_1: decode_q5_1(out, blocks, n_blocks); break;
     case BLOCK_Q8_0: decode_q8_0(out, blocks, n_blocks); break;
     case BLOCK_Q2_K: decode_q2_k(out, blocks, n_blocks); break;
     case BLOCK_Q3_K:
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0:
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S:

@@ -293,23 +293,23 @@ typedef struct {
     uint16_t d;
 } block_numbers;
 
-/* For Q3_K, TQ1_0, TQ2_0, IQ1, IQ2 and IQ3; NULL for the others. */
+/* For Q3_K, IQ1, IQ2 and IQ3; NULL for the others. */
 const block_levels *block_levels_of(block_type type);
 /* The d of a block, as a half. */
 uint16_t block_iq1_m_d(const block_iq1_m *b);
 /* Block i of such a type. */
 void block_open(block_type type, block_numbers *out, const void *blocks, size_t i);
 
-/* Block i of PQ2_0 or PTQ1_0: values are d (number - 1). */
+/* The numbers of types with two bits or fewer and one scale: value i is d (number[i] - 1). */
 typedef struct {
-    uint8_t number[128];
+    uint8_t number[256]; /* 0 to 3, of Q1_0 0 and 2; as many as a block has */
     uint16_t d;
-} block_numbers_128;
-void block_open_128(block_type type, block_numbers_128 *out, const void *blocks, size_t i);
+} block_two_bits;
 
-/* Values [32 i, 32 i + 32) of a row of Q1_0, Q2_0, PQ2_0 or PTQ1_0, whose scales are for more
- * values, as Q4_0. */
-void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i);
+/* Whether a type is one of them: Q1_0, Q2_0, PQ2_0, PTQ1_0, TQ1_0, TQ2_0. */
+bool block_has_two_bits(block_type type);
+/* Block i of such a type. */
+void block_open_two_bits(block_type type, block_two_bits *out, const void *blocks, size_t i);
 
 /* Whether block_encode and block_quantize write it.  Only read are grids, which need a search of
  * their own, Q2_K, Q1_0, Q2_0, PQ2_0, PTQ1_0, and NVFP4, whose small scales need a factor beside

@@ -399,11 +399,9 @@ static void encode_narrow(block_type type, void *restrict blocks, const float *r
 
 bool block_is_written(block_type type)
 {
-    const block_levels *levels = block_levels_of(type);
-    if (type == BLOCK_Q2_K || type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_NVFP4 ||
-        type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0 || type == BLOCK_I64)
-        return false;
-    return !levels || type == BLOCK_Q3_K || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0;
+    if (block_has_two_bits(type)) return type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0;
+    if (type == BLOCK_Q2_K || type == BLOCK_NVFP4 || type == BLOCK_I64) return false;
+    return !block_levels_of(type) || type == BLOCK_Q3_K;
 }
 
 void block_encode(block_type type, void *restrict blocks, const float *restrict in, size_t n)

@@ -1,14 +1,12 @@
 /* blocks_narrow.c - formats of one to three bits: the level of each value, and the levels.
  *
- * Most are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, ternary, and those
- * whose values are looked up four or eight at a time in a grid (IQ2, IQ3 with separate signs, IQ1).
- * Q1_0 and Q2_0 have shorter blocks, and fit into Q4_0. */
+ * They are 256 numbers of a few bits, sixteen small scales and one d: Q3_K, and those whose values
+ * are looked up four or eight at a time in a grid (IQ2, IQ3 with separate signs, IQ1). */
 #include "gguf/encode.h"
 #include "gguf/grids.h"
 
 /* d times level times small scale is exact: 11 bits, 6 and 6. */
 static const block_levels q3_k_levels = {{-4, -3, -2, -1, 0, 1, 2, 3}, 1.0f};
-static const block_levels ternary_levels = {{-1, 0, 1, 2}, 1.0f};
 /* The number of a negative level is larger by BLOCK_NEGATIVE.  Scales of grids are (2 s + 1) /
  * 2. */
 enum { BLOCK_NEGATIVE = 8 };
@@ -24,8 +22,6 @@ const block_levels *block_levels_of(block_type type)
 {
     switch ((uint32_t)type) {
     case BLOCK_Q3_K: return &q3_k_levels;
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: return &ternary_levels;
     case BLOCK_IQ2_XXS:
     case BLOCK_IQ2_XS:
     case BLOCK_IQ2_S: return &iq2_levels;
@@ -51,30 +47,6 @@ static void open_q3_k(block_numbers *out, const block_q3_k *b)
         const int high = b->scales[8 + s % 4] >> (s / 4 * 2) & 3;
         out->scale[s] = (int8_t)((low | high << 4) - 32);
     }
-    out->d = b->d;
-}
-
-/* Digit n of a byte: the byte is the fraction 0.d0 d1 d2 ... of base 3, times 256, rounded up. */
-static uint8_t digit_of(uint8_t byte, int n)
-{
-    static const uint8_t powers[5] = {1, 3, 9, 27, 81};
-    return (uint8_t)((uint8_t)(byte * powers[n]) * 3 >> 8);
-}
-
-static void open_tq1_0(block_numbers *out, const block_tq1_0 *b)
-{
-    memset(out->scale, 1, sizeof out->scale);
-    for (int i = 0; i < 160; i++) out->number[i] = digit_of(b->q[i % 32], i / 32);
-    for (int i = 0; i < 80; i++) out->number[160 + i] = digit_of(b->q[32 + i % 16], i / 16);
-    for (int i = 0; i < 16; i++) out->number[240 + i] = digit_of(b->last[i % 4], i / 4);
-    out->d = b->d;
-}
-
-static void open_tq2_0(block_numbers *out, const block_tq2_0 *b)
-{
-    memset(out->scale, 1, sizeof out->scale);
-    for (int i = 0; i < 256; i++)
-        out->number[i] = b->q[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2) & 3;
     out->d = b->d;
 }
 
@@ -198,8 +170,6 @@ void block_open(block_type type, block_numbers *out, const void *blocks, size_t 
 {
     CHECK(block_levels_of(type));
     if (type == BLOCK_Q3_K) open_q3_k(out, (const block_q3_k *)blocks + i);
-    if (type == BLOCK_TQ1_0) open_tq1_0(out, (const block_tq1_0 *)blocks + i);
-    if (type == BLOCK_TQ2_0) open_tq2_0(out, (const block_tq2_0 *)blocks + i);
     if (type == BLOCK_IQ2_XXS) open_iq2_xxs(out, (const block_iq2_xxs *)blocks + i);
     if (type == BLOCK_IQ2_XS) open_iq2_xs(out, (const block_iq2_xs *)blocks + i);
     if (type == BLOCK_IQ2_S) open_iq2_s(out, (const block_iq2_s *)blocks + i);
@@ -220,60 +190,4 @@ void decode_narrow(block_type type, float *restrict out, const void *restrict bl
         for (int k = 0; k < 256; k++)
             *out++ = d * (float)b.scale[k / 16] * (float)levels->value[b.number[k]];
     }
-}
-
-/* ---- scales for more than 32 values, and quants of -1 to 2 ---- */
-
-/* Value k of a block, without its scale. */
-static int ptq1_0_at(const block_ptq1_0 *b, uint32_t k)
-{
-    if (k < 80) return digit_of(b->q[k % 16], (int)k / 16) - 1;
-    if (k < 120) return digit_of(b->q[16 + (k - 80) % 8], (int)(k - 80) / 8) - 1;
-    return digit_of(b->last[(k - 120) % 2], (int)(k - 120) / 2) - 1;
-}
-
-static int two_bits_at(const uint8_t *q, uint32_t i) { return (q[i / 4] >> (i % 4 * 2) & 3) - 1; }
-
-/* Value k of a row of such a type, without its scale. */
-static int number_at(block_type type, const void *blocks, size_t k)
-{
-    const uint32_t n = type == BLOCK_Q2_0 ? 64 : 128, at = (uint32_t)(k % n);
-    if (type == BLOCK_Q1_0) {
-        const block_q1_0 *b = (const block_q1_0 *)blocks + k / n;
-        return (b->q[at / 8] >> (at % 8) & 1) * 2 - 1;
-    }
-    if (type == BLOCK_Q2_0) return two_bits_at(((const block_q2_0 *)blocks + k / n)->q, at);
-    if (type == BLOCK_PQ2_0) return two_bits_at(((const block_pq2_0 *)blocks + k / n)->q, at);
-    return ptq1_0_at((const block_ptq1_0 *)blocks + k / n, at);
-}
-
-void block_as_q4_0(block_type type, block_q4_0 *out, const void *blocks, size_t i)
-{
-    CHECK(type == BLOCK_Q1_0 || type == BLOCK_Q2_0 || type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0);
-    const uint8_t *d = (const uint8_t *)blocks; /* first in all but one */
-    if (type == BLOCK_Q1_0) d += i / 4 * sizeof(block_q1_0);
-    if (type == BLOCK_Q2_0) d += i / 2 * sizeof(block_q2_0);
-    if (type == BLOCK_PQ2_0) d += i / 4 * sizeof(block_pq2_0);
-    if (type == BLOCK_PTQ1_0) d += i / 4 * sizeof(block_ptq1_0) + offsetof(block_ptq1_0, d);
-    memcpy(&out->d, d, sizeof out->d);
-    for (uint32_t j = 0; j < 16; j++) {
-        const int low = number_at(type, blocks, 32 * i + j);
-        const int high = number_at(type, blocks, 32 * i + j + 16);
-        out->q[j] = (uint8_t)((low + 8) | (high + 8) << 4);
-    }
-}
-
-void block_open_128(block_type type, block_numbers_128 *out, const void *blocks, size_t i)
-{
-    CHECK(type == BLOCK_PQ2_0 || type == BLOCK_PTQ1_0);
-    const block_pq2_0 *two = (const block_pq2_0 *)blocks + i;
-    const block_ptq1_0 *three = (const block_ptq1_0 *)blocks + i;
-    memcpy(&out->d, type == BLOCK_PQ2_0 ? &two->d : &three->d, sizeof out->d);
-    if (type == BLOCK_PQ2_0) {
-        for (int k = 0; k < 128; k++) out->number[k] = two->q[k / 4] >> (k % 4 * 2) & 3;
-        return;
-    }
-    for (int k = 0; k < 80; k++) out->number[k] = digit_of(three->q[k % 16], k / 16);
-    for (int k = 0; k < 40; k++) out->number[80 + k] = digit_of(three->q[16 + k % 8], k / 8);
-    for (int k = 0; k < 8; k++) out->number[120 + k] = digit_of(three->last[k % 2], k / 2);
 }

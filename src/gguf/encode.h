@@ -81,5 +81,8 @@ void fill_q3_k(block_q3_k *b, const float *x, float d, const int8_t scales[16]);
 /* blocks_narrow.c: the types that block_levels_of() knows. */
 void decode_narrow(block_type type, float *restrict out, const void *restrict blocks,
                    size_t n_blocks);
+/* blocks_two_bits.c: those of block_has_two_bits(). */
+void decode_two_bits(block_type type, float *restrict out, const void *restrict blocks,
+                     size_t n_blocks);
 
 #endif

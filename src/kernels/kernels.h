@@ -48,14 +48,11 @@ static inline uint32_t kernel_n_groups(uint32_t n) { return (n + KERNEL_GROUP - 
 
 /* ---- weights: panels of 16 rows (panels.h has the layouts) ---- */
 
-/* What panels a type is kept in: its own; Q1_0 and Q2_0 in those of Q4_0, PTQ1_0 in those of PQ2_0,
- * other ternary types in those of Q2_K, types with sixteen levels in those of IQ3_S
- * (docs/decisions/0106). */
+/* What panels a type is kept in: its own; ternary types with a scale for at least 128 values in
+ * those of PQ2_0 (docs/decisions/0151), types with sixteen levels in those of IQ3_S (0106). */
 static inline block_type kernel_panel_type(block_type type)
 {
-    if (type == BLOCK_Q1_0 || type == BLOCK_Q2_0) return BLOCK_Q4_0;
-    if (type == BLOCK_PTQ1_0) return BLOCK_PQ2_0;
-    if (type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0) return BLOCK_Q2_K;
+    if (type == BLOCK_PTQ1_0 || type == BLOCK_TQ1_0 || type == BLOCK_TQ2_0) return BLOCK_PQ2_0;
     return block_levels_of(type) ? BLOCK_IQ3_S : type;
 }
 
@@ -95,12 +92,13 @@ static inline bool kernel_takes_acts(block_type type)
     return type != BLOCK_F32 && type != BLOCK_F16 && type != BLOCK_BF16;
 }
 
-/* Types with a scale for 16 or 32 weights have one for 32 activations, too; what the others sum
- * before they scale is a whole group (docs/decisions/0047-a-scale-for-32-columns.md). */
+/* Types with a scale for 16 or 32 weights have one for 32 activations, too, and so have Q1_0 and
+ * Q2_0; what the others sum before they scale is a whole group
+ * (docs/decisions/0047-a-scale-for-32-columns.md). */
 static inline kernel_acts kernel_acts_of(block_type type)
 {
-    const bool is_small = type == BLOCK_NVFP4 ||
-                          block_values(kernel_panel_type(type)) <= KERNEL_BLOCK;
+    const bool is_small = type == BLOCK_NVFP4 || type == BLOCK_Q1_0 || type == BLOCK_Q2_0 ||
+                          block_values(type) <= KERNEL_BLOCK;
     return is_small ? KERNEL_ACTS_32 : KERNEL_ACTS_128;
 }
 

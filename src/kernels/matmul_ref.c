@@ -136,6 +136,8 @@ PANEL_INLINE void matmul_float_ref(block_type type, float *y, size_t y_stride,
 MATMUL_REF(matmul_f32_ref, BLOCK_F32, matmul_float_ref)
 MATMUL_REF(matmul_f16_ref, BLOCK_F16, matmul_float_ref)
 MATMUL_REF(matmul_bf16_ref, BLOCK_BF16, matmul_float_ref)
+MATMUL_REF(matmul_q1_0_ref, BLOCK_Q1_0, matmul_ref)
+MATMUL_REF(matmul_q2_0_ref, BLOCK_Q2_0, matmul_ref)
 MATMUL_REF(matmul_q4_0_ref, BLOCK_Q4_0, matmul_ref)
 MATMUL_REF(matmul_q4_1_ref, BLOCK_Q4_1, matmul_ref)
 MATMUL_REF(matmul_q5_0_ref, BLOCK_Q5_0, matmul_ref)
@@ -206,6 +208,8 @@ void matmul_init_ref(kernel_table *table)
     table->matmul[BLOCK_F32] = matmul_f32_ref;
     table->matmul[BLOCK_F16] = matmul_f16_ref;
     table->matmul[BLOCK_BF16] = matmul_bf16_ref;
+    table->matmul[BLOCK_Q1_0] = matmul_q1_0_ref;
+    table->matmul[BLOCK_Q2_0] = matmul_q2_0_ref;
     table->matmul[BLOCK_Q4_0] = matmul_q4_0_ref;
     table->matmul[BLOCK_Q4_1] = matmul_q4_1_ref;
     table->matmul[BLOCK_Q5_0] = matmul_q5_0_ref;

@@ -61,18 +61,6 @@ PANEL_INLINE void row_of_supers(block_type type, float *out, const uint8_t *pane
     }
 }
 
-/* In panels of Q2_K: as one product, so that no zero has another sign. */
-static void row_of_ternary(float *out, const uint8_t *panel, uint32_t row, uint32_t n_cols)
-{
-    for (uint32_t k = 0; k < n_cols; k++) {
-        const uint8_t *super = panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(BLOCK_Q2_K);
-        const uint8_t *block = super + panel_head_bytes(BLOCK_Q2_K) +
-                               k % PANEL_SUPER / PANEL_BLOCK * panel_quant_bytes(BLOCK_Q2_K);
-        const int32_t number = panel_quant(BLOCK_Q2_K, block, row, k % PANEL_BLOCK);
-        out[k] = panel_scale(super, 0, row) * (float)(number - 1);
-    }
-}
-
 static void row_of_floats(block_type type, float *out, const uint8_t *panel, uint32_t row,
                           uint32_t n_cols)
 {
@@ -97,8 +85,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_F32:
     case BLOCK_F16:
     case BLOCK_BF16: row_of_floats(type, out, panel, row, n_cols); break;
-    case BLOCK_Q1_0:
-    case BLOCK_Q2_0:
+    case BLOCK_Q1_0: row_of_groups(BLOCK_Q1_0, out, panel, row, n_cols); break;
+    case BLOCK_Q2_0: row_of_groups(BLOCK_Q2_0, out, panel, row, n_cols); break;
     case BLOCK_Q4_0: row_of_groups(BLOCK_Q4_0, out, panel, row, n_cols); break;
     case BLOCK_Q4_1: row_of_groups(BLOCK_Q4_1, out, panel, row, n_cols); break;
     case BLOCK_Q5_0: row_of_groups(BLOCK_Q5_0, out, panel, row, n_cols); break;
@@ -107,6 +95,8 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_IQ4_NL: row_of_groups(BLOCK_IQ4_NL, out, panel, row, n_cols); break;
     case BLOCK_MXFP4: row_of_groups(BLOCK_MXFP4, out, panel, row, n_cols); break;
     case BLOCK_NVFP4: row_of_groups(BLOCK_NVFP4, out, panel, row, n_cols); break;
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0:
     case BLOCK_PQ2_0:
     case BLOCK_PTQ1_0: row_of_wide(BLOCK_PQ2_0, out, panel, row, n_cols); break;
     case BLOCK_Q4_W: row_of_wide(BLOCK_Q4_W, out, panel, row, n_cols); break;
@@ -119,8 +109,6 @@ void kernel_panel_row(block_type type, float *restrict out, const void *restrict
     case BLOCK_IQ1_M:
     case BLOCK_IQ3_S:
     case BLOCK_Q3_K: row_of_supers(BLOCK_IQ3_S, out, panel, row, n_cols); break;
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: row_of_ternary(out, panel, row, n_cols); break;
     case BLOCK_Q2_K: row_of_supers(BLOCK_Q2_K, out, panel, row, n_cols); break;
     case BLOCK_Q4_K: row_of_supers(BLOCK_Q4_K, out, panel, row, n_cols); break;
     case BLOCK_Q5_K: row_of_supers(BLOCK_Q5_K, out, panel, row, n_cols); break;

@@ -21,8 +21,10 @@ size_t kernel_panel_bytes(block_type type, uint32_t n_cols)
         return panel_wide_head(n_cols) + (size_t)(n_cols / PANEL_BLOCK) * panel_quant_bytes(type);
     const uint32_t n_full = n_cols / KERNEL_GROUP;
     const uint32_t n_left = n_cols % KERNEL_GROUP / PANEL_BLOCK;
-    return panel_lead_bytes(type) + (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
-           panel_group_bytes(type, n_left);
+    return size_round_up(panel_lead_bytes(type) +
+                             (size_t)n_full * panel_group_bytes(type, PANEL_BLOCKS) +
+                             panel_group_bytes(type, n_left),
+                         PANEL_LINE);
 }
 
 bool kernel_panel_has_factor(block_type type) { return panel_lead_bytes(type) != 0; }
@@ -148,50 +150,7 @@ PANEL_INLINE void repack_groups(block_type type, uint32_t bytes, uint8_t *panel,
     }
 }
 
-/* Q1_0 and Q2_0. */
-static void repack_as_q4_0(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
-                           uint32_t n_cols)
-{
-    const size_t row_bytes = (size_t)(n_cols / block_values(type)) * block_bytes(type);
-    for (uint32_t g = 0; g < kernel_n_groups(n_cols); g++) {
-        const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-        uint8_t *quants = panel + panel_group_head(BLOCK_Q4_0, n_blocks);
-        const uint32_t head_bytes = n_blocks * panel_head_bytes(BLOCK_Q4_0);
-        memset(panel + head_bytes, 0, panel_group_head(BLOCK_Q4_0, n_blocks) - head_bytes);
-        for (uint32_t b = 0; b < n_blocks; b++)
-            for (uint32_t r = 0; r < n_rows; r++) {
-                block_q4_0 block;
-                block_as_q4_0(type, &block, rows + r * row_bytes, g * PANEL_BLOCKS + b);
-                put_block(BLOCK_Q4_0, panel + b * panel_head_bytes(BLOCK_Q4_0),
-                          quants + b * panel_quant_bytes(BLOCK_Q4_0), r, (const uint8_t *)&block);
-            }
-        panel += panel_group_bytes(BLOCK_Q4_0, n_blocks);
-    }
-}
-
 /* ---- types with a scale for 128 values ---- */
-
-/* PQ2_0 and PTQ1_0: a group of a row at a time. */
-static void repack_two_bits(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
-                            uint32_t n_cols)
-{
-    const uint32_t n_groups = kernel_n_groups(n_cols), bytes = block_bytes(type);
-    const uint32_t step = panel_quant_bytes(BLOCK_PQ2_0);
-    uint8_t *quants = panel + panel_wide_head(n_cols);
-    memset(panel + n_groups * 32, 0, panel_wide_head(n_cols) - n_groups * 32);
-    for (uint32_t g = 0; g < n_groups; g++, quants += PANEL_BLOCKS * step)
-        for (uint32_t r = 0; r < n_rows; r++) {
-            block_numbers_128 b;
-            block_open_128(type, &b, rows + (size_t)r * n_groups * bytes, g);
-            memcpy(panel + 32 * g + 2 * r, &b.d, 2);
-            for (uint32_t k = 0; k < KERNEL_GROUP; k += 16) {
-                const uint8_t *n = b.number + k;
-                uint8_t *line = quants + k / 16 * PANEL_LINE + 4 * r;
-                for (uint32_t i = 0; i < 4; i++)
-                    line[i] = (uint8_t)(n[i] | n[4 + i] << 2 | n[8 + i] << 4 | n[12 + i] << 6);
-            }
-        }
-}
 
 PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, const uint8_t *rows,
                               uint32_t n_rows, uint32_t n_cols)
@@ -213,12 +172,6 @@ PANEL_INLINE void repack_wide(block_type type, uint32_t bytes, uint8_t *panel, c
 
 /* ---- types with a scale for 256 values ---- */
 
-/* Sixteen bytes of scales [16] of a row to [s / 2][row][s % 2]. */
-static inline void put_scales(uint8_t *scales, uint32_t n, uint32_t row, const uint8_t *from)
-{
-    for (uint32_t s = 0; s < n; s += 2) memcpy(scales + 16 * s + 2 * row, from + s, 2);
-}
-
 /* The twelve bytes of Q4_K and Q5_K: 6-bit scales and minima 0..3 whole in bytes 0..7, their top
  * bits two bits of 4..7, whose low nibbles are in bytes 8..11. */
 static inline void put_scales_k(uint8_t *head, uint32_t row, const uint8_t *packed)
@@ -229,8 +182,8 @@ static inline void put_scales_k(uint8_t *head, uint32_t row, const uint8_t *pack
     store32(minima, b & 0x3f3f3f3f);
     store32(scales + 4, (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030));
     store32(minima + 4, (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030));
-    put_scales(head, 8, row, scales);
-    put_scales(head + 128, 8, row, minima);
+    panel_put_scales(head, 8, row, scales);
+    panel_put_scales(head + 128, 8, row, minima);
 }
 
 /* Exchange the bits of mask in *b with those of mask << shift in *a. */
@@ -295,7 +248,7 @@ static inline void put_super_q6_k(uint8_t *super, uint32_t row, const uint8_t *f
     const uint32_t step = panel_quant_bytes(BLOCK_Q6_K);
     uint8_t *quants = super + panel_head_bytes(BLOCK_Q6_K);
     memcpy(super + 2 * row, from + 208, 2);
-    put_scales(super + 64, 16, row, from + 192);
+    panel_put_scales(super + 64, 16, row, from + 192);
     for (uint32_t half = 0; half < 2; half++, quants += 4 * step) {
         const uint8_t *low = from + 64 * half, *high = from + 128 + 32 * half;
         put_nibble_pair(quants, quants + 2 * step, row, low);
@@ -319,7 +272,7 @@ static inline void put_super_iq4_xs(uint8_t *super, uint32_t row, const uint8_t 
         uint32_t low = from[4 + s / 2] >> 4 * (s % 2) & 15;
         scales[s] = (uint8_t)((low | (high >> 2 * s & 3) << 4) - 32);
     }
-    put_scales(super + 64, 8, row, scales);
+    panel_put_scales(super + 64, 8, row, scales);
     uint8_t *quants = super + panel_head_bytes(BLOCK_IQ4_XS);
     for (uint32_t b = 0; b < PANEL_SUPER_BLOCKS; b++)
         put_nibbles(quants + b * PANEL_NIBBLES, row, from + 8 + 16 * b);
@@ -332,8 +285,8 @@ static inline void put_super_q2_k(uint8_t *super, uint32_t row, const uint8_t *f
     for (uint32_t s = 0; s < 16; s++) scales[s] = from[s] & 15, minima[s] = from[s] >> 4;
     memcpy(super + 2 * row, from + 80, 2);
     memcpy(super + 32 + 2 * row, from + 82, 2);
-    put_scales(super + 64, 16, row, scales);
-    put_scales(super + 64 + 256, 16, row, minima);
+    panel_put_scales(super + 64, 16, row, scales);
+    panel_put_scales(super + 64 + 256, 16, row, minima);
     for (uint32_t half = 0; half < 2; half++, q += 32)
         for (uint32_t line = 0; line < 2; line++) {
             uint32_t v[4]; /* field b of byte 16 line + 4 j + i to field j of byte i of block b */
@@ -344,61 +297,6 @@ static inline void put_super_q2_k(uint8_t *super, uint32_t row, const uint8_t *f
                             PANEL_LINE * line + 4 * row,
                         v[b]);
         }
-}
-
-/* Ternary: value = d number - d 1. */
-static inline void put_super_ternary(uint8_t *super, uint32_t row, const block_numbers *b)
-{
-    uint8_t *quants = super + panel_head_bytes(BLOCK_Q2_K);
-    const uint8_t *scales = (const uint8_t *)b->scale; /* all 1 */
-    memcpy(super + 2 * row, &b->d, 2);
-    memcpy(super + 32 + 2 * row, &b->d, 2);
-    put_scales(super + 64, 16, row, scales);
-    put_scales(super + 64 + 256, 16, row, scales);
-    for (uint32_t k = 0; k < PANEL_SUPER; k += 16) {
-        const uint8_t *n = b->number + k;
-        uint8_t *line = quants + k / PANEL_BLOCK * panel_quant_bytes(BLOCK_Q2_K) +
-                        k % PANEL_BLOCK / 16 * PANEL_LINE + 4 * row;
-        for (uint32_t i = 0; i < 4; i++)
-            line[i] = (uint8_t)(n[i] | n[4 + i] << 2 | n[8 + i] << 4 | n[12 + i] << 6);
-    }
-}
-
-static inline void put_super_levels(uint8_t *super, uint32_t row, const block_numbers *b)
-{
-    uint8_t *quants = super + panel_head_bytes(BLOCK_IQ3_S);
-    memcpy(super + 2 * row, &b->d, 2);
-    put_scales(super + 64, 16, row, (const uint8_t *)b->scale);
-    for (uint32_t k = 0; k < PANEL_SUPER; k += PANEL_BLOCK) {
-        uint8_t *to = quants + k / PANEL_BLOCK * panel_quant_bytes(BLOCK_IQ3_S);
-        for (uint32_t i = 0; i < PANEL_BLOCK / 2; i++)
-            to[PANEL_LINE * (i / 4) + 4 * row + i % 4] =
-                (uint8_t)(b->number[k + i] | b->number[k + 16 + i] << 4);
-    }
-}
-
-/* Types that block_open() takes apart, as panels of another. */
-static void repack_numbers(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
-                           uint32_t n_cols)
-{
-    const uint32_t n_supers = n_cols / PANEL_SUPER, bytes = block_bytes(type);
-    const block_type to = kernel_panel_type(type);
-    const block_levels *levels = block_levels_of(type);
-    for (uint32_t s = 0; s < n_supers; s++, rows += bytes, panel += panel_super_bytes(to)) {
-        if (panel_has_levels(to)) {
-            memset(panel + 32, 0, 32);
-            memcpy(panel + 32, levels->value, sizeof levels->value);
-            memcpy(panel + 48, &levels->factor, sizeof levels->factor);
-        }
-        for (uint32_t r = 0; r < n_rows; r++) {
-            block_numbers b;
-            block_open(type, &b, rows + (size_t)r * n_supers * bytes, 0);
-            if (panel_has_levels(to))
-                put_super_levels(panel, r, &b);
-            else
-                put_super_ternary(panel, r, &b);
-        }
-    }
 }
 
 PANEL_INLINE void repack_supers(block_type type, uint32_t bytes, uint8_t *panel,
@@ -486,7 +384,7 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     CHECK(n_rows <= KERNEL_PANEL_ROWS);
     const size_t panel_bytes = kernel_panel_bytes(type, n_cols);
     CHECK(panel_bytes != 0);
-    if (n_rows < KERNEL_PANEL_ROWS) memset(panel, 0, panel_bytes);
+    if (n_rows < KERNEL_PANEL_ROWS || block_has_two_bits(type)) memset(panel, 0, panel_bytes);
     switch (type) {
     case BLOCK_I64: break; /* no panels */
     case BLOCK_F32: repack_floats(4, panel, rows, n_rows, n_cols); break;
@@ -494,7 +392,11 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_BF16: repack_floats(2, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_0: repack_groups(BLOCK_Q4_0, 18, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q1_0:
-    case BLOCK_Q2_0: repack_as_q4_0(type, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q2_0:
+    case BLOCK_PQ2_0:
+    case BLOCK_PTQ1_0:
+    case BLOCK_TQ1_0:
+    case BLOCK_TQ2_0: panels_of_two_bits(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_1: repack_groups(BLOCK_Q4_1, 20, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_0: repack_groups(BLOCK_Q5_0, 22, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_1: repack_groups(BLOCK_Q5_1, 24, panel, rows, n_rows, n_cols); break;
@@ -502,8 +404,6 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_IQ4_NL: repack_groups(BLOCK_IQ4_NL, 18, panel, rows, n_rows, n_cols); break;
     case BLOCK_MXFP4: repack_groups(BLOCK_MXFP4, 17, panel, rows, n_rows, n_cols); break;
     case BLOCK_NVFP4: repack_nvfp4(panel, rows, n_rows, n_cols); break;
-    case BLOCK_PQ2_0:
-    case BLOCK_PTQ1_0: repack_two_bits(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_W: repack_wide(BLOCK_Q4_W, 66, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q8_W: repack_wide(BLOCK_Q8_W, 130, panel, rows, n_rows, n_cols); break;
     case BLOCK_IQ2_XXS:
@@ -513,9 +413,7 @@ void kernel_repack(block_type type, void *restrict panel, const void *restrict r
     case BLOCK_IQ1_S:
     case BLOCK_IQ1_M:
     case BLOCK_IQ3_S:
-    case BLOCK_Q3_K:
-    case BLOCK_TQ1_0:
-    case BLOCK_TQ2_0: repack_numbers(type, panel, rows, n_rows, n_cols); break;
+    case BLOCK_Q3_K: panels_of_levels(type, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q2_K: repack_supers(BLOCK_Q2_K, 84, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q4_K: repack_supers(BLOCK_Q4_K, 144, panel, rows, n_rows, n_cols); break;
     case BLOCK_Q5_K: repack_supers(BLOCK_Q5_K, 176, panel, rows, n_rows, n_cols); break;

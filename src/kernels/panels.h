@@ -12,6 +12,8 @@
  *           for each block: u8 e[16]                             MXFP4
  *           for each block: u8 e[2][16], of its halves           NVFP4, after f32 factor[16] of
  *                                                                 the panel
+ *           for each two blocks: f16 d[16]                       Q2_0
+ *           for the group: f16 d[16], not rounded up             Q1_0
  *           rounded up to 64 bytes with zeros
  *   blocks  for each block: quants (below)
  * Types with a scale for 256 values: superblocks of 256 columns, each
@@ -26,6 +28,7 @@
  *   head    f16 d[n_groups][16] of the whole panel, rounded up to 64 bytes with zeros
  *   blocks  for each block of 32 columns: quants
  * Quants of a block of 32 columns, k4 = k / 4:
+ *   1 bit   u8 [16][4]: at [row][k % 4], bit k4 is set for 1 and not for -1 Q1_0
  *   2 bits  u8 [2][16][4]: at [k4 / 4][row][k % 4], bits 2 (k4 % 4) and the next
  *   8 bits  i8 [8][16][4]: value k of a row at [k4][row][k % 4]             Q8_0 Q8_W
  *   4 bits  u8 [4][16][4]: at [k4 % 4][row][k % 4] the low nibble is k4 < 4,
@@ -35,7 +38,8 @@
  *           bits 2 (k4 % 4) and the next are the two high bits
  * Panels of IQ3_S hold what their 4 bits mean, so all types whose values are one of sixteen levels
  * are kept in them (block_levels): value = d factor scale level.
- * All parts are multiples of 64 bytes, so every 64-byte load is aligned. */
+ * All parts are multiples of 64 bytes, so every 64-byte load is aligned; but a group of Q1_0 has
+ * 288, so its loads are aligned to 32.  A panel is whole lines. */
 #ifndef KERNELS_PANELS_H
 #define KERNELS_PANELS_H
 
@@ -121,8 +125,6 @@ PANEL_INLINE bool panel_is_wide(block_type type)
 /* Types that no panel has, for a switch over all of them: floats, and what kernel_panel_type()
  * makes another type. */
 #define PANEL_CASES_NONE                                                                           \
-    case BLOCK_Q1_0:                                                                               \
-    case BLOCK_Q2_0:                                                                               \
     case BLOCK_PTQ1_0:                                                                             \
     case BLOCK_Q3_K:                                                                               \
     case BLOCK_TQ1_0:                                                                              \
@@ -145,10 +147,27 @@ PANEL_INLINE bool panel_has_min(block_type type)
            type == BLOCK_Q5_K;
 }
 
-/* Bytes of head: of one block of 32, or of a superblock. */
+/* Values are d (number - 1), and the number has two bits. */
+PANEL_INLINE bool panel_is_two_bits(block_type type)
+{
+    return type == BLOCK_Q2_0 || type == BLOCK_PQ2_0;
+}
+
+/* Blocks of a group that share a head. */
+PANEL_INLINE uint32_t panel_head_blocks(block_type type)
+{
+    return type == BLOCK_Q1_0 ? PANEL_BLOCKS : type == BLOCK_Q2_0 ? 2 : 1;
+}
+
+/* Bytes of head: of the blocks that share it, or of a superblock. */
 PANEL_INLINE uint32_t panel_head_bytes(block_type type)
 {
     switch (type) {
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
+    case BLOCK_PQ2_0: /* of a group, before all groups: panel_wide_head */
+    case BLOCK_Q4_W:
+    case BLOCK_Q8_W:
     case BLOCK_Q4_0:
     case BLOCK_Q5_0:
     case BLOCK_Q8_0:
@@ -163,9 +182,6 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
     case BLOCK_IQ3_S:
     case BLOCK_Q6_K: return 64 + 256;
     case BLOCK_IQ4_XS: return 64 + 128;
-    case BLOCK_PQ2_0:
-    case BLOCK_Q4_W:
-    case BLOCK_Q8_W: /* not of a block: panel_wide_head */
     PANEL_CASES_NONE: break;
     }
     return 0;
@@ -175,6 +191,8 @@ PANEL_INLINE uint32_t panel_head_bytes(block_type type)
 PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
 {
     switch (type) {
+    case BLOCK_Q1_0: return PANEL_LINE;
+    case BLOCK_Q2_0:
     case BLOCK_PQ2_0:
     case BLOCK_Q2_K: return 2 * PANEL_LINE;
     case BLOCK_Q4_0:
@@ -197,14 +215,28 @@ PANEL_INLINE uint32_t panel_quant_bytes(block_type type)
     return 0;
 }
 
+/* Whether a line holds so many quants, of one or two bits, that a reader is too slow for the
+ * processor's prefetchers to run far ahead of it, and must ask itself. */
+PANEL_INLINE bool panel_is_dense(block_type type)
+{
+    return panel_quant_bytes(type) < PANEL_NIBBLES;
+}
+
 /* Where the blocks of a group of n_blocks begin, and where the next group begins. */
 PANEL_INLINE uint32_t panel_group_head(block_type type, uint32_t n_blocks)
 {
-    return (n_blocks * panel_head_bytes(type) + PANEL_LINE - 1) / PANEL_LINE * PANEL_LINE;
+    const uint32_t n_heads = (n_blocks + panel_head_blocks(type) - 1) / panel_head_blocks(type);
+    const uint32_t unit = type == BLOCK_Q1_0 ? 1 : PANEL_LINE;
+    return (n_heads * panel_head_bytes(type) + unit - 1) / unit * unit;
 }
 PANEL_INLINE uint32_t panel_group_bytes(block_type type, uint32_t n_blocks)
 {
     return panel_group_head(type, n_blocks) + n_blocks * panel_quant_bytes(type);
+}
+/* Where the head of block b is, from where its group begins. */
+PANEL_INLINE uint32_t panel_head_at(block_type type, uint32_t b)
+{
+    return b / panel_head_blocks(type) * panel_head_bytes(type);
 }
 PANEL_INLINE uint32_t panel_super_bytes(block_type type)
 {
@@ -224,14 +256,29 @@ PANEL_INLINE uint32_t panel_group_blocks(uint32_t n_cols, uint32_t g)
     return left < PANEL_BLOCKS ? left : PANEL_BLOCKS;
 }
 
+/* Where the quants of the block of column k begin, from the start of a panel. */
+PANEL_INLINE size_t panel_block_at(block_type type, uint32_t n_cols, uint32_t k)
+{
+    const uint32_t block = k / PANEL_BLOCK, g = k / KERNEL_GROUP;
+    if (panel_is_super(type))
+        return (size_t)(k / PANEL_SUPER) * panel_super_bytes(type) + panel_head_bytes(type) +
+               block % PANEL_SUPER_BLOCKS * panel_quant_bytes(type);
+    if (panel_is_wide(type))
+        return panel_wide_head(n_cols) + (size_t)block * panel_quant_bytes(type);
+    return panel_lead_bytes(type) + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS) +
+           panel_group_head(type, panel_group_blocks(n_cols, g)) +
+           block % PANEL_BLOCKS * panel_quant_bytes(type);
+}
+
 /* Value k of a row of one block, as an integer; the offset of signed types is removed.  Of panels
  * with levels, the number of one. */
 PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t row, uint32_t k)
 {
     uint32_t k4 = k / 4, at = 4 * row + k % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W) return (int8_t)block[PANEL_LINE * k4 + at];
-    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0)
-        return (block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3) - (type == BLOCK_PQ2_0);
+    if (type == BLOCK_Q1_0) return (block[at] >> k4 & 1) * 2 - 1;
+    if (type == BLOCK_Q2_K || panel_is_two_bits(type))
+        return (block[PANEL_LINE * (k4 / 4) + at] >> 2 * (k4 % 4) & 3) - panel_is_two_bits(type);
     int32_t v = block[PANEL_LINE * (k4 % 4) + at];
     v = k4 < 4 ? v & 15 : v >> 4;
     const uint8_t *plane = block + PANEL_NIBBLES + at;
@@ -250,6 +297,8 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     case BLOCK_NVFP4:
     case BLOCK_MXFP4: return block_mxfp4_values[v];
     case BLOCK_Q4_W: return block_q4_w_values[v];
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q2_K:
     case BLOCK_PQ2_0:
     case BLOCK_Q8_W:
@@ -258,6 +307,13 @@ PANEL_INLINE int32_t panel_quant(block_type type, const uint8_t *block, uint32_t
     }
     return 0;
 }
+
+/* panels_opened.c: kernel_repack() of types that block_open_two_bits() takes apart, and of those
+ * that block_open() does. */
+void panels_of_two_bits(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                        uint32_t n_cols);
+void panels_of_levels(block_type type, uint8_t *panel, const uint8_t *rows, uint32_t n_rows,
+                      uint32_t n_cols);
 
 /* Scale number i (f16) of a row: [i][16 rows]. */
 PANEL_INLINE float panel_scale(const uint8_t *head, uint32_t i, uint32_t row)
@@ -274,7 +330,7 @@ PANEL_INLINE float panel_block_scale(block_type type, const uint8_t *group, uint
 {
     if (type == BLOCK_MXFP4) return e8m0_half_to_f32(group[16 * b + row]);
     if (type == BLOCK_NVFP4) return f16_to_f32((uint16_t)(group[16 * b + row] << 7)) * 0x1p7f;
-    return panel_scale(group, b * panel_head_bytes(type) / 32, row);
+    return panel_scale(group + panel_head_at(type, b), 0, row);
 }
 PANEL_INLINE float panel_block_min(block_type type, const uint8_t *group, uint32_t b, uint32_t row)
 {
@@ -310,6 +366,11 @@ PANEL_INLINE int32_t panel_super_scale(block_type type, const uint8_t *super, ui
 {
     uint8_t v = super[64 + 32 * (s / 2) + 2 * row + s % 2];
     return panel_small_is_signed(type) ? (int8_t)v : v;
+}
+/* Small scales [n] of a row, or minima, to their place. */
+PANEL_INLINE void panel_put_scales(uint8_t *scales, uint32_t n, uint32_t row, const uint8_t *from)
+{
+    for (uint32_t s = 0; s < n; s += 2) memcpy(scales + 16 * s + 2 * row, from + s, 2);
 }
 /* Bytes of the small scales of a superblock, which minima follow. */
 PANEL_INLINE uint32_t panel_smalls_bytes(block_type type)

@@ -5,7 +5,11 @@
  * model pays in a small share of its time, and each right guess pays in what it saved; asking and
  * rows of guesses are paid from it.  The draft model is not asked while the budget is empty.  So,
  * however often it is wrong, it never costs more than that share and the loan of a few passes at
- * the start, which lets it show its worth. */
+ * the start, which lets it read a prompt.
+ *
+ * Before a class of guesses was seen, what is believed of it is what turned out true of the others;
+ * and a pass has few rows of guesses until some were right.  So a model that is never right has
+ * cost little before it is known. */
 #ifndef SPECULATION_DRAFT_BUDGET_H
 #define SPECULATION_DRAFT_BUDGET_H
 
@@ -18,8 +22,9 @@ enum {
 };
 
 typedef struct {
-    float right[BUDGET_CLASSES], seen[BUDGET_CLASSES]; /* as draft_odds */
+    float right[BUDGET_CLASSES], seen[BUDGET_CLASSES]; /* as draft_odds, without a prior */
     float met[BUDGET_CLASSES]; /* how often guesses were of a class lately */
+    float came, hoped;        /* right guesses of all classes, and how many should have been */
     float ask_ns;             /* of one guess; 0 = not known */
     double balance_ns, most_ns; /* balance, and its maximum; 0 = not known */
     bool has_loan;

@@ -9,21 +9,6 @@
 
 /* ---- from panels ---- */
 
-/* The block of 32 columns that begins at or before column k. */
-static const uint8_t *mesh_tile_quants_at(block_type type, const uint8_t *panel, uint32_t n_cols,
-                                          uint32_t k)
-{
-    const uint32_t block = k / PANEL_BLOCK, g = k / KERNEL_GROUP;
-    if (panel_is_super(type))
-        return panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(type) +
-               panel_head_bytes(type) + block % PANEL_SUPER_BLOCKS * panel_quant_bytes(type);
-    if (panel_is_wide(type))
-        return panel + panel_wide_head(n_cols) + (size_t)block * panel_quant_bytes(type);
-    return panel + (size_t)g * panel_group_bytes(type, PANEL_BLOCKS) +
-           panel_group_head(type, panel_group_blocks(n_cols, g)) +
-           block % PANEL_BLOCKS * panel_quant_bytes(type);
-}
-
 static mesh_unit unit_at(block_type type, const uint8_t *panel, uint32_t row, uint32_t k,
                          uint32_t unit)
 {
@@ -70,7 +55,7 @@ static void load_row(mesh_tiles *t, uint32_t matrix, uint32_t row)
     }
     int8_t *q = t->q + at * cols;
     for (uint32_t k = 0; k < cols; k += PANEL_BLOCK) {
-        const uint8_t *block = mesh_tile_quants_at(type, panel, cols, k);
+        const uint8_t *block = panel + panel_block_at(type, cols, k);
         const uint8_t *super = panel_is_super(type)
                                    ? panel + (size_t)(k / PANEL_SUPER) * panel_super_bytes(type)
                                    : panel;

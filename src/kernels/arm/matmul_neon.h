@@ -43,10 +43,14 @@ PANEL_INLINE int8x16_t unpack_quants(block_type type, const uint8_t *block, uint
     const int32_t j = k4 % 4;
     if (type == BLOCK_Q8_0 || type == BLOCK_Q8_W)
         return vreinterpretq_s8_u8(vld1q_u8(block + PANEL_LINE * k4 + 16 * h));
-    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0) {
+    if (type == BLOCK_Q1_0) { /* 0 or 2, less 1 */
+        const uint8x16_t bits = shifted_right(vld1q_u8(block + 16 * h), (int32_t)k4 - 1);
+        return vsubq_s8(vreinterpretq_s8_u8(vandq_u8(bits, vdupq_n_u8(2))), vdupq_n_s8(1));
+    }
+    if (type == BLOCK_Q2_K || panel_is_two_bits(type)) {
         const uint8x16_t four = vld1q_u8(block + PANEL_LINE * (k4 / 4) + 16 * h);
         const uint8x16_t two = vandq_u8(shifted_right(four, 2 * j), vdupq_n_u8(3));
-        return vsubq_s8(vreinterpretq_s8_u8(two), vdupq_n_s8(type == BLOCK_PQ2_0 ? 1 : 0));
+        return vsubq_s8(vreinterpretq_s8_u8(two), vdupq_n_s8(panel_is_two_bits(type)));
     }
     uint8x16_t v = vld1q_u8(block + PANEL_LINE * (uint32_t)j + 16 * h);
     v = k4 < 4 ? vandq_u8(v, vdupq_n_u8(15)) : vshrq_n_u8(v, 4);
@@ -151,7 +155,7 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t,
     int8x16_t q[TILE][2];
     load_acts(n_t, q, x, x_stride, b);
     for (uint32_t p = 0; p < n_p; p++) {
-        const uint8_t *head = group + p * panel_bytes + b * panel_head_bytes(type);
+        const uint8_t *head = group + p * panel_bytes + panel_head_at(type, b);
         for (uint32_t h = 0; h < QUARTERS; h++) {
             const bool halves = panel_block_scales(type) == 2;
             int32x4_t dot[TILE];
@@ -342,6 +346,8 @@ PANEL_INLINE void tile_wide(block_type type, uint32_t n_p, uint32_t n_t, float *
     MATMUL_TILED(name, type, template, 4, name##_1_by_8)
 /* X(name, type, template) */
 #define MATMUL_NEON_MAP(X)                                                                         \
+    X(matmul_q1_0, BLOCK_Q1_0, tile_groups)                                                        \
+    X(matmul_q2_0, BLOCK_Q2_0, tile_groups)                                                        \
     X(matmul_q4_0, BLOCK_Q4_0, tile_groups)                                                        \
     X(matmul_q4_1, BLOCK_Q4_1, tile_groups)                                                        \
     X(matmul_q5_0, BLOCK_Q5_0, tile_groups)                                                        \

@@ -11,7 +11,7 @@
  *
  * Five ways to the integers of the reference (docs/numerics.md):
  *   wide    a scale for 128 values: one sum for the group, products 64 deep
- *   blocks  a scale for 32 values: a sum for each block, products 32 deep
+ *   blocks  a scale for 32 values, and Q1_0 and Q2_0: a sum for each block, products 32 deep
  *   supers  Q4_K, Q5_K, IQ4_XS: the same, and sums times small scales are added, as floats where
  *           that is exact (below 2^24), else as integers
  *   scaled  Q6_K and IQ3_S, whose small scales are for 16 values: the weight times its small scale
@@ -127,7 +127,8 @@ PANEL_INLINE __m512i signed_quants(block_type type, const uint8_t *block, uint32
     const __m512i v = unpack_quants(type, block, k4, signed_table(type));
     if (type == BLOCK_Q4_0) return _mm512_sub_epi8(v, _mm512_set1_epi8(8));
     if (type == BLOCK_Q5_0) return _mm512_sub_epi8(v, _mm512_set1_epi8(16));
-    if (type == BLOCK_PQ2_0) return _mm512_sub_epi8(v, _mm512_set1_epi8(1));
+    if (type == BLOCK_Q1_0 || panel_is_two_bits(type))
+        return _mm512_sub_epi8(v, _mm512_set1_epi8(1));
     return v;
 }
 
@@ -365,7 +366,7 @@ PANEL_INLINE void add_blocks(block_type type, float (*acc)[KERNEL_PANEL_ROWS],
 {
     __m512 d[PANEL_BLOCKS], least[PANEL_BLOCKS];
     UNROLLED for (uint32_t b = 0; b < n_blocks; b++) {
-        const uint8_t *head = group + b * panel_head_bytes(type);
+        const uint8_t *head = group + panel_head_at(type, b);
         d[b] = type == BLOCK_MXFP4 ? load_e8m0_half(head) : load_halves(head);
         if (panel_has_min(type)) least[b] = load_halves(head + 32);
     }
@@ -589,6 +590,8 @@ static struct {
     }
 /* X(name, type) */
 #define AMX_MAP(X)                                                                                 \
+    X(matmul_q1_0_amx, BLOCK_Q1_0)                                                                 \
+    X(matmul_q2_0_amx, BLOCK_Q2_0)                                                                 \
     X(matmul_q4_0_amx, BLOCK_Q4_0)                                                                 \
     X(matmul_q4_1_amx, BLOCK_Q4_1)                                                                 \
     X(matmul_q5_0_amx, BLOCK_Q5_0)                                                                 \

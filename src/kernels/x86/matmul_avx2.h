@@ -55,7 +55,8 @@ PANEL_INLINE bool quant_is_signed(block_type type)
 /* What an unsigned quant is above its value. */
 PANEL_INLINE int32_t quant_offset(block_type type)
 {
-    return type == BLOCK_Q4_0    ? 8
+    return type == BLOCK_Q1_0 || type == BLOCK_Q2_0 ? 1
+           : type == BLOCK_Q4_0  ? 8
            : type == BLOCK_Q5_0  ? 16
            : type == BLOCK_Q6_K  ? 32
            : panel_is_fp4(type)  ? 12
@@ -63,12 +64,15 @@ PANEL_INLINE int32_t quant_offset(block_type type)
 }
 
 /* How many products of maddubs (two of an unsigned quant and an activation each) fit in 16 bits:
+ *    3: 8 * 2 *  3 * 127 =  6096
  *   15: 8 * 2 * 15 * 127 = 30480    24: 4 * 2 * 24 * 127 = 24384    31: 4 * 2 * 31 * 127 = 31496
  *   63, with a sign too: 2 * 2 * 63 * 127 = 32004    signed, to 128: 2 * 128 * 127 = 32512
  * all < 32768; and no more than share a small scale, of Q2_K four. */
 PANEL_INLINE uint32_t quant_products(block_type type)
 {
     switch (type) {
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0:
     case BLOCK_Q4_0:
     case BLOCK_Q4_1:
     case BLOCK_Q4_K: return 8;
@@ -118,7 +122,13 @@ PANEL_INLINE __m256i unpack_quants(block_type type, const uint8_t *block, uint32
 {
     const uint32_t j = k4 % 4;
     if (type == BLOCK_Q8_0) return load_line(block + PANEL_LINE * k4 + 32 * h);
-    if (type == BLOCK_Q2_K)
+    if (type == BLOCK_Q1_0) { /* 0 or 2 */
+        const __m256i line = load_line(block + 32 * h);
+        const __m256i v = k4 == 0 ? _mm256_slli_epi16(line, 1)
+                                  : _mm256_srli_epi16(line, (int)k4 - 1);
+        return _mm256_and_si256(v, _mm256_set1_epi8(2));
+    }
+    if (type == BLOCK_Q2_K || type == BLOCK_Q2_0)
         return _mm256_and_si256(_mm256_srli_epi16(load_line(block + PANEL_LINE * (k4 / 4) + 32 * h),
                                                   2 * (int)j),
                                 _mm256_set1_epi8(3));
@@ -158,11 +168,11 @@ PANEL_INLINE __m256i keep(__m256i v)
 
 /* The same block of the panels that the next tile will read.  One or two streams do not keep
  * memory busy (tiles.h); asking a whole tile ahead, 10 to 45 % more comes on Zen 3.  With four
- * streams it costs 5 to 15 %. */
+ * streams it costs 5 to 15 %, except for one and two bits. */
 PANEL_INLINE void prefetch_next(block_type type, uint32_t n_p, const uint8_t *block,
                                 size_t panel_bytes)
 {
-    if (n_p > 2) return;
+    if (n_p > 2 && !panel_is_dense(type)) return;
     UNROLLED for (uint32_t p = n_p; p < 2 * n_p; p++)
         UNROLLED for (uint32_t i = 0; i < panel_quant_bytes(type) / PANEL_LINE; i++)
             _mm_prefetch((const void *)((uintptr_t)block + p * panel_bytes + PANEL_LINE * i),

@@ -42,7 +42,12 @@ PANEL_INLINE __m512i unpack_quants(block_type type, const uint8_t *block, uint32
     if (type == BLOCK_Q8_0)
         return _mm512_xor_si512(_mm512_load_si512(block + PANEL_LINE * k4),
                                 _mm512_set1_epi8((char)0x80));
-    if (type == BLOCK_Q2_K || type == BLOCK_PQ2_0)
+    if (type == BLOCK_Q1_0) { /* 0 or 2 */
+        const __m512i line = _mm512_loadu_si512(block);
+        const __m512i v = k4 == 0 ? _mm512_slli_epi16(line, 1) : _mm512_srli_epi16(line, k4 - 1);
+        return _mm512_and_si512(v, _mm512_set1_epi8(2));
+    }
+    if (type == BLOCK_Q2_K || panel_is_two_bits(type))
         return _mm512_and_si512(_mm512_srli_epi16(_mm512_load_si512(block + PANEL_LINE * (k4 / 4)),
                                                   2 * j),
                                 _mm512_set1_epi8(3));

@@ -15,6 +15,8 @@
 PANEL_INLINE int32_t quant_offset(block_type type)
 {
     switch (type) {
+    case BLOCK_Q1_0:
+    case BLOCK_Q2_0: return 1;
     case BLOCK_Q4_0: return 8;
     case BLOCK_Q5_0: return 16;
     case BLOCK_Q6_K: return 32;
@@ -112,7 +114,7 @@ PANEL_INLINE void store_tile(uint32_t n_p, uint32_t n_t, float *y, size_t y_stri
         _mm512_storeu_ps(y + i % n_t * y_stride + i / n_t * KERNEL_PANEL_ROWS, acc[i]);
 }
 
-/* ---- types with a scale for 32 values, or for 16 ---- */
+/* ---- types whose scales are for blocks, or for their halves ---- */
 
 /* acc = fma(dot * scale, d, acc) and fma(sum32 * scale, m, acc) for block b of a group, or for its
  * halves, one after the other. */
@@ -132,7 +134,7 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512
     block_dots(type, n_p, n_t, dot, quant_table(type), block, panel_bytes, x->q + b * PANEL_BLOCK,
                x_stride * sizeof *x);
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
-        const uint8_t *head = group + i / n_t * panel_bytes + b * panel_head_bytes(type);
+        const uint8_t *head = group + i / n_t * panel_bytes + panel_head_at(type, b);
         const kernel_act *act = x + i % n_t * x_stride;
         UNROLLED for (uint32_t s = 0; s < panel_block_scales(type); s++) {
             const __m512i all = halves ? dot[i][s] : whole_dot(type, n_p * n_t, dot[i]);
@@ -168,7 +170,7 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
-            if (in_line && n_t > 1) line_prefetch(panel, n_lines * b, n_lines);
+            if (line_asks(type, in_line, n_t)) line_prefetch(panel, n_lines * b, n_lines);
             block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         }
         panel += panel_group_bytes(type, n_blocks);
@@ -263,7 +265,7 @@ PANEL_INLINE void walk_supers(block_type type, bool in_line, uint32_t n_p, uint3
         if (n_t == 2 && n_p == 2)
             tile_prefetch(g + 2 < n_groups ? (uintptr_t)panel + panel_super_bytes(type) : next, n_p,
                           panel_bytes, g % 2 * half_lines, half_lines);
-        if (in_line && n_t > 1) line_prefetch(panel, g % 2 * half_lines, half_lines);
+        if (line_asks(type, in_line, n_t)) line_prefetch(panel, g % 2 * half_lines, half_lines);
         half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
@@ -286,8 +288,9 @@ PANEL_INLINE void unpack_group(block_type type, batch_weights *out, const uint8_
                                uint32_t n_cols, uint32_t g)
 {
     const uint32_t n_blocks = panel_group_blocks(n_cols, g);
-    const uint8_t *group = panel + batch_group_at(type, n_cols, g), *head = group;
-    for (uint32_t b = 0; b < n_blocks; b++, head += panel_head_bytes(type)) {
+    const uint8_t *group = panel + batch_group_at(type, n_cols, g);
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        const uint8_t *head = group + panel_head_at(type, b);
         UNROLLED for (uint32_t s = 0; s < panel_block_scales(type); s++)
             out->d[b * panel_block_scales(type) + s] = load_block_scale(type, head, s);
         if (panel_has_min(type)) out->m[b] = load_halves(head + 32);
@@ -331,6 +334,8 @@ BATCH_TILES(super_16_minima, BLOCK_Q2_K)
     MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles)             \
     MATMUL_LINE(name##_line, name##_few, type, line_##walk)
 #define VNNI_MAP(X)                                                                                \
+    X(matmul_q1_0_vnni, BLOCK_Q1_0, groups, unpack_group, plain_tiles)                             \
+    X(matmul_q2_0_vnni, BLOCK_Q2_0, groups, unpack_group, plain_tiles)                             \
     X(matmul_q4_0_vnni, BLOCK_Q4_0, groups, unpack_group, plain_tiles)                             \
     X(matmul_q4_1_vnni, BLOCK_Q4_1, groups, unpack_group, minima_tiles)                            \
     X(matmul_q5_0_vnni, BLOCK_Q5_0, groups, unpack_group, plain_tiles)                             \

@@ -28,6 +28,7 @@ PANEL_INLINE bool quant_is_shifted(block_type type) { return quant_offset(type) 
 /* How many products one 16-bit sum takes; a lane ends as the sum of twice as many:
  *   plain    Q4 8: 16 * 15 * 127 = 30480    Q5 4: 8 * 31 * 127 = 31496
  *   shifted  Q4_0 8: 16 * 8 * 127 = 16256   Q5_0 8: 16 * 16 * 127 = 32512
+ *            Q1_0 and Q2_0 8: 16 * 2 * 127 = 4064
  *            MXFP4 8: 16 * 12 * 127 = 24384  Q6_K 4: 8 * 32 * 127 = 32512
  *            NVFP4 4, what shares a scale
  * and one product alone does not saturate: 2 * 255 * 32 = 16320. */

@@ -22,9 +22,15 @@ enum {
     BATCH_STARTS = KERNEL_GROUP / 16
 };
 
-/* What a tile of several tokens asks for on its way through a line of panels, into the second-level
- * cache: in the first it would take the place of activations.  One token takes weights in so
- * quickly that the processor's own prefetchers do better by themselves. */
+/* Whether a tile asks for what comes on its way through a line of panels: one token takes weights
+ * in so quickly that the processor's own prefetchers do better by themselves, except for one and
+ * two bits. */
+PANEL_INLINE bool line_asks(block_type type, bool in_line, uint32_t n_t)
+{
+    return in_line && (n_t > 1 || panel_is_dense(type));
+}
+
+/* Into the second-level cache: in the first it would take the place of activations. */
 PANEL_INLINE void line_prefetch(const uint8_t *at, uint32_t first, uint32_t n_lines)
 {
     UNROLLED for (uint32_t i = 0; i < n_lines; i++)

@@ -1,5 +1,5 @@
 /* matmul_groups_avx2.c - types with a scale for 32 values: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL MXFP4;
- * and NVFP4, for 16.
+ * NVFP4, for 16; and Q1_0 and Q2_0, which blocks share.
  *
  * A block's dot products are exact sums of 16-bit pairs, widened to 32 bits before they can
  * overflow (quant_products); its float part is that of the reference, one lane for a row. */
@@ -49,7 +49,7 @@ PANEL_INLINE void part_sums(block_type type, uint32_t n_p, uint32_t n_t, __m256 
                x->q + b * PANEL_BLOCK, x_stride * sizeof *x, s * n_steps, n_steps);
     UNROLLED for (uint32_t p = 0; p < n_p; p++) {
         UNROLLED for (uint32_t h = 0; h < 2; h++) {
-            const uint8_t *head = group + p * panel_bytes + b * panel_head_bytes(type);
+            const uint8_t *head = group + p * panel_bytes + panel_head_at(type, b);
             const __m256 d = load_block_scale(type, head, s, h);
             const __m256 m = panel_has_min(type) ? load_halves(head + 32 + 16 * h) : d;
             UNROLLED for (uint32_t t = 0; t < n_t; t++) {
@@ -113,8 +113,9 @@ PANEL_INLINE void unpack_group(block_type type, batch_weights *out, const uint8_
                                uint32_t n_blocks, uint32_t half)
 {
     (void)half;
-    const uint8_t *block = group + panel_group_head(type, n_blocks), *head = group;
+    const uint8_t *block = group + panel_group_head(type, n_blocks);
     for (uint32_t b = 0; b < n_blocks; b++) {
+        const uint8_t *head = group + panel_head_at(type, b);
         UNROLLED for (uint32_t h = 0; h < 2; h++) {
             UNROLLED for (uint32_t s = 0; s < panel_block_scales(type); s++)
                 out->d[b * panel_block_scales(type) + s][h] = load_block_scale(type, head, s, h);
@@ -122,7 +123,6 @@ PANEL_INLINE void unpack_group(block_type type, batch_weights *out, const uint8_
         }
         batch_unpack_block(type, out, block, b);
         block += panel_quant_bytes(type);
-        head += panel_head_bytes(type);
     }
 }
 
@@ -135,6 +135,8 @@ BATCH_TILES(halves, BLOCK_NVFP4)
 #define MATMUL_GROUPS(name, type, tiles, at_least)                                                 \
     MATMUL_TILED(name##_few, type, tile, 4, NULL)                                                  \
     MATMUL_BATCHED(name, type, name##_few, unpack_group, tiles, at_least)
+MATMUL_GROUPS(matmul_q1_0_avx2, BLOCK_Q1_0, shifted_tiles, 5)
+MATMUL_GROUPS(matmul_q2_0_avx2, BLOCK_Q2_0, shifted_tiles, 5)
 MATMUL_GROUPS(matmul_q4_0_avx2, BLOCK_Q4_0, shifted_tiles, 20)
 MATMUL_GROUPS(matmul_q4_1_avx2, BLOCK_Q4_1, plain_8_tiles, 20)
 MATMUL_GROUPS(matmul_q5_0_avx2, BLOCK_Q5_0, shifted_tiles, 5)
@@ -146,6 +148,8 @@ MATMUL_TILED(matmul_iq4_nl_avx2, BLOCK_IQ4_NL, tile, 4, NULL)
 
 void matmul_init_groups_avx2(kernel_table *table)
 {
+    table->matmul[BLOCK_Q1_0] = matmul_q1_0_avx2;
+    table->matmul[BLOCK_Q2_0] = matmul_q2_0_avx2;
     table->matmul[BLOCK_Q4_0] = matmul_q4_0_avx2;
     table->matmul[BLOCK_Q4_1] = matmul_q4_1_avx2;
     table->matmul[BLOCK_Q5_0] = matmul_q5_0_avx2;

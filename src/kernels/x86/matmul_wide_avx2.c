@@ -89,15 +89,17 @@ PANEL_INLINE __m256i offset_sum(block_type type, const kernel_act *x)
                              : type == BLOCK_PQ2_0 ? sum : 0);
 }
 
-/* acc += one group of eight rows: i is panel i / n_t and token i % n_t. */
+/* acc += one group of eight rows: i is panel i / n_t and token i % n_t.
+ *   ahead: where the same group of the next panels is, if it is to be asked for; else 0 */
 PANEL_INLINE void group(block_type type, uint32_t n_p, uint32_t n_t, __m256 acc[TILE_WIDE],
                         const uint8_t *scales, const uint8_t *quants, size_t panel_bytes,
-                        const kernel_act *x, uint32_t x_stride)
+                        uintptr_t ahead, const kernel_act *x, uint32_t x_stride)
 {
     const uint32_t unit_bytes = panel_quant_bytes(type) / 2;
     __m256i dot[TILE_WIDE];
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) dot[i] = _mm256_setzero_si256();
     for (uint32_t u = 0; u < WIDE_UNITS; u++) {
+        if (ahead) tile_prefetch(ahead + u * unit_bytes, n_p, panel_bytes, 0, 1);
         const uint32_t at = type == BLOCK_Q4_W ? 32 * (u / 2) + 8 * (u % 2) : 16 * u;
         UNROLLED for (uint32_t p = 0; p < n_p; p++) {
             __m256i w[4];
@@ -134,7 +136,8 @@ PANEL_INLINE void tile(block_type type, uint32_t n_p, uint32_t n_t, float *y, si
         }
         UNROLLED for (uint32_t h = 0; h < 2; h++)
             group(type, n_p, n_t, acc[h], panel + 32 * g + 16 * h, quants + 32 * h, panel_bytes,
-                  x + g, n_groups);
+                  h == 0 && panel_is_dense(type) ? (uintptr_t)quants + n_p * panel_bytes : 0, x + g,
+                  n_groups);
     }
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
         UNROLLED for (uint32_t h = 0; h < 2; h++)

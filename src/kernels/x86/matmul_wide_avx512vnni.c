@@ -77,8 +77,9 @@ PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_
     /* The scales are not read with what follows them: a stream with a gap of more than six lines is
      * a new one for the processor, and half the speed. */
     const uint32_t head_lines = (uint32_t)(block - panel) / PANEL_LINE;
-    if (in_line && n_t == 1) tile_prefetch((uintptr_t)panel, 1, 0, 0, head_lines);
-    if (in_line && n_t > 1) line_prefetch(panel, 0, head_lines);
+    const bool asks = line_asks(type, in_line, n_t);
+    if (in_line && !asks) tile_prefetch((uintptr_t)panel, 1, 0, 0, head_lines);
+    if (asks) line_prefetch(panel, 0, head_lines);
     for (uint32_t g = 0; g < n_groups; g++) {
         if (n_p == TILE_PANELS && g + 1 == n_groups) {
             tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES / 2);
@@ -96,7 +97,7 @@ PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_
         for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
-            if (in_line && n_t > 1) line_prefetch(block, 0, n_lines);
+            if (asks) line_prefetch(block, 0, n_lines);
             wide_block(type, n_p, n_t, dot, block, panel_bytes, x[g].q + b * PANEL_BLOCK,
                        n_groups * sizeof *x);
         }
