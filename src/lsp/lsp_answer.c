@@ -182,7 +182,7 @@ static void find_or_start(lsp_server *s, lsp_document *d)
         (void)lsp_generate_new(s, d, at, q->at, seed);
     } else if (p->text.len == fit.typed || p->is_cut) {
         (void)lsp_generate_more(s, d, p, fit, q->at);
-    } else if (d->serial && d->running != p->id) {
+    } else if (d->serial && d->running != p->id && !lsp_candidates_run(d, p, q->at)) {
         lsp_generate_stop(s, d);
     }
 }

@@ -68,6 +68,11 @@ uint32_t lsp_candidates_find(const lsp_server *s, lsp_document *d, lsp_offer *ou
     return n;
 }
 
+bool lsp_candidates_run(const lsp_document *d, const lsp_proposal *p, size_t at)
+{
+    return d->others.runs && d->others.of == p->id && d->others.at == at;
+}
+
 bool lsp_candidates_wait(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fit fit,
                          lsp_item first, uint64_t now)
 {
@@ -76,6 +81,11 @@ bool lsp_candidates_wait(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fi
     q->others_until_ns = 0;
     if (q->asked_others) return false; /* if it is too slow, the next question has them */
     q->asked_others = true;
+    const uint64_t until = now + (q->invoked ? ASKED_MS : UNASKED_MS) * LSP_MS;
+    if (lsp_candidates_run(d, p, q->at)) { /* for an earlier question */
+        q->others_until_ns = until;
+        return true;
+    }
     if (p->has_others && p->others_after == fit.typed) return false;
     lsp_offer all[LSP_CANDIDATES_MAX] = {{p, fit, first}};
     if (lsp_candidates_find(s, d, all) == q->n_max) return false;
@@ -87,7 +97,7 @@ bool lsp_candidates_wait(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fi
     d->others.of = id;
     d->others.at = aim.at;
     d->others.n_after = aim.n_after;
-    q->others_until_ns = now + (q->invoked ? ASKED_MS : UNASKED_MS) * LSP_MS;
+    q->others_until_ns = until;
     return true;
 }
 

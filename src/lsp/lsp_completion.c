@@ -60,13 +60,16 @@ static void end_running(lsp_server *s, lsp_document *d, lsp_end end, uint64_t no
     if (!status) status = lsp_put_lines(&text, d, (view){more.ptr, more.len});
     if (!status && text.len)
         status = lsp_proposal_add(p, (view){text.ptr, text.len}, d->logprob);
-    if (status) lsp_log(s, "%s: the end of a completion is lost: %s", d->path,
-                        cerium_status_text(status));
+    if (status) {
+        lsp_log(s, "%s: the end of a completion is lost: %s", d->path,
+                cerium_status_text(status));
+        if (status == CERIUM_ERR_MEMORY) end = LSP_ENDED_FAILED; /* it is asked for again */
+    }
     if (p) {
         give_up_broken(d, p);
         if (end == LSP_ENDED_LENGTH && !p->shown_to) end_at_word(p);
         p->ended = true;
-        p->dry = p->text.len == p->asked || end == LSP_ENDED_UNSURE;
+        p->dry = (p->text.len == p->asked && end != LSP_ENDED_FAILED) || end == LSP_ENDED_UNSURE;
     }
     if (p && end == LSP_ENDED_FAILED && p->text.len == p->seed)
         lsp_proposals_drop(&d->proposals, p->id);
@@ -95,7 +98,10 @@ void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view pie
     bytes_free(&text);
     if (status || d->stop.end || d->n_lines > s->settings.lines_max) {
         s->host.cancel(s->host.user, d->key);
-        end_running(s, d, d->stop.end ? LSP_ENDED_STOP : LSP_ENDED_LENGTH, now);
+        const bool is_lost = status == CERIUM_ERR_MEMORY;
+        end_running(s, d, is_lost       ? LSP_ENDED_FAILED
+                          : d->stop.end ? LSP_ENDED_STOP
+                                        : LSP_ENDED_LENGTH, now);
     } else {
         lsp_try_answer(s, d, now);
     }

@@ -266,6 +266,8 @@ typedef struct {
     lsp_item item;
 } lsp_offer;
 
+/* Are others of this proposal made, from that place on? */
+bool lsp_candidates_run(const lsp_document *d, const lsp_proposal *p, size_t at);
 /* How much of it to show at the document's question. */
 lsp_item lsp_item_at(const lsp_document *d, const lsp_proposal *p, lsp_fit fit,
                      const lsp_place *place, const lsp_item_limits *limits);

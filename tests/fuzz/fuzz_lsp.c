@@ -154,11 +154,11 @@ static void answer_orders(editor *e)
         } else if (e->orders[i].n_candidates) {
             static const lsp_piece pieces[] = {{3, -0.5F}, {2, -1}, {90, -2}};
             const lsp_candidate all[] = {{VIEW("foo(a, b)\n    c()"), pieces, 3, false},
-                                         {VIEW("foo(b)"), pieces, i % 4, i % 2},
+                                         {VIEW("foo(b)"), pieces, serial % 4, serial % 2},
                                          {VIEW(""), pieces, 1, false},
                                          {VIEW("\n\nreturn \xc3\xa9\n"), pieces, 3, true},
                                          {VIEW("foo(b)"), pieces, 3, false}};
-            lsp_server_candidates(e->server, document, serial, all, i % 6, e->now);
+            lsp_server_candidates(e->server, document, serial, all, 5 - serial % 4, e->now);
         } else {
             lsp_server_text(e->server, document, serial, VIEW("foo(a, b"), -0.1, e->now);
             lsp_server_text(e->server, document, serial, VIEW(")\n    bar()\n"), -0.1, e->now);
@@ -179,6 +179,11 @@ static void take(editor *e, view body)
     json_decref(m);
     lsp_server_take(e->server, body, e->now += 1000000);
     if (e->now / 1000000 % 3 == 0) answer_orders(e);
+    /* Others are ordered when the first is there: they come at once, later, or too late. */
+    if (e->n_orders && e->orders[e->n_orders - 1].n_candidates && e->now / 1000000 % 4) {
+        if (e->now / 1000000 % 4 == 3) answer_orders(e);
+        answer_orders(e);
+    }
     if (lsp_server_due(e->server) <= e->now + 500000000)
         lsp_server_tick(e->server, e->now += 500000000);
 }
