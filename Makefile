@@ -203,7 +203,7 @@ $O/kernelcheck: $(KC_OBJ) $(KC_LIB) ; $(LINK)
 $O/replay_%: $O/tests/fuzz/fuzz_%.o $O/tests/fuzz/replay.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS)
 $O/fuzz_%: $O/tests/fuzz/fuzz_%.o $(SERVER_OBJ) $(LIB_OBJ) ; $(LINK) $(SERVER_LIBS) -fsanitize=fuzzer
 # What it reads is of a program.
-PROG_FUZZ := $(foreach t,diffs feedback honest lsp_remote mcp solve,$O/replay_$t $O/fuzz_$t) $O/faults_lsp_remote
+PROG_FUZZ := $(foreach t,diffs feedback honest lsp_remote mcp solve,$O/replay_$t $O/fuzz_$t) $O/faults_lsp_remote $O/faults_lsp_candidates
 $(PROG_FUZZ): $(filter-out %/main.o,$(PROG_OBJ))
 $(PROG_FUZZ): private SERVER_LIBS += $(LIBEDIT)
 $O/tool_%: $O/tools/%.o $(LIB_OBJ) ; $(LINK)

@@ -167,12 +167,13 @@ let serial = 0;
 let frame = 0;
 
 const follower = new Follower({
-  ask(prefix, suffix) {
+  ask(prefix, suffix, candidates) {
     const id = `c${++serial}`;
     const max_tokens = Number($("length").value);
     const path = $("path").value.trim();
-    if (!link.send({ type: "completion.create", id, path, prefix, suffix, max_tokens }))
-      return null;
+    const several = candidates && { candidates, min_confidence: 0 };
+    const what = { type: "completion.create", id, path, prefix, suffix, max_tokens, ...several };
+    if (!link.send(what)) return null;
     completions.set(id, new Stream(meter));
     why = "";
     return id;
@@ -191,7 +192,10 @@ let why = ""; // the reason why nothing is proposed
 
 function propose(text) {
   editor.propose(text);
-  $("proposal").textContent = text ? `${text.length} characters proposed` : why;
+  const place = text && follower.place;
+  $("proposal").textContent = text
+    ? `${text.length} characters proposed${place && `, ${place}`}`
+    : why;
 }
 
 function grew({ id, delta }) {
@@ -207,7 +211,7 @@ function ended(event) {
   if (event.error) announce(event.error.message);
   why = reason(event.error ? "error" : event.reason, event.error?.message);
   if (!follower.text) propose("");
-  follower.done(event.id, event.error ? "error" : event.reason);
+  follower.done(event.id, event.error ? "error" : event.reason, event.candidates);
 }
 
 const editor = new Editor($("editor"), {
@@ -224,6 +228,7 @@ const editor = new Editor($("editor"), {
   accept: () => announce("Accepted."),
   dismiss: () => follower.dismiss() || ask.stop(),
   force: () => follower.force(editor.before, editor.after),
+  turn: (step) => follower.turn(step),
 });
 
 $("follow").onclick = () => {

@@ -8,6 +8,7 @@ import { make } from "./dom.js";
 import { language, paint } from "./highlight.js";
 
 const INDENT = "    ";
+const TURNS = { BracketRight: 1, BracketLeft: -1 }; // with Alt, as in VS Code
 
 export class Editor {
   #text = null; // as it is drawn
@@ -19,7 +20,7 @@ export class Editor {
   #leaving = false; // Tab goes to the next control
 
   /** on: change(typed) after the text or the caret moved, blur(), accept(), dismiss() -> bool,
-   * force(). */
+   * force(), turn(step) -> bool. */
   constructor(root, on) {
     this.root = root;
     this.on = on;
@@ -108,6 +109,8 @@ export class Editor {
     } else if (key === "Enter" && !ctrlKey && !metaKey && !altKey) {
       this.insert(this.#newLine());
       done = true;
+    } else if (altKey && !ctrlKey && !metaKey && TURNS[event.code]) {
+      done = this.on.turn(TURNS[event.code]);
     } else if (key === " " && ctrlKey) {
       this.on.force();
       done = true;

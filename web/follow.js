@@ -2,13 +2,15 @@
 //
 // A proposal is text between two texts.  Typing its text consumes it without a request; deleting
 // restores it; anything else shows an earlier proposal that fits, or asks again.  While it is
-// being consumed, more is requested after its end, so that it does not run out.
+// being consumed, more is requested after its end, so that it does not run out.  Others for the
+// same place are requested when the user turns to them; the first stays as it is.
 
 const KEPT = 24; // earlier proposals
 const MORE_BELOW = 24; // characters left when more is requested
 const PREFIX_MAX = 24576;
 const PREFIX_STEP = 8192;
 const SUFFIX_MAX = 4096;
+const CANDIDATES = 5; // to ask for; some say the same
 
 export class Proposal {
   constructor(before, after) {
@@ -40,8 +42,10 @@ export class Follower {
   #at = null; // {before, after}
   #timer = 0;
   #refused = false; // dismissed: no request before the text or the caret changes
+  #turned = null; // {at, list, shown, step, id}: the proposals of a place; id: others are requested
 
-  /** ask(prefix, suffix) returns an id, or null if no request is possible now; cancel(id);
+  /** ask(prefix, suffix, candidates) returns an id, or null if no request is possible now;
+   * candidates: undefined, or so many texts, which come with the end; cancel(id);
    * show(text, more): the text at the caret, "" for nothing; more: it grew by a token. */
   constructor({ ask, cancel, show, delay = 30 }) {
     Object.assign(this, { ask, cancel, show, delay, enabled: true });
@@ -55,9 +59,62 @@ export class Follower {
     this.#settle(wait);
   }
 
+  /** Another proposal for this place: 1 the next one, -1 the one before. True if one is shown. */
+  turn(step) {
+    if (!this.text) return false;
+    if (this.#turned?.at === this.#at) {
+      if (this.#turned.id) this.#turned.step += step;
+      else this.#show(step);
+      return true;
+    }
+    clearTimeout(this.#timer);
+    if (this.#running) this.#stop();
+    const id = this.ask(...cut(this.#at.before, this.#at.after), CANDIDATES);
+    const first = { at: this.#at, list: [this.#current], shown: 0, step, id };
+    this.#turned = id === null ? null : first;
+    return id !== null;
+  }
+
+  /** Which of the proposals for this place is shown, as "2 of 3"; "" if they were not asked for. */
+  get place() {
+    const t = this.#turned;
+    return t && t.at === this.#at && !t.id ? `${t.shown + 1} of ${t.list.length}` : "";
+  }
+
+  #show(step) {
+    const t = this.#turned;
+    const n = t.list.length;
+    t.shown = (((t.shown + step) % n) + n) % n;
+    this.#current = t.list[t.shown];
+    this.show(this.text);
+  }
+
+  /** They came: those that say something else are shown in turn, and kept behind the first. */
+  #others(candidates) {
+    const t = this.#turned;
+    const { before, after } = t.at;
+    t.id = null;
+    for (const { text, cut: is_cut } of candidates) {
+      const says = (p) => p.rest(before, after)?.trim() === text.trim();
+      if (!text.trim() || t.list.some(says)) continue;
+      const p = new Proposal(before, after);
+      Object.assign(p, { text, reason: is_cut ? "length" : "stop" });
+      t.list.push(p);
+      this.#kept.splice(1, 0, p);
+      this.#kept.length = Math.min(this.#kept.length, KEPT);
+    }
+    if (t.at === this.#at) this.#show(t.step);
+  }
+
+  #forget() {
+    if (this.#turned?.id) this.cancel(this.#turned.id);
+    this.#turned = null;
+  }
+
   #settle(wait) {
     const { before, after } = this.#at;
     clearTimeout(this.#timer);
+    if (this.#turned && this.#turned.at !== this.#at) this.#forget();
     const fits = (p) => p && p.rest(before, after) !== null;
     const kept = () => this.enabled && this.#kept.find((p) => p.rest(before, after));
     const found = fits(this.#current) ? this.#current : kept() || null;
@@ -76,6 +133,7 @@ export class Follower {
   /** No proposal here: no caret, or a selection. */
   leave() {
     clearTimeout(this.#timer);
+    this.#forget();
     if (this.#running) this.#stop();
     this.#current = this.#at = null;
     this.show("");
@@ -119,8 +177,9 @@ export class Follower {
     if (p === this.#current) this.show(this.text, true);
   }
 
-  /** reason: of completion.done, or "error". */
-  done(id, reason) {
+  /** reason: of completion.done, or "error"; candidates: its further texts. */
+  done(id, reason, candidates = []) {
+    if (this.#turned?.id === id) this.#others(candidates);
     const p = this.#running;
     if (!p || p.id !== id) return;
     this.#running = null;
@@ -131,7 +190,7 @@ export class Follower {
 
   /** The connection is new: running requests are lost. */
   restart() {
-    this.#running = null;
+    this.#running = this.#turned = null;
     if (this.#at && !this.#refused) this.#settle(0);
   }
 

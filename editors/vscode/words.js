@@ -1,8 +1,8 @@
 // words.js - the meaning of settings and states, without an editor: tests run it in Node.
 "use strict";
 
-const KEYS = ["enable", "languages", "exclude", "maxLines", "minConfidence", "delay", "nextEdit",
-  "retrieval", "feedback", "watchdog"];
+const KEYS = ["enable", "languages", "exclude", "maxLines", "candidates", "minConfidence", "delay",
+  "nextEdit", "retrieval", "feedback", "watchdog"];
 
 /** The settings as the language server reads them; null is left out. */
 function settingsOf(configuration) {

@@ -111,6 +111,7 @@ _Static_assert(LIVE_JOURNAL_MAX > SERVER_RUNNING_MAX, "running answers fit");
 #define PROTOCOL_PROMPTS_MAX      64u         /* of one completion request */
 #define PROTOCOL_EMBEDDED_MAX     2048u       /* texts of one request for embeddings */
 #define PROTOCOL_CHOICES_MAX      64u         /* `n` and `best_of`: rows of one pass */
+#define PROTOCOL_CANDIDATES_MAX   6u          /* `candidates` of a hole */
 #define PROTOCOL_FILES_MAX        1024u       /* input_extra of one infill request */
 #define PROTOCOL_GUIDE_BYTES_MAX  (64u << 20) /* grammars of the tools of one request */
 #define PROTOCOL_ANSWER_BYTES_MAX (64u << 20) /* one answer with all its state */

@@ -50,8 +50,60 @@ void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, siz
     }
 }
 
+/* ---- several candidates ---- */
+
+void lsp_feedback_offered(lsp_document *d, const lsp_offer *all, uint32_t n)
+{
+    d->offered.n = n > 1 ? n : 0;
+    d->offered.taken = false;
+    for (uint32_t i = 0; i < d->offered.n; i++) {
+        d->offered.ids[i] = all[i].p->id;
+        d->offered.typed[i] = all[i].fit.typed;
+        d->offered.ends[i] = all[i].fit.typed + all[i].item.len;
+    }
+}
+
+static void tell_chosen(lsp_server *s, lsp_document *d, uint32_t i)
+{
+    const lsp_outcome o = {.kind = LSP_OUTCOME_CHOSEN, .model = s->model_name,
+                           .language = d->language_id, .standard = s->model.confidence,
+                           .chosen = i};
+    d->offered.n = 0;
+    if (s->settings.feedback && s->host.outcome) s->host.outcome(s->host.user, &o);
+}
+
+/* What arrived at once was taken, of the first that has it all; of parts that several have, the
+ * next keys say which was meant. */
+static void look_at_offered(lsp_server *s, lsp_document *d)
+{
+    uint32_t n_left = 0, first = 0;
+    bool was_taken = d->offered.taken;
+    uint32_t first_taken = LSP_CANDIDATES_MAX;
+    for (uint32_t i = 0; i < d->offered.n; i++) {
+        lsp_fit fit;
+        const lsp_proposal *p = lsp_proposals_by_id(&d->proposals, d->offered.ids[i]);
+        if (!d->offered.ids[i]) continue;
+        if (first_taken == LSP_CANDIDATES_MAX) first_taken = i;
+        if (!p || !lsp_proposal_fits(p, &d->text, d->caret, &fit)) {
+            d->offered.ids[i] = 0;
+            continue;
+        }
+        if (!n_left++) first = i;
+        if (fit.typed >= d->offered.typed[i] + AT_ONCE_BYTES) d->offered.taken = true;
+        d->offered.typed[i] = fit.typed;
+        if (d->offered.taken && fit.typed >= d->offered.ends[i]) {
+            tell_chosen(s, d, i);
+            return;
+        }
+    }
+    if (!n_left && was_taken && first_taken < LSP_CANDIDATES_MAX) tell_chosen(s, d, first_taken);
+    else if (n_left == 1 && d->offered.taken) tell_chosen(s, d, first);
+    else if (!n_left) d->offered.n = 0;
+}
+
 void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now)
 {
+    if (d->offered.n) look_at_offered(s, d);
     const lsp_proposal *p = d->seen.id ? lsp_proposals_by_id(&d->proposals, d->seen.id) : NULL;
     lsp_fit fit;
     if (!p || p->text.len < d->seen.to) { /* it is dropped */

@@ -28,6 +28,8 @@ typedef struct {
     json_t *languages; /* {id: bool}, or NULL */
     json_t *exclude;   /* globs, or NULL */
     uint32_t lines_max, delay_ms;
+    uint32_t candidates; /* of an answer to a user who asks */
+    bool always_several; /* and of others */
     double confidence; /* below 0: the model's own */
     bool watchdog;     /* findings are reported */
 } lsp_settings;
@@ -42,6 +44,9 @@ typedef struct {
     size_t from; /* selected: the item's range is [from, at), and it begins with */
     bytes text;
     bool waited; /* its times have passed: only new text answers it */
+    uint32_t n_max; /* candidates that it wants */
+    uint64_t others_until_ns; /* it waits for others until then; 0: not */
+    bool asked_others; /* once is enough */
 } lsp_question;
 
 typedef struct lsp_document {
@@ -56,7 +61,12 @@ typedef struct lsp_document {
 
     lsp_proposals proposals;
     uint64_t serial;  /* of the running order; 0: none */
-    uint32_t running; /* its proposal; 0: a warm-up */
+    uint32_t running; /* its proposal; 0: a warm-up, or candidates */
+    struct {
+        bool runs;          /* `serial` is an order of candidates */
+        uint32_t of;        /* beside this proposal, */
+        size_t at, n_after; /* between these places */
+    } others;
     infill_stop stop;
     bytes after;      /* the sent text after the running order's place */
     double logprob;   /* of text that `stop` holds back */
@@ -72,6 +82,13 @@ typedef struct lsp_document {
         uint64_t at_ns;
         double probability;
     } seen;
+    struct {
+        uint32_t ids[LSP_CANDIDATES_MAX]; /* [n] proposals of the last answer with several; 0: no
+                                             longer possible */
+        size_t ends[LSP_CANDIDATES_MAX], typed[LSP_CANDIDATES_MAX]; /* bytes of each */
+        uint32_t n;
+        bool taken;         /* text arrived at once */
+    } offered;
 
     uint64_t changed_ns;
     uint32_t typed_line;   /* unfinished until then: */
@@ -206,10 +223,66 @@ bool lsp_completion_cancel(lsp_server *s, const json_t *id);
 uint64_t lsp_completion_due(const lsp_document *d);
 void lsp_completion_tick(lsp_server *s, lsp_document *d, uint64_t now);
 
+/* ---- lsp_orders.c: what a model is to generate ---- */
+
+/* What to generate: after [.., at) and before [n_after, ..) of a document. */
+typedef struct {
+    size_t at, n_after;
+    uint32_t n_candidates; /* several, for no proposal; 0: not */
+    bool is_line;          /* of these: one line each */
+} lsp_aim;
+
+/* p: the proposal to continue; NULL: candidates, or a warm-up of the place.  False: there is no
+ * model. */
+bool lsp_generate(lsp_server *s, lsp_document *d, lsp_proposal *p, const lsp_aim *aim);
+/* The same for a new proposal of the place, with its beginning. */
+bool lsp_generate_new(lsp_server *s, lsp_document *d, size_t at, size_t n_after, view seed);
+/* Ask for more if little is left of a fitting proposal.  False: nothing runs for it. */
+bool lsp_generate_more(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fit fit, size_t at);
+void lsp_generate_stop(lsp_server *s, lsp_document *d);
+/* It ended by itself: frees what it held. */
+void lsp_generate_end(lsp_document *d);
+bool lsp_is_silenced(const lsp_server *s, const lsp_document *d, uint64_t now);
+lsp_place lsp_place_of(const lsp_document *d, size_t at, bool is_invoked);
+
+/* ---- lsp_answer.c: questions and their answers ---- */
+enum {
+    LSP_HOT_MS = 10000, /* for this long after a question a change starts a generation by itself */
+    LSP_WAIT_MS = 150,
+};
+/* Answers the document's question if that is possible now. */
+void lsp_try_answer(lsp_server *s, lsp_document *d, uint64_t now);
+
+
+/* ---- lsp_candidates.c: several answers to one question ---- */
+/* The first one is known: true if others have begun to be made, and the answer waits. */
+bool lsp_candidates_wait(lsp_server *s, lsp_document *d, lsp_proposal *p, lsp_fit fit,
+                         lsp_item first, uint64_t now);
+
+/* A candidate of an answer. */
+typedef struct {
+    lsp_proposal *p;
+    lsp_fit fit;
+    lsp_item item;
+} lsp_offer;
+
+/* Are others of this proposal made, from that place on? */
+bool lsp_candidates_run(const lsp_document *d, const lsp_proposal *p, size_t at);
+/* How much of it to show at the document's question. */
+lsp_item lsp_item_at(const lsp_document *d, const lsp_proposal *p, lsp_fit fit,
+                     const lsp_place *place, const lsp_item_limits *limits);
+/* The host made them: they are kept behind the first. */
+void lsp_candidates_keep(lsp_server *s, lsp_document *d, const lsp_candidate *list, size_t n);
+/* Others than the first, out[0], which fit and differ from all before: returns how many there are
+ * with it. */
+uint32_t lsp_candidates_find(const lsp_server *s, lsp_document *d, lsp_offer *out);
+
 /* ---- lsp_feedback.c: the outcomes of shown proposals ---- */
 /* Bytes [from, to) of a proposal were sent as the answer to the document's question. */
 void lsp_feedback_shown(lsp_document *d, const lsp_proposal *p, size_t from, size_t to,
                         uint64_t now);
+/* Several were offered: out[0] is the first. */
+void lsp_feedback_offered(lsp_document *d, const lsp_offer *all, uint32_t n);
 void lsp_feedback_changed(lsp_server *s, lsp_document *d, uint64_t now);
 /* The least probability of what is shown unasked. */
 double lsp_feedback_confidence(const lsp_server *s, const lsp_document *d);

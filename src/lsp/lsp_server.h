@@ -33,7 +33,26 @@ typedef struct {
     bool warm_up;       /* only compute the prompt, generate nothing */
     const cerium_context_file *files; /* [n_files] lines of other files, for the model */
     uint32_t n_files;
+    uint32_t n_candidates; /* above 0: so many different texts, which end in
+                              lsp_server_candidates(); or in lsp_server_ended(): there are none */
+    bool is_line;          /* of these: one line each */
 } lsp_order;
+
+/* A part of a candidate's text, and the log-probability of the token that yielded it. */
+typedef struct {
+    uint32_t len;
+    float logprob;
+} lsp_piece;
+
+/* One of several texts for a place. */
+typedef struct {
+    view text;
+    const lsp_piece *pieces; /* [n_pieces] in order: together all of the text */
+    size_t n_pieces;
+    bool is_cut;             /* it may continue: its last line is not whole */
+} lsp_candidate;
+
+enum { LSP_CANDIDATES_MAX = 5 };
 
 typedef enum {
     LSP_ENDED_STOP = 0,     /* the model ended it */
@@ -54,15 +73,17 @@ typedef enum {
     LSP_OUTCOME_TAKEN = 0,   /* or a part of it */
     LSP_OUTCOME_TYPED = 1,   /* key by key: it was right */
     LSP_OUTCOME_REFUSED = 2, /* the user wrote something else */
+    LSP_OUTCOME_CHOSEN = 3,  /* one of several candidates was taken */
 } lsp_outcome_kind;
 
-/* The outcome of a completion that was shown unasked. */
+/* The outcome of a completion that was shown unasked, or of several candidates. */
 typedef struct {
     lsp_outcome_kind kind;
     const char *model, *language; /* the editor's name of the language */
     double probability;           /* that the model gave it when shown */
     double standard;              /* the threshold in the model's file, 0: none */
     uint32_t n_shown, n_taken;    /* characters */
+    uint32_t chosen;              /* which candidate, from 0; of CHOSEN */
 } lsp_outcome;
 
 /* An edit by instruction. */
@@ -145,6 +166,9 @@ void lsp_server_text(lsp_server *s, uint64_t document, uint64_t serial, view tex
                      uint64_t now);
 void lsp_server_ended(lsp_server *s, uint64_t document, uint64_t serial, lsp_end end,
                       uint64_t now);
+/* The texts of an order of candidates, the likeliest first; it is over. */
+void lsp_server_candidates(lsp_server *s, uint64_t document, uint64_t serial,
+                           const lsp_candidate *list, size_t n, uint64_t now);
 void lsp_server_judged(lsp_server *s, uint64_t document, int64_t version,
                        const lsp_judged *findings, size_t n, uint64_t now);
 /* Lines of the text of that order; n 0: no proposal. */

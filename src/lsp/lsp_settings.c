@@ -6,7 +6,7 @@
 void lsp_settings_begin(lsp_settings *set)
 {
     *set = (lsp_settings){.enable = true, .next_edit = true, .lines_max = 12, .confidence = -1,
-                          .watchdog = true, .feedback = true};
+                          .watchdog = true, .feedback = true, .candidates = 3};
 }
 
 static void read_bool(const json_t *from, const char *key, bool *out)
@@ -46,6 +46,9 @@ void lsp_settings_read(lsp_server *s, const json_t *from)
     read_number(from, "maxLines", 1000, &set->lines_max);
     if (!set->lines_max) set->lines_max = 1;
     read_number(from, "delay", 10000, &set->delay_ms);
+    read_number(from, "candidates", LSP_CANDIDATES_MAX, &set->candidates);
+    if (!set->candidates) set->candidates = 1;
+    read_bool(from, "alwaysSeveral", &set->always_several);
     if (json_is_object(languages)) keep(&set->languages, languages);
     if (json_is_array(exclude)) keep(&set->exclude, exclude);
     least = json_object_get(from, "minConfidence");

@@ -40,6 +40,23 @@ lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t 
     return &all->list[0];
 }
 
+lsp_proposal *lsp_proposals_begin_behind(lsp_proposals *all, uint32_t id, const lsp_text *t,
+                                         size_t at, size_t after)
+{
+    if (!lsp_proposals_by_id(all, id)) return NULL;
+    if (!lsp_proposals_begin(all, t, at, after, (view){"", 0})) return NULL;
+    const lsp_proposal *first = lsp_proposals_by_id(all, id);
+    if (!first) { /* it was the oldest */
+        lsp_proposals_drop(all, all->list[0].id);
+        return NULL;
+    }
+    const size_t n = (size_t)(first - all->list);
+    const lsp_proposal p = all->list[0];
+    memmove(all->list, all->list + 1, n * sizeof *all->list);
+    all->list[n] = p;
+    return &all->list[n];
+}
+
 static bool is_closer(char c) { return memchr(")]}>\"'`", c, 7) != NULL; }
 
 bool lsp_proposal_fits(const lsp_proposal *p, const lsp_text *t, size_t at, lsp_fit *fit)

@@ -28,6 +28,8 @@ typedef struct {
     bool is_cut;           /* it was ended in the middle */
     bool dry;              /* asking for more yields nothing, either */
     size_t shown_to;       /* bytes of text shown in an editor, from any place in it */
+    bool has_others;       /* other candidates are known, */
+    size_t others_after;   /* after so many bytes of it */
 } lsp_proposal;
 
 /* The log-probability of the text up to byte `end`. */
@@ -51,6 +53,10 @@ typedef struct {
  * is valid until the next begin or drop. */
 lsp_proposal *lsp_proposals_begin(lsp_proposals *all, const lsp_text *t, size_t at, size_t after,
                                   view seed);
+/* The same behind another of the list, so that the other is found first; NULL also if that one is
+ * not there. */
+lsp_proposal *lsp_proposals_begin_behind(lsp_proposals *all, uint32_t id, const lsp_text *t,
+                                         size_t at, size_t after);
 /* The newest one that fits; NULL: none. */
 lsp_proposal *lsp_proposals_find(lsp_proposals *all, const lsp_text *t, size_t at, lsp_fit *fit);
 /* Does this one fit, regardless of newer ones? */

@@ -71,6 +71,9 @@ static const option_spec own[] = {
      "(default: found)", TAKES_CALL(take_snippets), .needs = "retrieve"},
     {"window", "N", "tokens that the model sees (default 1024, at most the context)",
      TAKES_U32(evaluation, run.window, 2 * LINE_TOKENS, 1 << 24)},
+    {"candidates", "N",
+     "also count the holes whose line is among N different candidates, as editors are offered them",
+     TAKES_U32(evaluation, run.n_candidates, 2, EVAL_CANDIDATES_MAX)},
     {"precision", "X", "share of shown lines that must be right, for the threshold of confidence "
      "(default 0.5)", TAKES_CALL(take_precision)},
     {"pointer", "X",
@@ -221,6 +224,26 @@ static double mean_prompt(const evaluation *e, int run)
     return e->set.n_tasks ? (double)e->results[run].n_prompt_tokens / (double)e->set.n_tasks : 0;
 }
 
+/* Holes whose line is the first candidate, the second, ...; [0]: none of them. */
+static bool count_candidates(const evaluation *e, size_t at[EVAL_CANDIDATES_MAX + 1])
+{
+    const eval_result *all = e->results[0].results[EVAL_MIDDLE];
+    if (!e->run.n_candidates || !all) return false;
+    for (size_t i = 0; i <= EVAL_CANDIDATES_MAX; i++) at[i] = 0;
+    for (size_t i = 0; i < e->set.n_tasks; i++) at[all[i].right_at]++;
+    return e->set.n_tasks > 0;
+}
+
+static json_t *candidates_json(const evaluation *e)
+{
+    size_t at[EVAL_CANDIDATES_MAX + 1];
+    if (!count_candidates(e, at)) return NULL;
+    json_t *list = json_array();
+    for (uint32_t i = 1; i <= e->run.n_candidates; i++)
+        json_array_append_new(list, json_integer((json_int_t)at[i]));
+    return json_pack("{s:o, s:i}", "right_at", list, "none", (int)at[0]);
+}
+
 static json_t *report_json(evaluation *e)
 {
     json_t *languages = json_object(), *confidence = json_object();
@@ -241,6 +264,7 @@ static json_t *report_json(evaluation *e)
         json_object_set_new(out, "against", json_name(e->against));
         json_object_set_new(out, "agreement", json_real(agreement(e)));
     }
+    if (e->run.n_candidates) json_object_set_new(out, "candidates", candidates_json(e));
     if (e->run.retrieve_bytes)
         json_object_set_new(out, "prompt_tokens",
                             json_pack("{s:f, s:f}", "with", mean_prompt(e, 0), "without",
@@ -278,6 +302,21 @@ static size_t lines_of(const json_t *language)
     return (size_t)json_integer_value(json_object_get(language, "lines"));
 }
 
+static void print_candidates(const evaluation *e)
+{
+    size_t at[EVAL_CANDIDATES_MAX + 1], n_later = 0;
+    if (!count_candidates(e, at)) return;
+    const size_t n_wrong = e->set.n_tasks - at[1];
+    printf("of %u candidates of a hole the line is the first in %zu of %zu", e->run.n_candidates,
+           at[1], e->set.n_tasks);
+    for (uint32_t i = 2; i <= e->run.n_candidates; i++) {
+        printf(", number %u in %zu", i, at[i]);
+        n_later += at[i];
+    }
+    printf(": where the first is wrong, another is right in %.1f %%\n",
+           n_wrong ? 100.0 * (double)n_later / (double)n_wrong : 0);
+}
+
 static void print_text(const evaluation *e, json_t *report)
 {
     const char *name;
@@ -297,6 +336,7 @@ static void print_text(const evaluation *e, json_t *report)
                100 * json_number_value(json_object_get(cut, "precision")),
                100 * json_number_value(json_object_get(cut, "coverage")));
     }
+    print_candidates(e);
     if (!e->compares) return;
     if (e->against)
         printf("less %s; likeliest tokens the same: %.1f %%\n", e->against,

@@ -194,6 +194,20 @@ static int write_line(runner *r, const int32_t *tokens, size_t n, view heal_pref
     return CERIUM_OK;
 }
 
+/* Which of several candidates is the missing line. */
+static int write_candidates(runner *r, const int32_t *tokens, size_t n, view heal_prefix, view want,
+                            eval_result *out)
+{
+    const eval_hole hole = {tokens, n, heal_prefix, r->pointer, r->o->line_tokens};
+    eval_candidate all[EVAL_CANDIDATES_MAX];
+    uint32_t n_all;
+    RETURN_IF(eval_candidates(r->session, &hole, all, r->o->n_candidates, &n_all, r->err));
+    for (uint32_t i = 0; i < n_all && !out->right_at; i++)
+        if (view_equal(eval_stripped((view){all[i].text, all[i].len}), want))
+            out->right_at = i + 1;
+    return CERIUM_OK;
+}
+
 static int run_task(runner *r, size_t number, eval_form form)
 {
     const eval_task *t = &r->set->tasks[number];
@@ -212,8 +226,10 @@ static int run_task(runner *r, size_t number, eval_form form)
     RETURN_IF(status);
     if (form == EVAL_MIDDLE) r->run->n_prompt_tokens += n;
     status = write_line(r, tokens, n, heal_prefix, out);
-    memory_free(tokens);
     view want = eval_stripped((view){d->text + t->begin, t->end - t->begin});
+    if (!status && r->o->n_candidates && form == EVAL_MIDDLE)
+        status = write_candidates(r, tokens, n, heal_prefix, want, out);
+    memory_free(tokens);
     view got = eval_stripped((view){out->text, out->len});
     out->similarity = (float)eval_similarity(got, want);
     out->right = view_equal(got, want);

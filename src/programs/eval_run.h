@@ -2,12 +2,11 @@
 #ifndef PROGRAMS_EVAL_RUN_H
 #define PROGRAMS_EVAL_RUN_H
 
+#include "programs/eval_candidates.h"
 #include "programs/eval_retrieve.h"
 #include "programs/eval_stats.h"
 
 typedef enum { EVAL_PREFIX = 0, EVAL_MIDDLE = 1, EVAL_FORMS = 2 } eval_form;
-
-enum { EVAL_ANSWER_BYTES = 512 };
 
 typedef struct {
     char text[EVAL_ANSWER_BYTES]; /* [len] the first line that is not blank */
@@ -15,6 +14,7 @@ typedef struct {
     float confidence;             /* probability of all its tokens */
     float similarity;
     bool right;
+    uint32_t right_at;            /* which of several candidates is, from 1; 0: none */
 } eval_result;
 
 typedef struct {
@@ -36,6 +36,7 @@ typedef struct {
     bool only_holes;          /* only holes are evaluated */
     uint64_t seed;
     double pointer;       /* in lines, see cerium_sampling; below 0: as the model file asks */
+    uint32_t n_candidates; /* of a hole; 0: one */
     bool unhealed; /* the prompt is not cut back to the end of a token */
 } eval_options;
 

@@ -59,6 +59,7 @@ static void add_row(feedback_row *to, const feedback_row *r)
     to->refused += r->refused;
     to->characters_shown += r->characters_shown;
     to->characters_taken += r->characters_taken;
+    for (int i = 0; i < LSP_CANDIDATES_MAX; i++) to->chosen[i] += r->chosen[i];
     to->promised += r->promised;
     to->standard = r->standard;
 }
@@ -71,6 +72,28 @@ static bool read_count(const json_t *o, const char *key, uint64_t *out)
     if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
     *out = (uint64_t)json_integer_value(value);
     return true;
+}
+
+/* Files of older versions have none. */
+static bool read_chosen(const json_t *o, feedback_row *r)
+{
+    const json_t *list = json_object_get(o, "chosen"), *one;
+    size_t i;
+    if (!list) return true;
+    if (!json_is_array(list)) return false;
+    json_array_foreach(list, i, one) {
+        if (!json_is_integer(one) || json_integer_value(one) < 0) return false;
+        if (i < LSP_CANDIDATES_MAX) r->chosen[i] = (uint64_t)json_integer_value(one);
+    }
+    return true;
+}
+
+json_t *feedback_chosen_json(const feedback_row *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < LSP_CANDIDATES_MAX && list; i++)
+        json_array_append_new(list, json_integer((json_int_t)r->chosen[i]));
+    return list;
 }
 
 static bool read_row(const json_t *o, feedback_row *r)
@@ -91,7 +114,8 @@ static bool read_row(const json_t *o, feedback_row *r)
            read_count(o, "typed", &r->typed) && read_count(o, "refused", &r->refused) &&
            read_count(o, "characters_shown", &r->characters_shown) &&
            read_count(o, "characters_taken", &r->characters_taken) && r->promised >= 0 &&
-           r->promised <= (double)r->shown && r->standard >= 0 && r->standard <= 1;
+           r->promised <= (double)r->shown && r->standard >= 0 && r->standard <= 1 &&
+           read_chosen(o, r);
 }
 
 int feedback_read(view text, feedback_row *rows, uint32_t *n)
@@ -119,13 +143,14 @@ static json_t *rows_json(const feedback *f)
     for (uint32_t i = 0; i < f->n_rows && list; i++) {
         const feedback_row *r = &f->rows[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "model", r->model,
+            list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "model",
+                            r->model,
                             "language", r->language, "shown", (json_int_t)r->shown, "taken",
                             (json_int_t)r->taken, "typed", (json_int_t)r->typed, "refused",
                             (json_int_t)r->refused, "characters_shown",
                             (json_int_t)r->characters_shown, "characters_taken",
                             (json_int_t)r->characters_taken, "promised", r->promised,
-                            "standard", r->standard));
+                            "standard", r->standard, "chosen", feedback_chosen_json(r)));
     }
     return json_pack("{s:i, s:o}", "version", VERSION, "completions", list);
 }
@@ -210,13 +235,17 @@ int feedback_keep(feedback *f, cerium_error *err)
 void feedback_add(feedback *f, const lsp_outcome *o)
 {
     const double p = o->probability >= 0 && o->probability <= 1 ? o->probability : 1;
-    const feedback_row r = {.shown = 1, .taken = o->kind == LSP_OUTCOME_TAKEN,
+    feedback_row r = {.shown = 1, .taken = o->kind == LSP_OUTCOME_TAKEN,
                             .typed = o->kind == LSP_OUTCOME_TYPED,
                             .refused = o->kind == LSP_OUTCOME_REFUSED,
                             .characters_shown = o->n_shown, .characters_taken = o->n_taken,
                             .promised = p, .standard = o->standard};
     cerium_error err;
     if (f->is_off || !*o->model) return;
+    if (o->kind == LSP_OUTCOME_CHOSEN) {
+        r = (feedback_row){.standard = o->standard};
+        r.chosen[o->chosen < LSP_CANDIDATES_MAX ? o->chosen : LSP_CANDIDATES_MAX - 1] = 1;
+    }
     feedback_row *all = row_of(f->rows, &f->n_rows, o->model, o->language);
     feedback_row *since = row_of(f->since, &f->n_since, o->model, o->language);
     if (all) add_row(all, &r);

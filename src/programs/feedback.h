@@ -6,6 +6,8 @@
 #ifndef PROGRAMS_FEEDBACK_H
 #define PROGRAMS_FEEDBACK_H
 
+#include <jansson.h>
+
 #include "lsp/lsp_server.h"
 
 enum { FEEDBACK_ROWS_MAX = 512, FEEDBACK_NAME_BYTES = 64 };
@@ -15,6 +17,8 @@ typedef struct {
     char model[FEEDBACK_NAME_BYTES], language[FEEDBACK_NAME_BYTES];
     uint64_t shown, taken, typed, refused; /* completions: shown is the sum of the others */
     uint64_t characters_shown, characters_taken;
+    uint64_t chosen[LSP_CANDIDATES_MAX]; /* candidates taken, by their place among several; in no
+                                            other count */
     double promised; /* sum of their probabilities */
     double standard; /* the threshold in the model's file, as last seen */
 } feedback_row;
@@ -39,6 +43,8 @@ CERIUM_CHECKED int feedback_keep(feedback *f, cerium_error *err);
 double feedback_confidence(const feedback *f, const char *model, const char *language,
                            double standard);
 double feedback_confidence_of(const feedback_row *r, double standard);
+/* chosen, as an array; returns owned, NULL without memory. */
+json_t *feedback_chosen_json(const feedback_row *r);
 
 /* Read the complete rows of a file's text; others, and those beyond the maximum, are skipped.
  * CERIUM_ERR_FORMAT: not such a file. */

@@ -48,6 +48,7 @@ struct lsp_engine {
     cerium_engine_info info;
     size_t prompt_tokens;
     lsp_predicting predicting; /* from the options */
+    lsp_candidates *candidates; /* made at the first order of some */
     lsp_predictor *predictor; /* NULL: the model has no form for edits */
     slot slots[SLOTS];
     uint64_t n_used;
@@ -67,7 +68,7 @@ static int load(lsp_engine *e)
         return error_set(&e->error, CERIUM_ERR_ARGUMENT,
                          "no model: name one with cerium lsp -m FILE.gguf, or CERIUM_MODEL");
     RETURN_IF(options_model_check(path, &e->error));
-    RETURN_IF(options_engine_config(e->o, SLOTS + 2, &config, &e->error));
+    RETURN_IF(options_engine_config(e->o, SLOTS + 2 + LSP_CANDIDATE_ROWS, &config, &e->error));
     config.model_path = path;
     /* One whole context holds the windows of all slots. */
     if (!e->o->context && !stat(path, &at) && at.st_size < SMALL_BYTES) config.kv_bytes_max = 1;
@@ -116,37 +117,6 @@ static void end_answer(slot *l)
     l->runs = false;
 }
 
-/* The prompt within its bound: text far from the hole goes first, three bytes before it for one
- * after it. */
-static int make_prompt(lsp_engine *e, slot *l, const lsp_order *o, cerium_error *err)
-{
-    size_t before = o->before.len - l->n_heal, after = o->after.len;
-    const char *end = o->before.ptr + before;
-    const size_t cap = e->prompt_tokens;
-    uint32_t n_files = o->n_files;
-    l->prompt = memory_alloc(cap * sizeof *l->prompt);
-    if (!l->prompt) return error_set(err, CERIUM_ERR_MEMORY, "no memory for the prompt");
-    for (;;) {
-        const cerium_infill in = {.prefix = end - before, .prefix_len = before,
-                                  .suffix = o->after.ptr, .suffix_len = after, .path = o->path,
-                                  .files = o->files, .n_files = n_files};
-        int status = e->info.fill_in_middle
-                         ? cerium_infill_tokens(e->engine, &in, l->prompt, cap, &l->n_prompt, err)
-                         : cerium_tokenize(e->engine, in.prefix, before, CERIUM_TOKENIZE_BEGIN,
-                                           l->prompt, cap, &l->n_prompt, err);
-        if (status != CERIUM_ERR_CAPACITY || before + after + n_files == 0) return status;
-        if (before + after == 0) { /* they alone are too long */
-            n_files = 0;
-            before = o->before.len - l->n_heal;
-            after = o->after.len;
-            continue;
-        }
-        size_t keep = (size_t)((double)(before + after) * (double)cap / (double)l->n_prompt * 0.9);
-        if (after > keep / 4) after = keep / 4;
-        if (before > keep - after) before = keep - after;
-    }
-}
-
 static int start_session(lsp_engine *e, slot *l, const cerium_request *more, cerium_error *err)
 {
     const cerium_sampling sampling = {.logprobs = true, .pointer = e->info.pointer};
@@ -173,7 +143,8 @@ static int begin(lsp_engine *e, slot *l, const lsp_order *o)
                     : cerium_heal_prefix(e->engine, o->before.ptr, o->before.len);
     if (o->warm_up) l->n_heal = 0;
     memcpy(l->heal, o->before.ptr + o->before.len - l->n_heal, l->n_heal);
-    int status = make_prompt(e, l, o, &err);
+    int status = lsp_prompt_make(e->engine, &e->info, e->prompt_tokens, o, l->n_heal, &l->prompt,
+                                 &l->n_prompt, &err);
     if (!status && !l->session) status = cerium_session_open(&l->session, e->engine, NULL, &err);
     if (!status && !o->warm_up) {
         const watch_config how = {.engine = e->engine, .form = GUARD_CODE,
@@ -248,9 +219,23 @@ static bool keep_order(slot *l, const lsp_order *o)
     return true;
 }
 
+/* The document's own answer is superseded by them. */
+static bool begin_candidates(lsp_engine *e, const lsp_order *order)
+{
+    cerium_error err;
+    lsp_engine_cancel(e, order->document);
+    int status = e->candidates ? CERIUM_OK
+                               : lsp_candidates_open(&e->candidates, e->engine, e->prompt_tokens,
+                                                     e->watchdog, e->bell, &err);
+    if (!status) status = lsp_candidates_begin(e->candidates, order, &err);
+    if (status) fprintf(stderr, "cerium lsp: %s\n", err.message);
+    return !status;
+}
+
 bool lsp_engine_generate(lsp_engine *e, const lsp_order *order)
 {
     if (!e->is_reported || !e->engine) return false;
+    if (order->n_candidates) return begin_candidates(e, order);
     slot *l = slot_for(e, order->document);
     l->used = ++e->n_used;
     stop(l);
@@ -262,6 +247,7 @@ void lsp_engine_cancel(lsp_engine *e, uint64_t document)
 {
     for (uint32_t i = 0; i < SLOTS; i++)
         if (e->slots[i].document == document) stop(&e->slots[i]);
+    if (e->candidates) lsp_candidates_cancel(e->candidates, document);
 }
 
 /* ---- events ---- */
@@ -272,27 +258,23 @@ static void tell(lsp_server *s, const slot *l, view text, double logprob)
         lsp_server_text(s, l->document, l->serial, text, logprob, clock_ns());
 }
 
-/* Text released by the watch, maybe a line, token by token: the confidence of the rest of a line
- * depends on where it is cut.  Bytes that the tokens have before the text are not part of the
- * answer.  False: the answer has ended. */
-static bool tell_watched(const lsp_engine *e, lsp_server *s, slot *l, const watch_result *out)
+typedef struct {
+    lsp_server *server;
+    const slot *slot;
+} listener;
+
+static void tell_piece(void *user, view text, double logprob)
 {
-    size_t total = 0, at = 0, len;
-    for (uint32_t i = 0; i < out->n_tokens; i++) {
-        (void)cerium_token_bytes(e->engine, out->tokens[i].token, &len);
-        total += len;
-    }
-    size_t skip = total > out->text.len ? total - out->text.len : 0;
-    for (uint32_t i = 0; i < out->n_tokens; i++) {
-        (void)cerium_token_bytes(e->engine, out->tokens[i].token, &len);
-        size_t gone = len < skip ? len : skip;
-        skip -= gone;
-        len -= gone;
-        if (len > out->text.len - at || i + 1 == out->n_tokens) len = out->text.len - at;
-        tell(s, l, (view){out->text.ptr + at, len}, (double)out->tokens[i].logprob);
-        at += len;
-    }
-    if (!out->n_tokens) tell(s, l, out->text, 0);
+    const listener *l = user;
+    tell(l->server, l->slot, text, logprob);
+}
+
+/* False: the answer has ended. */
+static bool tell_watched(const lsp_engine *e, lsp_server *s, const slot *l,
+                         const watch_result *out)
+{
+    listener to = {s, l};
+    lsp_watched_pieces(e->engine, out, tell_piece, &to);
     return out->order != CERIUM_WATCH_END;
 }
 
@@ -424,6 +406,7 @@ void lsp_engine_look(lsp_engine *e, lsp_server *s)
 {
     if (e->was_started && atomic_load(&e->is_loaded)) tell_loaded(e, s);
     for (uint32_t i = 0; i < SLOTS; i++) look_at(e, s, &e->slots[i]);
+    if (e->candidates) lsp_candidates_look(e->candidates, s);
     if (e->predictor) lsp_predictor_look(e->predictor, s);
 }
 
@@ -441,6 +424,7 @@ void lsp_engine_close(lsp_engine **engine)
         cerium_session_close(&l->session);
         end_answer(l);
     }
+    lsp_candidates_close(&e->candidates);
     lsp_predictor_close(&e->predictor);
     cerium_engine_close(&e->engine);
     memory_free(e);

@@ -65,6 +65,36 @@ double lsp_engine_speed(const lsp_engine *e);
 /* Is there a model for edits? */
 bool lsp_engine_predict(lsp_engine *e, const lsp_predict_order *order);
 
+/* ---- lsp_prompt.c: what answers of the engine have in common ---- */
+
+/* The prompt of an order within a bound of tokens; n_heal bytes at the end of the text before the
+ * hole are left out.  *tokens: returned owned, also on failure. */
+CERIUM_CHECKED int lsp_prompt_make(const cerium_engine *engine, const cerium_engine_info *info,
+                                   size_t tokens_max, const lsp_order *o, size_t n_heal,
+                                   int32_t **tokens, size_t *n, cerium_error *err);
+/* Bytes at the end of the text before the hole that the answer begins with. */
+size_t lsp_prompt_heal(const cerium_engine *engine, const cerium_engine_info *info,
+                       const lsp_order *o);
+typedef void lsp_piece_fn(void *user, view text, double logprob);
+/* The text that a watch released, token by token. */
+void lsp_watched_pieces(const cerium_engine *engine, const watch_result *out, lsp_piece_fn *fn,
+                        void *user);
+
+/* ---- lsp_engine_candidates.c: several texts for one place, by the model in this process ---- */
+
+enum { LSP_CANDIDATE_ROWS = 6 }; /* sessions that it opens */
+
+typedef struct lsp_candidates lsp_candidates;
+
+CERIUM_CHECKED int lsp_candidates_open(lsp_candidates **out, cerium_engine *engine,
+                                       size_t prompt_tokens, watchdog *g, lsp_bell *bell,
+                                       cerium_error *err);
+void lsp_candidates_close(lsp_candidates **candidates);
+/* One order at a time: an older one is superseded. */
+CERIUM_CHECKED int lsp_candidates_begin(lsp_candidates *c, const lsp_order *o, cerium_error *err);
+void lsp_candidates_cancel(lsp_candidates *c, uint64_t document);
+void lsp_candidates_look(lsp_candidates *c, lsp_server *s);
+
 /* ---- lsp_predict.c: next edits by the model in this process ---- */
 
 typedef struct lsp_predictor lsp_predictor;

@@ -18,6 +18,7 @@ static int make_body(transfer_slot *t)
                             "filename", t->path, "id_slot",
                             (json_int_t)(t->document & INT32_MAX), "n_predict",
                             (int)(NEW_TOKENS - t->n_tokens), "stop", "\n", "stream", 0);
+    lsp_remote_ask_candidates(t, all);
     if (all && t->confidence >= 0)
         json_object_set_new(all, "min_confidence", json_real(t->confidence));
     if (all && t->files) json_object_set(all, "input_extra", t->files);
@@ -48,6 +49,7 @@ static bool ask_socket(lsp_remote *r, transfer_slot *t)
                             "version", t->kept.version, "position", "line", (json_int_t)at.line,
                             "character", (json_int_t)at.character, "max_tokens",
                             (int)(NEW_TOKENS - t->n_tokens), "stop", "\n");
+    lsp_remote_ask_candidates(t, all);
     if (all && t->confidence >= 0)
         json_object_set_new(all, "min_confidence", json_real(t->confidence));
     if (all && t->files) json_object_set(all, "files", t->files);
@@ -129,7 +131,8 @@ static void take_infill(lsp_remote *r, transfer_slot *t, lsp_server *s, const js
         .sure = within(json_object_get(answer, "confidence"), 1),
         .n_tokens = tokens_of(json_object_get(answer, "tokens_predicted")),
         .ms = within(json_object_get(timings, "predicted_ms"), ANSWER_MS)};
-    take_line(r, t, s, &a);
+    if (t->n_candidates) lsp_remote_candidates_done(t, s, a.text, a.is_limit, answer);
+    else take_line(r, t, s, &a);
 }
 
 void lsp_remote_line_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const json_t *done)
@@ -145,7 +148,8 @@ void lsp_remote_line_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const 
         .n_tokens = tokens_of(json_object_get(usage, "output_tokens")),
         .ms = within(json_object_get(timings, "predict_ms"), ANSWER_MS)};
     t->is_sent = false;
-    take_line(r, t, s, &a);
+    if (t->n_candidates) lsp_remote_candidates_done(t, s, a.text, a.is_limit, done);
+    else take_line(r, t, s, &a);
 }
 
 void lsp_remote_line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLcode code,
@@ -204,6 +208,8 @@ bool lsp_remote_generate(lsp_remote *r, const lsp_order *o)
     t->serial = o->serial;
     t->confidence = o->confidence;
     t->n_tokens = 0;
+    t->n_candidates = o->n_candidates ? lsp_remote_rows(o->n_candidates) : 0;
+    t->is_line = o->is_line;
     t->was_refused = false;
     t->before.max = t->after.max = 1 << 20;
     t->before.len = t->after.len = 0;

@@ -29,6 +29,8 @@ typedef struct {
     bytes body, answer;
     uint64_t document, serial, used, used_ns;
     uint32_t n_tokens;   /* used by this order */
+    uint32_t n_candidates; /* above 0: it asks for so many texts at once */
+    bool is_line;        /* one line each */
     double confidence;
     bytes before, after; /* of the order; before grows by the received lines */
     json_t *files;       /* of the order, as input_extra, or changes; NULL: none */
@@ -96,6 +98,16 @@ void lsp_remote_line_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const 
 void lsp_remote_line_ended(transfer_slot *t, lsp_server *s, lsp_end how);
 void lsp_remote_line_answered(lsp_remote *r, transfer_slot *t, lsp_server *s, CURLcode code,
                               long status);
+
+/* ---- lsp_remote_candidates.c ---- */
+
+/* Rows to ask for, for so many different texts. */
+uint32_t lsp_remote_rows(uint32_t n_candidates);
+/* What a request of the slot has beside that of a line, if it is of candidates. */
+void lsp_remote_ask_candidates(const transfer_slot *t, json_t *request);
+/* Texts of an order of candidates: the first, and those that the answer has beside it. */
+void lsp_remote_candidates_done(transfer_slot *t, lsp_server *s, view first, bool is_cut,
+                                const json_t *answer);
 
 /* ---- lsp_remote_edits.c ---- */
 

@@ -70,7 +70,8 @@ static const option_spec own[] = {
     {"csv", NULL, "print comma-separated values", TAKES_FLAG(report, csv)},
     {"completions", NULL,
      "instead: completions that `cerium lsp` showed here, by model and language: taken, typed "
-     "anyway, refused, characters saved, and the probability from which they are shown",
+     "anyway, refused, characters saved, the probability from which they are shown, and how often "
+     "the first, the second, ... of several candidates was taken",
      TAKES_FLAG(report, completions)},
 };
 /* clang-format on */
@@ -208,12 +209,23 @@ static int print(report *r, store *s, cerium_error *err)
 
 static json_t *completions_json(const feedback_row *r)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "model", r->model, "language",
-                     r->language, "shown", (json_int_t)r->shown, "taken", (json_int_t)r->taken,
-                     "typed", (json_int_t)r->typed, "refused", (json_int_t)r->refused,
-                     "characters_shown", (json_int_t)r->characters_shown, "characters_saved",
-                     (json_int_t)r->characters_taken, "min_confidence",
-                     feedback_confidence_of(r, r->standard));
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "model", r->model,
+                     "language", r->language, "shown", (json_int_t)r->shown, "taken",
+                     (json_int_t)r->taken, "typed", (json_int_t)r->typed, "refused",
+                     (json_int_t)r->refused, "characters_shown", (json_int_t)r->characters_shown,
+                     "characters_saved", (json_int_t)r->characters_taken, "min_confidence",
+                     feedback_confidence_of(r, r->standard), "chosen", feedback_chosen_json(r));
+}
+
+/* "12/3/1": how often the first, the second, ... of several candidates was taken; those at the end
+ * that never were are left out. */
+static const char *chosen(char out[LSP_CANDIDATES_MAX * 22], const feedback_row *r)
+{
+    int n = LSP_CANDIDATES_MAX, at = 0;
+    while (n > 1 && !r->chosen[n - 1]) n--;
+    for (int i = 0; i < n; i++)
+        at += snprintf(out + at, 22, "%s%llu", i ? "/" : "", (unsigned long long)r->chosen[i]);
+    return out;
 }
 
 static void put_completions(const report *r, const feedback_row *row)
@@ -229,7 +241,8 @@ static void put_completions(const report *r, const feedback_row *row)
     const unsigned long long n[] = {row->shown, row->taken, row->typed, row->refused,
                                     row->characters_taken};
     for (size_t i = 0; i < ARRAY_LEN(n); i++) printf(r->csv ? ",%llu" : " %9llu", n[i]);
-    printf(r->csv ? ",%.4f\n" : " %9.2f\n", least);
+    char took[LSP_CANDIDATES_MAX * 22];
+    printf(r->csv ? ",%.4f,%s\n" : " %9.2f %9s\n", least, chosen(took, row));
 }
 
 static int print_completions(const report *r, cerium_error *err)
@@ -237,12 +250,13 @@ static int print_completions(const report *r, cerium_error *err)
     static feedback f;
     RETURN_IF(feedback_open(&f, err));
     json_t *list = json_array();
-    if (r->csv) printf("model,language,shown,taken,typed,refused,characters,min_confidence\n");
+    if (r->csv) printf("model,language,shown,taken,typed,refused,characters,min_confidence,"
+                       "chosen\n");
     else if (!r->o.json && !f.n_rows)
         printf("no completions are counted yet: `cerium lsp` counts those that it shows\n");
     else if (!r->o.json)
-        printf("%-24s %-16s %9s %9s %9s %9s %9s %9s\n", "MODEL", "LANGUAGE", "SHOWN", "TAKEN",
-               "TYPED", "REFUSED", "SAVED", "FROM");
+        printf("%-24s %-16s %9s %9s %9s %9s %9s %9s %9s\n", "MODEL", "LANGUAGE", "SHOWN", "TAKEN",
+               "TYPED", "REFUSED", "SAVED", "FROM", "1ST/2ND/3");
     for (uint32_t i = 0; i < f.n_rows; i++) {
         if (r->o.json) json_array_append_new(list, completions_json(&f.rows[i]));
         else put_completions(r, &f.rows[i]);

@@ -15,7 +15,7 @@ static void open(protocol_writer *w, writer_choice *c)
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
     w->status = bytes_append(&c->content, text.ptr, text.len);
-    if (!writer_live(w) || !text.len) return;
+    if (!writer_live(w) || !text.len || c->index) return;
     json_out *t = event_begin(w);
     json_out_put(t, json_out_view(&c->head));
     json_out_escape(t, text);
@@ -87,6 +87,38 @@ static void put_request(const protocol_writer *w, json_out *t)
     json_out_literal(t, ",");
 }
 
+/* Has an earlier choice the same text? */
+static bool is_said(const protocol_writer *w, const writer_choice *c)
+{
+    bool said = false;
+    for (uint32_t i = 0; i < c->index && !said; i++)
+        said = view_equal((view){w->choices[i].content.ptr, w->choices[i].content.len},
+                          (view){c->content.ptr, c->content.len});
+    return said;
+}
+
+void put_candidates(const protocol_writer *w, json_out *t)
+{
+    bool first = true;
+    if (!w->r->candidates) return;
+    json_out_literal(t, ",\"candidates\":[");
+    for (uint32_t i = 1; i < w->n_choices; i++) {
+        const writer_choice *c = &w->choices[i];
+        if (!c->content.len || !c->ended || c->end == PROTOCOL_END_GUARDED || is_said(w, c))
+            continue;
+        if (!first) json_out_literal(t, ",");
+        json_out_literal(t, "{\"text\":");
+        json_out_quoted(t, (view){c->content.ptr, c->content.len});
+        json_out_literal(t, ",\"confidence\":");
+        json_out_number(t, exp(c->logprob));
+        json_out_literal(t, ",\"cut\":");
+        json_out_bool(t, c->end == PROTOCOL_END_LENGTH || c->end == PROTOCOL_END_CONTEXT);
+        json_out_literal(t, "}");
+        first = false;
+    }
+    json_out_literal(t, "]");
+}
+
 static void put_all(const protocol_writer *w, json_out *t, view content)
 {
     const writer_choice *c = &w->choices[0];
@@ -121,10 +153,11 @@ static void put_all(const protocol_writer *w, json_out *t, view content)
     if (w->r->api == PROTOCOL_COMPLETION && c->ended) put_request(w, t);
     if (w->r->confidence_min > 0 && c->ended) {
         json_out_literal(t, "\"confidence\":");
-        json_out_number(t, exp(u->logprob));
+        json_out_number(t, exp(c->logprob));
         json_out_literal(t, ",");
     }
     put_timings(u, t);
+    put_candidates(w, t);
     put_findings(w, t);
     json_out_literal(t, "}");
 }

@@ -22,8 +22,8 @@ static void send_event(protocol_writer *w)
 
 static void delta(protocol_writer *w, writer_choice *c, view text)
 {
-    (void)c;
-    if (!writer_live(w)) return;
+    if (w->r->candidates) w->status = bytes_append(&c->content, text.ptr, text.len);
+    if (!writer_live(w) || c->index) return; /* the other candidates come with the end */
     json_out *t = begin_event(w, "completion.delta");
     json_out_literal(t, ",\"delta\":");
     json_out_quoted(t, text);
@@ -90,7 +90,7 @@ static void put_done(protocol_writer *w)
     json_out_literal(t, "}");
     if (w->r->confidence_min > 0) {
         json_out_literal(t, ",\"confidence\":");
-        json_out_number(t, exp(u->logprob));
+        json_out_number(t, exp(w->choices[0].logprob));
     }
     json_out_literal(t, ",\"timings\":{");
     put_ms(t, "queue_ms", u->queue_ns);
@@ -101,6 +101,7 @@ static void put_done(protocol_writer *w)
     json_out_literal(t, ",");
     put_ms(t, "predict_ms", u->predict_ns);
     json_out_literal(t, "}");
+    put_candidates(w, t);
     send_event(w);
 }
 

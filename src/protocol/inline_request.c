@@ -89,6 +89,18 @@ static int read_files(protocol_request *r, protocol_error *e)
     return CERIUM_OK;
 }
 
+static int read_candidates(protocol_request *r, protocol_error *e)
+{
+    const json_t *value = json_object_get(r->root, "candidates");
+    if (!value || json_is_null(value)) return CERIUM_OK;
+    const json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 1 || n > PROTOCOL_CANDIDATES_MAX)
+        return bad(e, "candidates", "is 1 to 6");
+    r->n_choices = (uint32_t)n;
+    r->candidates = n > 1;
+    return CERIUM_OK;
+}
+
 static int read_request(const protocol_defaults *d, protocol_request *r, protocol_error *e)
 {
     cerium_infill *in = &r->infill;
@@ -108,6 +120,7 @@ static int read_request(const protocol_defaults *d, protocol_request *r, protoco
     RETURN_IF(read_string(r->root, "path", &path, &path_len, e));
     RETURN_IF(read_string(r->root, "document", &document, &document_len, e));
     RETURN_IF(read_files(r, e));
+    RETURN_IF(read_candidates(r, e));
     RETURN_IF(read_string(r->root, "cerium_guard", &words, &words_len, e));
     RETURN_IF(read_share(r->root, "min_confidence", d->confidence_min,
                          &r->confidence_min, e));

@@ -230,6 +230,11 @@ static int common_parse(parser *p)
     RETURN_IF(field_integer(p, NULL, p->root, "n", 1, PROTOCOL_CHOICES_MAX, &n));
     bool many = r->api == PROTOCOL_CHAT || r->api == PROTOCOL_COMPLETIONS;
     r->n_choices = r->n_best = many ? (uint32_t)n : 1;
+    if (r->api != PROTOCOL_INFILL) return CERIUM_OK;
+    n = 1;
+    RETURN_IF(field_integer(p, NULL, p->root, "candidates", 1, PROTOCOL_CANDIDATES_MAX, &n));
+    r->n_choices = (uint32_t)n;
+    r->candidates = n > 1;
     return CERIUM_OK;
 }
 

@@ -164,8 +164,10 @@ typedef struct {
     const char *stops[CERIUM_STOPS_MAX];
     uint32_t new_tokens_max;          /* UINT32_MAX if not given: no cap of our own */
     uint32_t top_logprobs;
-    uint32_t n_choices;               /* answers to each prompt: Chat and Completions `n`, or
-                                         Completions' `best_of`; 1..64 */
+    uint32_t n_choices;               /* answers to each prompt: Chat and Completions `n`,
+                                         Completions' `best_of`, or `candidates` of a hole;
+                                         1..64 */
+    bool candidates;                  /* of a hole: the other choices are branches of the first */
     uint32_t n_best;                  /* of those, how many the client gets, the likeliest: `n` */
     cerium_logit_bias *biases;        /* [sampling.n_biases] owned: logit_bias */
     bytes warnings;                   /* owned: ignored fields of the request, as objects of JSON,

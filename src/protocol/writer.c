@@ -471,6 +471,7 @@ int protocol_writer_end(protocol_writer *w, uint32_t choice, protocol_end end,
     piece_close(w, c, end == PROTOCOL_END_STOP && c->piece != PIECE_CALL);
     c->ended = true;
     c->end = is_cut ? PROTOCOL_END_LENGTH : end;
+    c->logprob = usage->logprob;
     c->score = usage->output_tokens ? usage->logprob / usage->output_tokens : 0;
     if (end == PROTOCOL_END_FAILED && error) w->error = *error;
     add_usage(w, c, usage);

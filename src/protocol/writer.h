@@ -47,7 +47,8 @@ typedef struct {
     bool ended;
     protocol_end end;
     json_out digest;                   /* an element of usage.cerium_digests */
-    double score;                      /* mean log-probability of its tokens */
+    double score;                      /* mean log-probability of its tokens, and */
+    double logprob;                    /* that of all of them */
 } writer_choice;
 
 /* Is the call that is open one of a custom tool? */
@@ -125,6 +126,9 @@ void put_findings(const protocol_writer *w, json_out *t);
 void put_digests(const protocol_writer *w, json_out *t);
 /* ,"cerium":{...} of a keepalive: the prompt's progress, and the load of its model. */
 void put_beat(json_out *t, const protocol_progress *p);
+/* ,"candidates":[{"text":...,"confidence":...},...]: the other choices that have text, if the
+ * request has candidates. */
+void put_candidates(const protocol_writer *w, json_out *t);
 /* A keepalive that is not an event. */
 void beat_silent(protocol_writer *w, const protocol_progress *p);
 /* "prompt_progress":{...}, as in llama.cpp. */

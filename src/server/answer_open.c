@@ -7,6 +7,7 @@
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
 #include "server/api_writer.h"
+#include "server/candidates.h"
 #include "server/connection.h"
 #include "server/http.h"
 #include "server/http_sinks.h"
@@ -36,7 +37,7 @@ static int make_choices(answer *a, protocol_error *e)
                                  .sampled = {.max = SIZE_MAX / 2},
                                  .unsure = {.max = PROTOCOL_ANSWER_BYTES_MAX},
                                  .show = {.max = 1 << 20}};
-    return CERIUM_OK;
+    return candidates_open(a) ? protocol_error_memory(e) : CERIUM_OK;
 }
 
 /* Older answers that complete the same document for the same client are useless now. */
@@ -130,7 +131,7 @@ static void unlink_answer(answer *a)
 static void take_place_in_line(answer *a)
 {
     for (uint32_t i = 0; i < a->n_choices; i++) {
-        if (a->choices[i].state != CHOICE_COMING) continue;
+        if (a->choices[i].state != CHOICE_COMING || candidates_wait(&a->choices[i])) continue;
         a->choices[i].state = CHOICE_WAITING;
         a->s->n_coming--;
         answer_count_waiting(a, 1);

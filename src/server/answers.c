@@ -10,6 +10,7 @@
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/api_writer.h"
+#include "server/candidates.h"
 #include "server/connection.h"
 #include "server/model_loader.h"
 #include "server/prepare.h"
@@ -72,7 +73,8 @@ void answer_count_running(const answer *a, int32_t n)
 
 int choice_tell(choice *ch, view text, const cerium_watch_token *tokens, uint32_t n)
 {
-    if (ch->a->request->confidence_min > 0) return bytes_append(&ch->unsure, text.ptr, text.len);
+    const bool waits = ch->a->request->confidence_min > 0 && !candidates_wait(ch);
+    if (waits) return bytes_append(&ch->unsure, text.ptr, text.len);
     return api_writer_text(ch, text, tokens, n);
 }
 
@@ -236,6 +238,27 @@ static void count_used(choice *ch, protocol_end end)
     ch->usage.prompt_tokens = ch->usage.reused_tokens = ch->usage.new_tokens = 0;
 }
 
+/* The first choice has ended: the others wait for their places, or end. */
+static void begin_candidates(answer *a, protocol_end end)
+{
+    const bool is_good = (end == PROTOCOL_END_STOP || end == PROTOCOL_END_LENGTH) &&
+                         !a->canceled && !a->failed;
+    const uint32_t n = is_good ? candidates_find(a) : 0;
+    for (uint32_t i = 1; i < a->n_choices; i++) {
+        choice *ch = &a->choices[i];
+        if (ch->state != CHOICE_COMING) continue;
+        if (i <= n) {
+            candidates_begin(ch);
+            ch->state = CHOICE_WAITING;
+            a->s->n_coming--;
+            answer_count_waiting(a, 1);
+        } else {
+            choice_end(ch, is_good ? PROTOCOL_END_STOP : end);
+            choice_closed(ch);
+        }
+    }
+}
+
 void choice_end(choice *ch, protocol_end end)
 {
     answer *a = ch->a;
@@ -262,6 +285,7 @@ void choice_end(choice *ch, protocol_end end)
         status = protocol_writer_end(a->writer, ch->index, end, &usage,
                                      end == PROTOCOL_END_FAILED ? &a->failure : NULL);
     if (status) answer_fail_memory(a);
+    if (a->candidates && ch->index == 0) begin_candidates(a, end);
 }
 
 static void close_session(choice *ch)
@@ -383,6 +407,7 @@ void answer_free(answer *a)
     prepare_free(a);
     if (a->source) a->source->release(a);
     drop_prompts(a);
+    candidates_close(a);
     memory_free(a->script);
     memory_free(a->prediction);
     memory_free(a->document);

@@ -6,6 +6,7 @@
 #include "server/answer_keep.h"
 #include "server/answer_watchdog.h"
 #include "server/answers.h"
+#include "server/candidates.h"
 #include "server/connection.h"
 #include "server/model_loader.h"
 #include "server/prompts.h"
@@ -28,13 +29,14 @@ static cerium_request request_for(choice *ch, cerium_sampling *sampling, cerium_
                             .new_tokens_max = answer_cap(a),
                             .sampling = sampling,
                             .class_ = r->class_,
-                            .top_logprobs = r->sampling.logprobs ? r->top_logprobs : 0,
+                            .top_logprobs = r->sampling.logprobs ? r->top_logprobs
+                                                                 : candidates_top(ch),
                             .script = ch->script,
                             .n_script = ch->n_script,
                             .prediction = a->prediction,
                             .n_prediction = a->n_prediction,
                             .guide = output_format_guide(&a->format, guide) ? guide : NULL,
-                            .resume = ch->begins.n_heal ? &ch->begins : NULL,
+                            .resume = ch->begins.n_heal || ch->begins.n_avoid ? &ch->begins : NULL,
                             .notify = wake_to_look,
                             .user = a->s,
                             .notify_prompt = r->return_progress && a->sink.type->streams};
@@ -158,6 +160,7 @@ static void choice_step(choice *ch, const cerium_event *event)
     if (!ch->first_ns) ch->first_ns = clock_ns();
     if (ch->ended || ch->ends_thought || answer_watchdog_turns(ch)) return;
     answer_digest_step(ch, &event->step);
+    candidates_step(ch, event);
     take_step(ch, event);
     look_at_thought(ch, event);
 }

@@ -153,7 +153,8 @@ struct choice {
     cerium_session *session;
     const int32_t *prompt;      /* [n_prompt] of the answer's */
     size_t n_prompt;
-    cerium_resume begins;       /* its heal_prefix is the end of the prompt's text, if any */
+    cerium_resume begins;       /* its heal_prefix is the end of the prompt's text, if any; avoid:
+                                   of candidates */
     bytes sampled;              /* int32_t each; with a watch, only at the end */
     const int32_t *script;      /* [n_script] rest of a recorded text; NULL: the model's own text */
     size_t n_script, n_steps;   /* steps since its start */
@@ -232,6 +233,7 @@ struct answer {
     uint32_t n_steered;         /* for this many tokens */
     choice *choices;            /* [n_choices] */
     uint32_t n_choices, n_ended, n_closed;
+    struct candidates *candidates; /* the first choice's tokens, for the others; or NULL */
     int32_t **prompts;          /* [n_prompts] owned arrays */
     uint32_t n_prompts;
     int32_t *script, *prediction; /* [n_script], [n_prediction] owned, or NULL */

@@ -130,6 +130,16 @@ async function testTyping(p) {
   check("what is typed is there", (await p.code()).slice(0, await p.caret()).endsWith(other));
   await p.page.keyboard.press("Backspace");
   check("going back brings it back", (await p.ghost()).startsWith(proposal.slice(taken.length)));
+
+  const shown = await settled(p);
+  await p.page.keyboard.press("Alt+BracketRight");
+  const place = await until(async () => /, (\d) of (\d)$/.exec(await p.text("proposal")));
+  const next = await p.ghost();
+  check("Alt and ] ask for others", p.creates().at(-1).candidates > 1);
+  check("another is shown", place?.[1] === "2" && next && next !== shown, [place, shown, next]);
+  await shot(p.page, "next-proposal");
+  await p.page.keyboard.press("Alt+BracketLeft");
+  check("Alt and [ go back", await until(async () => (await p.ghost()) === shown));
 }
 
 async function testAccepting(p) {

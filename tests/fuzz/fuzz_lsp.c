@@ -15,6 +15,7 @@ typedef struct {
     struct {
         uint64_t document, serial;
         bool is_judging, is_edit;
+        uint32_t n_candidates;
     } orders[ORDERS_MAX];
     uint32_t n_orders;
 } editor;
@@ -29,6 +30,19 @@ static void count(editor *e, const json_t *id, int more)
     memory_release(name);
 }
 
+/* Several completions of a place differ. */
+static void check_items(const json_t *items)
+{
+    const size_t n = json_array_size(items);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++) {
+            const json_t *a = json_object_get(json_array_get(items, i), "insertText");
+            const json_t *b = json_object_get(json_array_get(items, k), "insertText");
+            CHECK(!a || !b || !json_equal(a, b));
+        }
+    CHECK(n <= LSP_CANDIDATES_MAX || !json_object_get(json_array_get(items, 0), "insertText"));
+}
+
 static void on_body(void *user, view body, bool is_answer)
 {
     editor *e = user;
@@ -37,6 +51,7 @@ static void on_body(void *user, view body, bool is_answer)
     CHECK(m && json_is_object(m));
     if (json_object_get(m, "result") || json_object_get(m, "error")) {
         CHECK(is_answer);
+        check_items(json_object_get(json_object_get(m, "result"), "items"));
         count(e, json_object_get(m, "id"), -1);
     }
     json_decref(m);
@@ -53,6 +68,7 @@ static bool keep(editor *e, uint64_t document, uint64_t serial, bool is_judging,
     if (e->n_orders == ORDERS_MAX) return false;
     e->orders[e->n_orders].document = document;
     e->orders[e->n_orders].serial = serial;
+    e->orders[e->n_orders].n_candidates = 0;
     e->orders[e->n_orders].is_judging = is_judging;
     e->orders[e->n_orders++].is_edit = is_edit;
     return true;
@@ -63,13 +79,19 @@ static bool on_generate(void *user, const lsp_order *o)
     size_t n_bytes = 0;
     for (uint32_t i = 0; i < o->n_files; i++) n_bytes += o->files[i].text_len;
     CHECK(o->n_files <= SNIPPETS_MAX && n_bytes <= 200 + SNIPPETS_MAX);
-    return keep(user, o->document, o->serial, false, false);
+    editor *e = user;
+    CHECK(o->n_candidates <= LSP_CANDIDATES_MAX && !(o->n_candidates && o->warm_up));
+    if (!keep(user, o->document, o->serial, false, false)) return false;
+    e->orders[e->n_orders - 1].n_candidates = o->n_candidates;
+    return true;
 }
 
 static void on_outcome(void *user, const lsp_outcome *o)
 {
     (void)user;
-    CHECK(o->n_taken <= o->n_shown && o->n_shown && o->language && o->model);
+    CHECK(o->language && o->model && o->chosen < LSP_CANDIDATES_MAX);
+    if (o->kind == LSP_OUTCOME_CHOSEN) return;
+    CHECK(o->n_taken <= o->n_shown && o->n_shown);
     CHECK(o->probability >= 0 && o->probability <= 1);
     CHECK((o->kind == LSP_OUTCOME_TAKEN) == (o->n_taken > 0));
 }
@@ -129,6 +151,14 @@ static void answer_orders(editor *e)
             f.finding = (guard_finding){.rule = "r", .message = "m", .idiom = "i", .begin = i,
                                         .end = 3 * i, .line_end = 9, .severity = GUARD_BLOCK};
             lsp_server_judged(e->server, document, (int64_t)serial, &f, 1, e->now);
+        } else if (e->orders[i].n_candidates) {
+            static const lsp_piece pieces[] = {{3, -0.5F}, {2, -1}, {90, -2}};
+            const lsp_candidate all[] = {{VIEW("foo(a, b)\n    c()"), pieces, 3, false},
+                                         {VIEW("foo(b)"), pieces, serial % 4, serial % 2},
+                                         {VIEW(""), pieces, 1, false},
+                                         {VIEW("\n\nreturn \xc3\xa9\n"), pieces, 3, true},
+                                         {VIEW("foo(b)"), pieces, 3, false}};
+            lsp_server_candidates(e->server, document, serial, all, 5 - serial % 4, e->now);
         } else {
             lsp_server_text(e->server, document, serial, VIEW("foo(a, b"), -0.1, e->now);
             lsp_server_text(e->server, document, serial, VIEW(")\n    bar()\n"), -0.1, e->now);
@@ -149,6 +179,11 @@ static void take(editor *e, view body)
     json_decref(m);
     lsp_server_take(e->server, body, e->now += 1000000);
     if (e->now / 1000000 % 3 == 0) answer_orders(e);
+    /* Others are ordered when the first is there: they come at once, later, or too late. */
+    if (e->n_orders && e->orders[e->n_orders - 1].n_candidates && e->now / 1000000 % 4) {
+        if (e->now / 1000000 % 4 == 3) answer_orders(e);
+        answer_orders(e);
+    }
     if (lsp_server_due(e->server) <= e->now + 500000000)
         lsp_server_tick(e->server, e->now += 500000000);
 }

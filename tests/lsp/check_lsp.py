@@ -7,6 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
+import check_lsp_candidates  # noqa: E402
 import check_lsp_completions  # noqa: E402
 import check_lsp_edits  # noqa: E402
 import check_lsp_findings  # noqa: E402
@@ -14,7 +15,8 @@ import check_lsp_setup  # noqa: E402
 import kit  # noqa: E402
 from kit import check, seen  # noqa: E402
 
-PARTS = (check_lsp_completions, check_lsp_findings, check_lsp_edits, check_lsp_setup)
+PARTS = (check_lsp_completions, check_lsp_candidates, check_lsp_findings, check_lsp_edits,
+         check_lsp_setup)
 
 
 # ---- what is sent is what the protocol says ----

@@ -305,7 +305,7 @@ def test_feedback():
             c.open(uri, start)
             began = time.monotonic()
             items = c.inline(uri, len(start), 1 if act == "invoke" else 2)
-            check(f"something to {act}", len(items) == 1, items)
+            check(f"something to {act}", len(items) == 1 or (act == "invoke" and items), items)
             text = items[0]["insertText"]
             if act != "at once":
                 time.sleep(0.4)

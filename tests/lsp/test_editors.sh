@@ -43,7 +43,8 @@ elif [ -x "$nvim" ]; then
     export CERIUM_LUA="$work/init.lua" CERIUM_OUT="$work/seen" CERIUM_FILE="$work/project/point.py"
     PATH="$work/bin:$PATH" TERM=xterm timeout 120 script -qfc \
         "$nvim -u NONE -i NONE -c 'luafile tests/lsp/neovim.lua'" /dev/null >"$work/screen" 2>&1
-    for line in 'encoding.utf-8' 'inline.true' 'accepted.true' 'undone.true' \
+    for line in 'encoding.utf-8' 'inline.true' 'previous.true' 'next.true' 'accepted.true' \
+        'undone.true' \
         'diagnostic.cerium.true' end; do
         check "Neovim: $line" grep -q "^$line" "$work/seen"
     done

@@ -209,6 +209,34 @@ async function command(name) {
 
 const TYPED = "    def __sub__(self, oth";
 
+/** Alt+] shows the next candidate, Alt+[ the one before. */
+async function candidates(first) {
+  // VS Code closed the bracket, which is no ghost text.
+  const plain = (text) => text.replace(/[)\s]/g, "");
+  let answer = null;
+  for (let i = 0; i < 20 && !answer; i++) { // those that are too late come with the next answer
+    await press("Alt+BracketRight");
+    answer = await until(() =>
+      messages("from").filter((m) => m.result?.items?.length > 1).at(-1), 5000);
+  }
+  const texts = answer ? answer.result.items.map((item) => item.insertText) : [];
+  check("who asks for the next one gets several", texts.length > 1, texts);
+  check("of which the first is that which was shown", plain(texts[0] ?? "") === plain(first),
+    [texts, first]);
+  for (const text of texts.slice(1)) {
+    check("the next one is shown", await until(async () => plain(await ghost()) === plain(text)),
+      [text, await ghost()]);
+    await shot("1-next-candidate");
+    await press("Alt+BracketRight");
+  }
+  check("then the first again", await until(async () => await ghost() === first), await ghost());
+  await press("Alt+BracketLeft");
+  check("and backwards the last", await until(async () =>
+    plain(await ghost()) === plain(texts.at(-1) ?? "")), await ghost());
+  await press("Alt+BracketRight");
+  check("and forwards the first", await until(async () => await ghost() === first), await ghost());
+}
+
 async function ghostText() {
   await edit("point.py");
   await press("Control+End");
@@ -216,6 +244,7 @@ async function ghostText() {
   const text = await until(ghost);
   check("ghost text is there", text.startsWith("er"), text);
   await shot("1-ghost-text");
+  await candidates(text);
   const before = POINT + TYPED + ")"; // VS Code closes the bracket
   const want = withLastItem(before);
   await press("Tab");

@@ -232,6 +232,80 @@ def check_variants(report):
             assert prompt - reused < answer["usage"]["prompt_tokens"] + 16 * 4, (prompt, reused)
 
 
+def check_branches(report):
+    """`candidates`: other texts of a hole, beside the first."""
+    hole = {"input_prefix": "def add(a, b):\n    return ", "input_suffix": "\n\n\nadd(1, 2)\n",
+            "stop": ["\n"], "min_confidence": 0, "n_predict": 24}
+
+    def ask(server, **fields):
+        body = json.dumps({**hole, **fields}).encode()
+        status, _, text = server.request("POST", "/infill", body)
+        return status, json.loads(text)
+
+    def events_of(s, name, **fields):
+        s.send_json({"type": "completion.create", "id": name, "prefix": hole["input_prefix"],
+                     "suffix": hole["input_suffix"], "stop": ["\n"], "min_confidence": 0,
+                     "max_tokens": 24, **fields})
+        events = []
+        while not events or events[-1]["type"] != "completion.done":
+            event = s.read_json()
+            assert event["type"] != "error", event
+            events += [event] if event["id"] == name else []
+        return events
+
+    with Server() as server:
+        with report.check("candidates: other texts, the first as ever", server):
+            _, alone = ask(server)
+            assert "candidates" not in alone, alone
+            for n in (2, 3, 6):
+                status, answer = ask(server, candidates=n)
+                others = [c["text"] for c in answer["candidates"]]
+                assert status == 200 and answer["content"] == alone["content"], (answer, alone)
+                assert 0 < len(others) < n and answer["content"] not in others, answer
+                assert all(0 < c["confidence"] < 1 and not c["cut"] and "\n" not in c["text"]
+                           for c in answer["candidates"]), answer
+                assert answer["tokens_predicted"] > alone["tokens_predicted"], answer
+            assert ask(server, candidates=6)[1]["candidates"] == answer["candidates"]
+            assert all(c["cut"] for c in ask(server, candidates=3, n_predict=1,
+                                             stop=[])[1]["candidates"])
+            assert ask(server, candidates=4, n_predict=0)[1]["candidates"] == []
+            assert "candidates" not in ask(server, candidates=1)[1]
+            for bad in (0, 7, "2"):
+                status, error = ask(server, candidates=bad)
+                assert status == 400 and error["error"]["param"] == "candidates", error
+        with report.check("candidates: at the end of a stream, and over a socket", server):
+            answer = ask(server, candidates=4)[1]
+            _, _, text = server.request("POST", "/infill", json.dumps(
+                {**hole, "candidates": 4, "stream": True}).encode())
+            events = [json.loads(line[6:]) for line in text.decode().splitlines()
+                      if line.startswith("data: {")]
+            assert "".join(e["content"] for e in events) == answer["content"], events
+            assert events[-1]["candidates"] == answer["candidates"], events[-1]
+            with RawSocket(server.port) as s:
+                events = events_of(s, "c", path="a.py", candidates=4)
+                said = "".join(e.get("delta", "") for e in events)
+                assert said == answer["content"], (events, answer)
+                assert [c["text"] for c in events[-1]["candidates"]] == [
+                    c["text"] for c in answer["candidates"]], (events, answer)
+        with report.check("candidates: canceled at any time, nothing is left", server):
+            with RawSocket(server.port) as s:
+                for i in range(30):
+                    s.send_json({"type": "completion.create", "id": f"x{i}", "candidates": 6,
+                                 "prefix": "def f(x):\n", "path": "b.py", "max_tokens": 4096,
+                                 "document": f"d{i % 2}"})
+                    if i % 3 == 0:
+                        s.send_json({"type": "completion.cancel", "id": f"x{i}"})
+                ends = set()
+                while len(ends) < 28:  # the last two are left to run until the socket closes
+                    event = s.read_json()
+                    if event["type"] == "completion.done":
+                        ends.add(event["id"])
+            wait_for(lambda: server.running() == 0)
+            assert ask(server, candidates=3)[1]["candidates"]
+            assert server.metric("cerium_failed_total") == 0
+            assert server.stop() == 0
+
+
 def main():
     report = Report("completions")
     with Server(replay=SCRIPT, context=16384) as server:
@@ -241,6 +315,7 @@ def main():
             assert server.metric("cerium_failed_total") == 0
             assert server.stop() == 0
     check_variants(report)
+    check_branches(report)
     check_confidence(report)
     report.end()
 

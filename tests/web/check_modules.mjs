@@ -32,8 +32,9 @@ function bench() {
   globalThis.setTimeout = (act) => seen.timers.push(act);
   globalThis.clearTimeout = () => (seen.timers = []);
   const follower = new Follower({
-    ask: (prefix, suffix) =>
-      seen.asked.push({ prefix, suffix, id: `c${seen.asked.length}` }) && seen.asked.at(-1).id,
+    ask: (prefix, suffix, candidates) =>
+      seen.asked.push({ prefix, suffix, ...(candidates && { candidates }),
+        id: `c${seen.asked.length}` }) && seen.asked.at(-1).id,
     cancel: (id) => seen.canceled.push(id),
     show: (text) => (seen.shown = text),
   });
@@ -180,6 +181,73 @@ await test("switched off it asks only when it is made to", () => {
   follower.force("a", "");
   follower.delta("c0", "bc");
   assert.deepEqual([seen.asked.length, seen.shown], [1, "bc"]);
+});
+
+const OTHERS = [{ text: "other(int n)", cut: false }, { text: ` ${WHOLE}\n` }, { text: " " },
+  { text: "third" }, { text: "third" }];
+
+/** The same, and the others have come. */
+function turned() {
+  const b = proposed("stop");
+  assert.equal(b.follower.turn(1), true);
+  b.follower.delta("c1", "as the first");
+  b.follower.done("c1", "stop", OTHERS);
+  return b;
+}
+
+await test("turning asks for others once, and goes round", () => {
+  const { follower, seen, pass } = turned();
+  assert.deepEqual(seen.asked[1], { prefix: "int ", suffix: ";", candidates: 5, id: "c1" });
+  assert.deepEqual([seen.shown, follower.place], ["other(int n)", "2 of 3"]);
+  const shown = [1, 1, -1, -1, -1].map((step) => follower.turn(step) && seen.shown);
+  assert.deepEqual(shown, ["third", WHOLE, "third", "other(int n)", WHOLE]);
+  pass();
+  assert.equal(seen.asked.length, 2);
+});
+
+await test("turned several times while they are made, it goes as far", () => {
+  const { follower, seen } = proposed("stop");
+  follower.turn(1);
+  follower.turn(1);
+  assert.deepEqual([seen.shown, follower.place], [WHOLE, ""]);
+  follower.done("c1", "stop", OTHERS);
+  assert.equal(seen.shown, "third");
+});
+
+await test("typing along keeps the one that is shown, going back the first", () => {
+  const { follower, seen } = turned();
+  follower.update("int other(", ";");
+  assert.deepEqual([seen.shown, follower.place], ["int n)", ""]);
+  follower.update("int ot", ";");
+  assert.equal(seen.shown, "her(int n)");
+  follower.update("int m", ";");
+  assert.equal(seen.shown, WHOLE.slice(1));
+  follower.update("int th", ";");
+  assert.equal(seen.shown, "ird");
+});
+
+await test("typing on cancels the others, and they come too late", () => {
+  const { follower, seen } = proposed("stop");
+  follower.turn(1);
+  follower.update("int m", ";");
+  assert.deepEqual(seen.canceled, ["c1"]);
+  follower.done("c1", "canceled", OTHERS);
+  assert.deepEqual([seen.shown, follower.place], [WHOLE.slice(1), ""]);
+});
+
+await test("without others, a proposal or a connection there is nothing to turn to", () => {
+  const { follower, seen } = proposed("stop");
+  follower.turn(1);
+  follower.done("c1", "error");
+  assert.deepEqual([seen.shown, follower.place], [WHOLE, "1 of 1"]);
+  follower.turn(-1);
+  assert.deepEqual([seen.shown, seen.asked.length], [WHOLE, 2]);
+  follower.leave();
+  assert.equal(follower.turn(1), false);
+  const b = proposed("stop");
+  b.follower.ask = () => null;
+  assert.equal(b.follower.turn(1), false);
+  assert.equal(b.seen.shown, WHOLE);
 });
 
 await test("a proposal fits where it says so, and nowhere else", () => {
