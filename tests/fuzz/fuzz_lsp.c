@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "lsp/frames.h"
 #include "lsp/lsp_server.h"
+#include "protocol/protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -171,12 +172,16 @@ static void answer_orders(editor *e)
 
 static void take(editor *e, view body)
 {
-    json_error_t why;
-    json_t *m = json_read(body, JSON_ALLOW_NUL, &why);
-    const json_t *id = json_object_get(m, "id");
-    if (json_is_string(json_object_get(m, "method")) && (json_is_integer(id) || json_is_string(id)))
+    /* As the server reads it: halves of characters are no fault. */
+    const protocol_defaults defaults = {.cache = NULL};
+    protocol_body m = {.root = NULL};
+    protocol_error why = {0};
+    const bool is_read = !protocol_body_load(&m, PROTOCOL_INFILL, body, &defaults, &why);
+    const json_t *id = is_read ? json_object_get(m.root, "id") : NULL;
+    if (is_read && json_is_string(json_object_get(m.root, "method")) &&
+        (json_is_integer(id) || json_is_string(id)))
         count(e, id, 1);
-    json_decref(m);
+    if (is_read) protocol_body_free(&m);
     lsp_server_take(e->server, body, e->now += 1000000);
     if (e->now / 1000000 % 3 == 0) answer_orders(e);
     /* Others are ordered when the first is there: they come at once, later, or too late. */
