@@ -1,8 +1,9 @@
 /* repairs.c - the replacements of weak lines when the model offers nothing better. Each
- * line of standard input is {"id", "language", "form", "code"}: the code is replayed as a recorded
- * answer, with nothing recorded after a halt, so that each weak line gets its safe form or a
- * refusal.
- * Prints {"id", "language", "text", "deeds", "parses": [before, after], "weak"} for each.
+ * line of standard input is {"id", "language", "form", "code", "stop"}: the code is replayed as a
+ * recorded answer, with nothing recorded after a halt, so that each weak line gets its safe form or
+ * a refusal.  stop is "end" if the model ended by itself, and was not cut off.
+ * Prints {"id", "language", "text", "deeds", "parses": [before, after], "weak", "fence_parses"} for
+ * each; fence_parses: of an answer that is one fence, its code.
  *
  *   bench_repairs MODEL <LINES     the model's tokens alone are used */
 #include <jansson.h>
@@ -31,7 +32,7 @@ static void take_answer(answer *a, const watch_result *out)
 }
 
 /* Feeds the text, token by token, until the order changes; *used: bytes of it. */
-static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
+static cerium_watch_order say(watch *w, view text, cerium_stop stop, size_t *used, answer *a)
 {
     watch_result out = {.order = CERIUM_WATCH_GO};
     int32_t *tokens = memory_alloc((text.len + 16) * sizeof *tokens);
@@ -44,7 +45,8 @@ static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
         size_t len;
         const char *piece = cerium_token_bytes(engine, tokens[i], &len);
         cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = piece, .text_len = len,
-                            .text_ends = {(uint32_t)len}};
+                            .text_ends = {(uint32_t)len},
+                            .stop = i + 1 == n ? stop : CERIUM_STOP_NONE};
         TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
         take_answer(a, &out);
         *used += len;
@@ -54,7 +56,7 @@ static cerium_watch_order say(watch *w, view text, size_t *used, answer *a)
 }
 
 /* As the server replays: after a repair comes the text that followed the line. */
-static void say_all(watch *w, view code, answer *a)
+static void say_all(watch *w, view code, cerium_stop stop, answer *a)
 {
     bytes rest = {.max = SIZE_MAX / 2};
     watch_plan plan;
@@ -62,7 +64,7 @@ static void say_all(watch *w, view code, answer *a)
     size_t used;
     (void)bytes_append(&rest, code.ptr, code.len);
     for (int i = 0; i < AGAIN_MAX && !a->ended; i++) {
-        cerium_watch_order order = say(w, (view){rest.ptr, rest.len}, &used, a);
+        cerium_watch_order order = say(w, (view){rest.ptr, rest.len}, stop, &used, a);
         bytes next = {.max = SIZE_MAX / 2};
         view left = {rest.ptr + used, rest.len - used};
         if (order == CERIUM_WATCH_GO) {
@@ -98,20 +100,41 @@ static void parse(void *arg)
     ts_parser_delete(parser);
 }
 
+/* PHP without a tag would be read as HTML. */
+static bool is_apart(guard_language language, view code)
+{
+    return language == GUARD_PHP && !memmem(code.ptr, code.len, "<?", 2);
+}
+
 /* By the grammar: without an error, and without anything that the parser had to insert. */
-static bool parses(guard_language language, view code)
+static bool parses(guard_language language, view code, bool apart)
 {
     tree_memory memory;
-    parse_job job = {.language = language, .code = code};
+    bytes all = {.max = SIZE_MAX / 2};
     if (!guard_has_grammar(language) || tree_memory_open(&memory)) return false;
-    bool enough = tree_memory_run(&memory, parse, &job);
+    bool enough = !bytes_append(&all, "<?php ", apart ? 6 : 0) &&
+                  !bytes_append(&all, code.ptr, code.len) && !bytes_append(&all, "\n", 1);
+    parse_job job = {.language = language, .code = {all.ptr, all.len}};
+    enough &= tree_memory_run(&memory, parse, &job);
     tree_memory_close(&memory);
+    bytes_free(&all);
     return enough && job.good;
+}
+
+/* An answer that is one fence, without its last line. */
+static view within_fence(view text)
+{
+    const char *stop = text.len ? memchr(text.ptr, '\n', text.len) : NULL;
+    size_t n = stop ? (size_t)(stop - text.ptr) + 1 : text.len;
+    text = (view){text.ptr + n, text.len - n};
+    if (text.len >= 4 && !memcmp(text.ptr + text.len - 4, "```\n", 4)) text.len -= 4;
+    return text;
 }
 
 static void repair_one(const json_t *line)
 {
     const char *form = json_string_value(json_object_get(line, "form"));
+    const char *stop = json_string_value(json_object_get(line, "stop"));
     const json_t *text = json_object_get(line, "code");
     const char *name = json_string_value(json_object_get(line, "language"));
     guard_language language = guard_language_named(view_of(name ? name : "text"));
@@ -120,21 +143,26 @@ static void repair_one(const json_t *line)
     watch *w = NULL;
     watch_policy policy = watch_policy_strict();
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &policy,
-                           .language = language, .recorded = true};
+                           .language = form && !strcmp(form, "code") ? language : GUARD_TEXT,
+                           .recorded = true};
     if (form && !strcmp(form, "answer")) config.form = GUARD_ANSWER;
     if (form && !strcmp(form, "turn")) config.form = GUARD_TURN;
     if (form && !strcmp(form, "json")) config.form = GUARD_JSON;
     if (!code.ptr || watch_open(&w, &config, NULL)) return;
-    say_all(w, code, &a);
+    say_all(w, code, stop && !strcmp(stop, "end") ? CERIUM_STOP_END : CERIUM_STOP_NONE, &a);
     watch_close(&w);
     (void)bytes_append(&a.text, "", 1);
     a.text.len--;
-    bool weak = is_weak(config.form, language, "", a.text.ptr);
-    json_t *out = json_pack("{s:O?, s:s, s:s%, s:O, s:[b,b], s:b}", "id",
+    bool weak = is_weak(config.form, config.language, "", a.text.ptr);
+    const bool apart = is_apart(language, code);
+    bool fenced = config.form == GUARD_ANSWER && language &&
+                  parses(language, within_fence((view){a.text.ptr, a.text.len}), apart);
+    json_t *out = json_pack("{s:O?, s:s, s:s%, s:O, s:[b,b], s:b, s:b}", "id",
                             json_object_get(line, "id"),
                             "language", name ? name : "text", "text", a.text.ptr, a.text.len,
-                            "deeds", a.deeds, "parses", parses(language, code),
-                            parses(language, (view){a.text.ptr, a.text.len}), "weak", weak);
+                            "deeds", a.deeds, "parses", parses(language, code, apart),
+                            parses(language, (view){a.text.ptr, a.text.len}, apart), "weak", weak,
+                            "fence_parses", fenced);
     if (out && !json_dumpf(out, stdout, JSON_COMPACT)) putchar('\n');
     json_decref(out);
     json_decref(a.deeds);

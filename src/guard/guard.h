@@ -162,6 +162,8 @@ typedef struct {
     guard_form form;
     guard_language language; /* GUARD_TEXT: detected from the text, unless: */
     bool is_text;            /* it is prose, whatever it quotes */
+    bool is_existing;        /* a file of a folder, not new code: rules that were wrong in most
+                                of their findings only warn of parameters */
     bool allow_comments;     /* a comment with a reason suppresses: files yes, models no */
     bool notes;              /* notes are findings, too */
     bool reports_known;      /* what was there before is a finding, too, as a note */
@@ -177,6 +179,8 @@ int guard_stream_open(guard_stream **out, const guard *g, const guard_stream_con
                       cerium_error *err) __attribute__((warn_unused_result));
 void guard_stream_close(guard_stream **s);
 size_t guard_stream_bytes(const guard_stream *s);
+/* The byte with which the current text began: a fence, or the prose after it. */
+uint64_t guard_segment(const guard_stream *s);
 /* Copy the state of `from` to `to`; both are of the same guard. */
 void guard_stream_copy(guard_stream *to, const guard_stream *from);
 

@@ -86,7 +86,7 @@ struct guard_stream {
     uint32_t n, held, begun; /* bytes in text; where the held ones begin; where their line began */
     uint32_t middle;   /* of an endless string, in text: the bytes there were cut; 0 */
     uint32_t n_pieces; /* of the line, that were released before it was complete */
-    uint64_t fed;
+    uint64_t fed, segment_at; /* the text began there */
     uint32_t line, inner; /* of the stream, and of a string of JSON */
     char text[GUARD_WINDOW_BYTES];
     position map[GUARD_LINE_BYTES_MAX];   /* of the held bytes */

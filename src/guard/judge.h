@@ -69,6 +69,7 @@ typedef struct {
     const rule *rule;
     guard_severity severity;
     uint32_t begin, end; /* in the window */
+    bool only_warns;     /* in files */
     view fix;            /* the safe form, or empty */
 } hit;
 

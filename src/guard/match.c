@@ -192,6 +192,14 @@ static view fix_for(judge *j, const rule *u, guard_severity severity, taint leve
     return fix_of(j, u, by);
 }
 
+/* In a folder's files, a rule that was wrong in most of its findings in libraries only warns unless
+ * the value is from outside: who calls a function, and with what, is not in its file. */
+static bool only_warns(const rule *u, taint level)
+{
+    bool imprecise = u->n_read >= RULE_READ_LEAST && 2 * u->n_right < u->n_read;
+    return imprecise && level != TAINT_SOURCE;
+}
+
 static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)
 {
     const node *at = &j->tree.list[n];
@@ -205,12 +213,14 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
         if (severity <= h->severity) return;
         /* The worse one is reported. */
-        *h = (hit){u, severity, at->begin, at->end, fix_for(j, u, severity, level, by)};
+        *h = (hit){u, severity, at->begin, at->end, only_warns(u, level),
+                   fix_for(j, u, severity, level, by)};
         return;
     }
     if (j->n_hits < GUARD_FINDINGS_MAX)
         j->hits[j->n_hits++] =
-            (hit){u, severity, at->begin, at->end, fix_for(j, u, severity, level, by)};
+            (hit){u, severity, at->begin, at->end, only_warns(u, level),
+                   fix_for(j, u, severity, level, by)};
 }
 
 /* ---- conditions ---- */

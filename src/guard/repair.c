@@ -79,10 +79,25 @@ static bool is_boundary(const repair *r, const repair_depths *d, size_t i)
     return c == ';' && (!before || before == '{');
 }
 
+/* PHP within a page: after the tag that opens the weak code.  shows: its value is printed. */
+static size_t after_tag(const repair *r, bool *shows)
+{
+    size_t after = 0;
+    *shows = false;
+    for (size_t i = 0; r->f->language == GUARD_PHP && i + 1 < r->from; i++) {
+        if (r->line.ptr[i] != '<' || r->line.ptr[i + 1] != '?') continue;
+        *shows = i + 2 < r->from && r->line.ptr[i + 2] == '=';
+        after = i + (*shows ? 3 : repair_word_at(r->line, i + 2, "php") ? 5 : 2);
+    }
+    return repair_skip_blanks(r->line, after);
+}
+
 static size_t begin_braces(const repair *r, const repair_depths *d)
 {
-    size_t begin = r->indent;
-    for (size_t i = r->indent; i < r->from && i < d->n; i++) {
+    bool shows;
+    const size_t tag = after_tag(r, &shows);
+    size_t begin = tag > r->indent ? tag : r->indent;
+    for (size_t i = begin; i < r->from && i < d->n; i++) {
         bool label = r->line.ptr[i] == ':' && !d->at[i].n &&
                      (repair_word_at(r->line, r->indent, "case") ||
                       repair_word_at(r->line, r->indent, "default"));
@@ -91,11 +106,18 @@ static size_t begin_braces(const repair *r, const repair_depths *d)
     return skip_heads(r, d, begin);
 }
 
+static bool ends_tag(const repair *r, size_t i)
+{
+    return r->f->language == GUARD_PHP && i + 1 < r->line.len && r->line.ptr[i] == '?' &&
+           r->line.ptr[i + 1] == '>';
+}
+
 static size_t end_of_statement(const repair *r, const repair_depths *d, size_t begin)
 {
     size_t i = r->to > begin ? r->to - 1 : begin;
     uint16_t base = begin && begin <= d->n ? d->at[begin - 1].n : 0;
-    for (; i < d->n && (d->at[i].n > base || !is_boundary(r, d, i)); i++) {}
+    for (; i < d->n && (d->at[i].n > base || !is_boundary(r, d, i)); i++)
+        if (ends_tag(r, i)) break;
     if (i >= d->n) return r->line.len;
     if (r->line.ptr[i] == ';') return i + 1;
     while (i > begin && isspace((unsigned char)r->line.ptr[i - 1])) i--;
@@ -159,6 +181,9 @@ static bool write_statement(const repair *r, const repair_depths *d, writing *w)
 {
     guard_language l = r->f->language;
     size_t begin, end;
+    bool shows;
+    (void)after_tag(r, &shows);
+    if (shows) return false; /* its value refuses */
     if (l == GUARD_GO &&
         (repair_word_at(r->line, 0, "const") || repair_word_at(r->line, 0, "var")))
         return write_declaration(r, w);

@@ -213,6 +213,21 @@ static int read_severity(reading *r, rule *u, yaml_node_t *node)
     return CERIUM_OK;
 }
 
+/* "3 of 42": findings in clean libraries that were right, of those that were read. */
+static int read_precision(reading *r, rule *u, yaml_node_t *node)
+{
+    view text = yaml_scalar(node);
+    const char *of = text.len ? memmem(text.ptr, text.len, " of ", 4) : NULL;
+    uint64_t right = 0, n = 0;
+    view first = {text.ptr, of ? (size_t)(of - text.ptr) : 0};
+    view second = {of ? of + 4 : NULL, of ? text.len - first.len - 4 : 0};
+    if (!of || !parse_u64(first, &right) || !parse_u64(second, &n) || right > n || n > UINT16_MAX)
+        return yaml_bad(&r->yaml, node, "write '3 of 42': right, of those that were read");
+    u->n_right = (uint32_t)right;
+    u->n_read = (uint32_t)n;
+    return CERIUM_OK;
+}
+
 /* {note: expression, block: expression} */
 static int read_near(reading *r, rule *u, yaml_node_t *node)
 {
@@ -234,11 +249,12 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
                                          "source", "formatted", "tainted-format"};
     static const char *const yes[] = {"no", "yes"};
     enum { NAMES, ID, MESSAGE, IDIOM, CWE, WEAK, SEVERITY, LEVEL, ARG, IF, SEEN, UNSEEN, UNLESS,
-           SECRET, LITERALS, BAD, GOOD, FIRM, NEAR, LIVE, FIX, NEEDS };
+           SECRET, LITERALS, BAD, GOOD, FIRM, NEAR, LIVE, FIX, NEEDS, PRECISION };
     static const char *const keys[] = {"",         "id",  "message", "idiom",  "cwe",    "weakness",
                                        "severity", "level", "arg",   "if",     "seen",   "unseen",
                                        "unless",   "secret", "literals", "bad", "good",
-                                       "firm",     "near", "live", "fix", "needs"};
+                                       "firm",     "near", "live", "fix", "needs",
+                                       "precision"};
     static const char *const kinds[RULE_KINDS] = {"call",      "assign", "pair",
                                                   "reference", "string", "credential", "line"};
     uint32_t n = 0, key = 0;
@@ -282,6 +298,7 @@ static int read_key(reading *r, rule *u, yaml_entry *e)
         return CERIUM_OK;
     case FIX: return read_views(r, e->value, &u->fixes, &u->n_fixes);
     case NEEDS: return read_text(r, e->value, &u->needs);
+    case PRECISION: return read_precision(r, u, e->value);
     case LITERALS: return read_views(r, e->value, &u->literals, &u->n_literals);
     case BAD: return read_views(r, e->value, &u->bad, &u->n_bad);
     case GOOD: return read_views(r, e->value, &u->good, &u->n_good);

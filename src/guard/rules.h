@@ -39,6 +39,7 @@ typedef enum {
     LEVEL_TAINTED_FORMAT = 5, /* the same with a parameter, or worse */
 } rule_level;
 
+enum { RULE_READ_LEAST = 10 }; /* fewer findings say nothing of a rule */
 enum { RULE_NEAR = 3 }; /* note, warn, block */
 enum { RULE_TIERS = 4 }; /* constant, unknown, parameter, source */
 enum { ARG_RECEIVER = -1, ARG_ANY = -2, ARG_NONE = -3, RULE_ARGS_MAX = 12, RULE_IFS_MAX = 6 };
@@ -64,6 +65,7 @@ typedef struct {
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
     int8_t tiers[RULE_TIERS]; /* guard_severity by how far from constant; -1: by class */
+    uint32_t n_read, n_right; /* findings in clean libraries that were read, and were right */
     bool firm;                /* a test or a document does not soften it */
     rule_kind kind;
     rule_level level;

@@ -104,6 +104,13 @@ static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
     f->continues = false;
 }
 
+/* A test softens it anyway. */
+static guard_severity severity_of(const guard_stream *s, const hit *h)
+{
+    bool warns = s->config.is_existing && h->only_warns && !s->soft;
+    return warns && h->severity == GUARD_BLOCK ? GUARD_WARN : h->severity;
+}
+
 /* Decide waiting uses if their function is there; finally: decide all with the functions that are
  * there, as the text ends or the window moves on. */
 static void decide_deferred(guard_stream *s, bool finally)
@@ -123,7 +130,7 @@ static void decide_deferred(guard_stream *s, bool finally)
             const rule *u = j->hits[k].rule;
             if (!is_at(s, i, j->hits[k].begin, shift) || n_raised == JUDGE_DEFERRED_MAX) continue;
             known_finding what = {u, s->deferred[i].hash,
-                                  finding_soften(s, u, j->hits[k].severity)};
+                                  finding_soften(s, u, severity_of(s, &j->hits[k]))};
             raised[n_raised] = finding_describe(s, what, s->deferred[i].first,
                                                 s->deferred[i].last, s->deferred[i].line);
             keep_deferred(s, i, &raised[n_raised++].finding);
@@ -163,7 +170,8 @@ static void judge_tree(guard_stream *s)
     }
     for (uint32_t i = 0; i < n_hits; i++) {
         uint32_t begin = hits[i].begin > shift ? hits[i].begin - shift : 0;
-        finding_report(s, hits[i].rule, hits[i].severity, begin, hits[i].end - shift, hits[i].fix);
+        finding_report(s, hits[i].rule, severity_of(s, &hits[i]), begin, hits[i].end - shift,
+                       hits[i].fix);
     }
 }
 
@@ -398,6 +406,7 @@ static void begin_segment(void *arg, unwrap_segment segment)
     if (s->n > s->held) judge_held(s, true);
     if (s->worker) decide_deferred(s, true);
     s->reads = false;
+    s->segment_at = s->fed;
     s->n = s->held = s->begun = s->row = s->last_row = s->depth = s->middle = s->n_pieces = 0;
     s->outline = (outline){0};
     memset(s->reported, 0, sizeof s->reported);
@@ -537,6 +546,8 @@ void guard_stream_close(guard_stream **s)
     memory_free(*s);
     *s = NULL;
 }
+
+uint64_t guard_segment(const guard_stream *s) { return s->segment_at; }
 
 size_t guard_stream_bytes(const guard_stream *s) { return sizeof *s; }
 

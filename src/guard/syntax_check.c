@@ -6,21 +6,11 @@
 #include <ctype.h>
 
 #include "base/text.h"
-#include "guard/guard_parts.h"
+#include "guard/syntax_parts.h"
 
-enum { DIRECTIVES_MAX = 32, INDENTS_MAX = 64, PROBES_MAX = 6, ENDING_BYTES = 128 };
+enum { INDENTS_MAX = 64, PROBES_MAX = 6, ENDING_BYTES = 128 };
 
-/* The code up to the place in question, and its open constructs. */
-typedef struct {
-    const char *text;
-    uint32_t n;
-    lexer lexer;
-    uint32_t open_at[GUARD_BRACKETS_MAX];  /* where each bracket of the lexer's stack is */
-    uint16_t directives[DIRECTIVES_MAX];   /* brackets that were open at each #if */
-    uint32_t n_directives;
-} beginning;
-
-static view line_at(const beginning *b, uint32_t at)
+view syntax_line_at(const beginning *b, uint32_t at)
 {
     uint32_t from = at, to = at;
     while (from && b->text[from - 1] != '\n') from--;
@@ -31,15 +21,15 @@ static view line_at(const beginning *b, uint32_t at)
 /* #if and #endif are brackets too. */
 static void note_directive(beginning *b, uint32_t at)
 {
-    view line = line_at(b, at);
+    view line = syntax_line_at(b, at);
     do line.ptr++, line.len--;
     while (line.len && byte_is_blank(*line.ptr));
-    if (view_starts(line, VIEW("if")) && b->n_directives < DIRECTIVES_MAX)
+    if (view_starts(line, VIEW("if")) && b->n_directives < SYNTAX_DIRECTIVES_MAX)
         b->directives[b->n_directives++] = b->lexer.n;
     else if (view_starts(line, VIEW("endif")) && b->n_directives) b->n_directives--;
 }
 
-static void read_beginning(beginning *b, guard_language language, view text)
+void syntax_read(beginning *b, guard_language language, view text)
 {
     bool c = language == GUARD_C || language == GUARD_CPP, begins = true;
     b->text = text.ptr;
@@ -66,10 +56,9 @@ static bool ends_with_word(view text, view word)
     return view_equal(end, word) && !isalnum((unsigned char)before) && before != '_';
 }
 
-/* The text that must follow the bracket that closes this block, or "". */
-static const char *after_block(const beginning *b, uint32_t at)
+const char *syntax_after_block(const beginning *b, uint32_t at)
 {
-    view before = {b->text, at}, line = line_at(b, at);
+    view before = {b->text, at}, line = syntax_line_at(b, at);
     line = view_trim_start(line, "} \t\n\r");
     if (ends_with_word(before, VIEW("do"))) return " while (0);";
     if (!ends_with_word(before, VIEW("try")) && !view_starts(line, VIEW("try ("))) return "";
@@ -99,7 +88,7 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
         one.stack[0] = b->lexer.stack[i];
         one.n = 1;
         n += lexer_closers(&one, out + n, size - n);
-        if (one.stack[0] == '{') n = put(out, size, n, after_block(b, b->open_at[i]));
+        if (one.stack[0] == '{') n = put(out, size, n, syntax_after_block(b, b->open_at[i]));
     }
     if (end) n = put(out, size, n, end);
     for (; left; left--) n = put(out, size, n, "\n#endif\n");
@@ -215,7 +204,7 @@ static guard_syntax syntax_of(const guard_stream *s, guard_worker *w, uint32_t n
 {
     beginning b;
     if (s->language == GUARD_PYTHON && !is_indented(s, n)) return GUARD_SYNTAX_BROKEN;
-    read_beginning(&b, s->language, (view){s->text, n});
+    syntax_read(&b, s->language, (view){s->text, n});
     guard_syntax best = GUARD_SYNTAX_BROKEN;
     for (const ending *e = endings_of(s->language); e->inside; e++) {
         if (best == GUARD_SYNTAX_COMPLETE || (best && !adds_nothing(e))) break;

@@ -13,6 +13,15 @@ static bool is_ruby_part(view line)
     return false;
 }
 
+static size_t put_end(char *out, size_t n, size_t size, view indent)
+{
+    if (n + indent.len + 5 > size) return n;
+    out[n++] = '\n';
+    memcpy(out + n, indent.ptr, indent.len);
+    memcpy(out + n + indent.len, "end", 3);
+    return n + indent.len + 3;
+}
+
 /* Ruby's blocks close with words; the indentation of lines gives how many are open. */
 static size_t ruby_ends(view text, char *out, size_t size)
 {
@@ -21,7 +30,7 @@ static size_t ruby_ends(view text, char *out, size_t size)
         size_t begin = at - 1, first;
         while (begin && text.ptr[begin - 1] != '\n') begin--;
         for (first = begin; first < at && strchr(" \t\n\r", text.ptr[first]);) first++;
-        view line = {text.ptr + first, at - first};
+        view line = {text.ptr + first, at - first}, blanks = {text.ptr + begin, first - begin};
         line = view_trim_end(line, TEXT_SPACE);
         static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
                                               "while ", "case ", "begin", "for ", "until "};
@@ -34,13 +43,9 @@ static size_t ruby_ends(view text, char *out, size_t size)
         if (line.len && first - begin < indent) {
             /* After a part of a block its head is still open, at the same place. */
             indent = first - begin + is_ruby_part(line);
-            if (opens && !one_line) {
-                memcpy(out + n, "\nend", 4);
-                n += 4;
-            }
+            if (opens && !one_line) n = put_end(out, n, size, blanks);
         } else if (line.len && first - begin == indent && opens && !one_line && at == text.len) {
-            memcpy(out + n, "\nend", 4);
-            n += 4;
+            n = put_end(out, n, size, blanks);
         }
         at = begin;
     }

@@ -238,7 +238,8 @@ static int fill(completion *c, cerium_session *session, const cerium_engine *eng
                               .watchdog = &c->watchdog,
                               .form = GUARD_CODE,
                               .language = guard_language_of_path(view_of(c->path)),
-                              .before = {c->text.ptr + c->at - before, before}};
+                              .before = {c->text.ptr + c->at - before, before},
+                              .has_after = true};
     return generate(session, engine, &order, g, err);
 }
 

@@ -174,6 +174,7 @@ int generate(cerium_session *session, const cerium_engine *engine, const generat
                               .form = order->form,
                               .language = order->language,
                               .before = order->before,
+                              .has_after = order->has_after,
                               .heal_prefix = order->heal_prefix,
                               .logprobs = order->seen != NULL};
     int status = cerium_session_resume(session, order->tokens, order->n_tokens, &begin, &sync, err);

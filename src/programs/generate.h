@@ -41,6 +41,7 @@ typedef struct {
     guard_language language;
     view echo; /* written before the answer, once the request can no longer be refused */
     view before;                     /* GUARD_CODE: the code before it */
+    bool has_after;                  /* and there is code after it */
 } generation_order;
 
 /* Stream an answer.  Ctrl-C is not an error: the text so far is kept and counted. */

@@ -149,6 +149,7 @@ static int begin(lsp_engine *e, slot *l, const lsp_order *o)
     if (!status && !o->warm_up) {
         const watch_config how = {.engine = e->engine, .form = GUARD_CODE,
                                   .language = o->language, .before = o->before,
+                                  .has_after = true,
                                   .heal_prefix = {l->heal, l->n_heal}, .logprobs = true};
         l->drive = (watch_drive){.prompt = l->prompt, .n_prompt = l->n_prompt};
         status = watchdog_watch(e->watchdog, &l->drive.watch, how, &err);

@@ -186,6 +186,7 @@ static int scan_open(const scan_job *job, file_scan *r, const char *path, guard_
     guard_stream_config config = {.form = job->form,
                                   .allow_comments = job->form != GUARD_JSON,
                                   .notes = job->notes,
+                                  .is_existing = r->in_folder,
                                   .path = job->form == GUARD_CODE ? view_of(path) : (view){"", 0},
                                   .request = &job->known,
                                   .n_request = 1};

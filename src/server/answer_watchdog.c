@@ -64,6 +64,7 @@ static void choose_form(const choice *ch, watch_config *config)
         before.len = BEFORE_BYTES;
     }
     config->before = before;
+    config->has_after = r->infill.suffix_len > 0;
 }
 
 /* The rest of the room is for the text's beginning. */

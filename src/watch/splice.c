@@ -71,8 +71,7 @@ static bool try_text(watch *w, view text, uint64_t at, uint32_t depth)
     return fits;
 }
 
-/* The model had ended; now the answer continues. */
-static void drop_ends(watch *w)
+void watch_drop_ends(watch *w)
 {
     int32_t last;
     for (; w->log.len; w->log.len -= sizeof last, w->ends.len -= sizeof(uint64_t)) {
@@ -99,7 +98,7 @@ bool watch_splice(watch *w)
     w->n_spliced = w->spliced_at == at ? w->n_spliced + 1 : 1;
     w->spliced_at = at;
     if (w->lost || w->n_spliced > SPLICES_HERE) return false;
-    drop_ends(w);
+    watch_drop_ends(w);
     for (repair_form form = 0; form < REPAIR_FORMS && !done; form++) {
         view text = {w->repairs[form], w->n_repairs[form]};
         if (!text.len) continue;

@@ -186,6 +186,8 @@ static cerium_watch_order halt(watch *w, const guard_finding *f)
     while (indent < f->held.len && strchr(" \t", f->held.ptr[indent])) indent++;
     watch_note_repairs(w, f, w->n_tries == 0 || f->line_begin != w->verified_until);
     w->wrong_name = f->name;
+    w->touched = true;
+    w->touched_at = f->line_begin;
     if (!has_tries(w) || !watch_rollback(w, f)) return settle(w, f, &found);
     w->n_tries++;
     w->n_asked++;
@@ -276,7 +278,10 @@ static int feed(watch *w, view text, cerium_watch_order *order)
     while (text.len && *order == CERIUM_WATCH_GO) {
         const char *stop = memchr(text.ptr, '\n', text.len);
         view piece = {text.ptr, stop ? (size_t)(stop - text.ptr) + 1 : text.len};
+        const uint64_t segment = guard_segment(w->stream);
         RETURN_IF(feed_piece(w, piece, order));
+        if (*order == CERIUM_WATCH_GO) *order = watch_close_segment(w, segment);
+        if (stop) w->line_at = w->fed;
         if (*order == CERIUM_WATCH_GO && w->checks_form) *order = watch_weigh(w);
         text = (view){text.ptr + piece.len, text.len - piece.len};
         if (w->repaired) return bytes_append(&w->after, text.ptr, text.len);
@@ -407,10 +412,11 @@ int watch_finish(watch *w, watch_result *out)
 {
     guard_result r;
     uint64_t before = w->safe;
+    bool by_itself = w->stop == CERIUM_STOP_END || w->stop == CERIUM_STOP_TEXT;
     begin_call(w);
+    watch_close_code(w, by_itself);
     guard_finish(w->stream, w->config.worker, &r);
     cerium_watch_order order = judge(w, &r, before);
-    bool by_itself = w->stop == CERIUM_STOP_END || w->stop == CERIUM_STOP_TEXT;
     if (order == CERIUM_WATCH_GO && w->checks_form) order = watch_weigh_end(w, by_itself);
     if (order == CERIUM_WATCH_GO) w->over = true;
     return end_call(w, order, out);

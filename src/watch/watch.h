@@ -103,6 +103,7 @@ typedef struct {
                                    is in one does not block; borrowed, with their bytes */
     size_t n_request;
     view heal_prefix;           /* of the answer's cerium_resume; borrowed by the watch */
+    bool has_after;             /* GUARD_CODE: other text follows the answer */
     bool logprobs;
     bool recorded;              /* the text is not the model's: only text right after a note is
                                    checked for its form, and */

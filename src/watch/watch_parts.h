@@ -13,6 +13,7 @@ enum {
     REPLIES_MAX = 10,    /* lines at one place that are taken back though they are not weak */
     REDRAWN_MAX = 512,   /* tokens of an answer that are discarded so */
     KNOWN_TOLD = 16,
+    CLOSED_MAX = 8,
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens no longer needed, before they are dropped */
 };
@@ -75,6 +76,10 @@ struct watch {
     uint64_t weighed;        /* `safe` when it was last checked */
     uint32_t n_tries, n_corrections, n_replies, n_redrawn;
     cerium_stop stop;        /* of the last step */
+    bool touched;            /* a line was taken back, last at byte touched_at */
+    uint64_t touched_at;
+    uint64_t line_at;        /* the line that is fed began there */
+    uint32_t n_closed;       /* texts that were closed before the end of the answer */
     cerium_finding wrong;
     uint32_t indent;         /* blanks before the line */
     uint32_t n_asked;        /* how often a line was to be written again */
@@ -135,6 +140,18 @@ void watch_note_repairs(watch *w, const guard_finding *f, bool first);
 /* Cut the answer before the weak line, and continue after its replacement.  False: no replacement
  * fits; the answer is unchanged. */
 bool watch_splice(watch *w);
+
+/* The model had ended; now the answer continues. */
+void watch_drop_ends(watch *w);
+
+/* ---- closing.c ---- */
+
+/* The answer ends: if a line of it was taken back, its code is made whole.  by_itself: the model
+ * ended, and was not cut off. */
+void watch_close_code(watch *w, bool by_itself);
+/* The text `segment` may have ended with the last piece fed: then the same.  CERIUM_WATCH_RETRY:
+ * the answer continues after that. */
+cerium_watch_order watch_close_segment(watch *w, uint64_t segment);
 
 /* ---- replacement.c ---- */
 

@@ -242,4 +242,5 @@ def main():
     sys.exit(bool(wrong))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -21,6 +21,22 @@ check "a secret in any text" status 1 ./cerium scan "$work/key.txt"
 check "is told with its line" says "key.txt:1: weak: " out
 check "and its number" says "CWE-798" out
 check "and what to do" says "instead: " out
+mkdir -p "$work/library"
+printf 'def f(cur, n):\n    cur.execute(f"SELECT * FROM t WHERE n = {n}")\n' >"$work/library/a.py"
+check "a rule that was wrong in libraries" status 1 ./cerium scan "$work/library/a.py"
+check "blocks in a file that was named" says "a.py:2: weak: " out
+check "and in a folder" status 1 ./cerium scan "$work/library"
+check "only warns" says "a.py:2: warning: " out
+printf 'from flask import request\ndef f(cur):\n    n = request.args["n"]\n' >"$work/library/a.py"
+printf '    cur.execute(f"SELECT * FROM t WHERE n = {n}")\n' >>"$work/library/a.py"
+check "with a value from outside" status 1 ./cerium scan "$work/library"
+check "it blocks there, too" says "a.py:4: weak: " out
+if command -v python3 >/dev/null; then
+    check "precisions are those that were read" python3 bench/precision.py check
+else
+    skip "precisions are those that were read" "no python3"
+fi
+
 check "standard input" sh -c "./cerium scan - <'$work/key.txt'; [ \$? = 1 ]"
 check "JSON" status 1 ./cerium scan --json "$work/key.txt"
 check "names the rule" says '"rule":"secret-aws-key"' out

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""precision.py - how often each rule is right in clean libraries.
+
+usage: precision.py draw CERIUM N FOLDER.. >FILE   N findings of each rule in libraries, to be read
+       precision.py take FILE..                    adds them to bench/readings.jsonl, once read
+       precision.py write                          rules/*.yaml and docs/watchdog.md get the figures
+       precision.py check                          status 1 if they have others
+
+A finding that was drawn is a line of JSON with "right": null.  Who reads it writes true (somebody
+else than the program's author or user can use it) or false.  readings.jsonl has a line for each
+reading: rules that were counted together share it.  A rule has the sum of its readings."""
+import collections
+import fnmatch
+import glob
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+READINGS, DOCS = "bench/readings.jsonl", "docs/watchdog.md"
+LEAST = 10  # as RULE_READ_LEAST in src/guard/rules.h
+BEGIN, END = "<!-- precision -->\n", "<!-- end of precision -->\n"
+
+
+def readings():
+    with open(READINGS) as f:
+        return [json.loads(line) for line in f]
+
+
+def of_rule(rule, all_readings):
+    right = read = 0
+    for r in all_readings:
+        if any(fnmatch.fnmatchcase(rule, name) for name in r["rules"]):
+            right, read = right + r["right"], read + r["read"]
+    return right, read
+
+
+def draw(cerium, n, folders):
+    by_rule = collections.defaultdict(list)
+    run = subprocess.run([cerium, "scan", "--json", *folders], capture_output=True, text=True,
+                         errors="replace")
+    for line in run.stdout.splitlines():
+        found = json.loads(line)
+        by_rule[found["rule"]].append(found)
+    for rule, found in sorted(by_rule.items()):
+        for f in random.Random(rule).sample(found, min(n, len(found))):
+            with open(f["file"], errors="replace") as code:
+                lines = code.read().split("\n")
+            around = lines[max(0, f["line"] - 6):f["line"] + 2]
+            print(json.dumps({"rule": rule, "file": f["file"], "line": f["line"],
+                              "severity": f["severity"], "code": around, "right": None}))
+
+
+def take(paths):
+    count = collections.Counter()
+    for path in paths:
+        with open(path) as f:
+            for r in map(json.loads, f):
+                if r["right"] is not None:
+                    count[r["rule"], "read"] += 1
+                    count[r["rule"], "right"] += bool(r["right"])
+    with open(READINGS, "a") as f:
+        for rule in sorted({rule for rule, _ in count}):
+            print(json.dumps({"rules": [rule], "right": count[rule, "right"],
+                              "read": count[rule, "read"], "when": time.strftime("%Y-%m-%d")}),
+                  file=f)
+
+
+def rules_text(text, all_readings, seen):
+    """A file of rules with the column, behind each id."""
+    out = []
+    for line in text.split("\n"):
+        if re.match(r"    precision: ", line):
+            continue
+        out.append(line)
+        m = re.match(r"  - id: (\S+)$", line)
+        if not m:
+            continue
+        right, read = of_rule(m.group(1), all_readings)
+        seen[m.group(1)] = (right, read)
+        if read:
+            out.append("    precision: %d of %d" % (right, read))
+    return "\n".join(out)
+
+
+def table(seen):
+    """Rules with the same figure are one row."""
+    rows = collections.defaultdict(list)
+    for rule, (right, read) in seen.items():
+        if read:
+            rows[rule.split("-")[0], right, read].append(rule)
+    text = "| rules | right | read | |\n|---|---:|---:|---|\n"
+    for (_, right, read), rules in sorted(rows.items(), key=lambda r: (r[0][0], -r[0][2])):
+        names = ", ".join("`%s`" % r for r in rules[:4])
+        if len(rules) > 4:
+            names += " and %d more of their kind" % (len(rules) - 4)
+        verdict = "too few" if read < LEAST else "warn" if 2 * right < read else "block"
+        text += "| %s | %d | %d | %s |\n" % (names, right, read, verdict)
+    n = sum(1 for _, read in seen.values() if not read)
+    return text + "\n%d rules have no finding that was read.\n" % n
+
+
+def write(check):
+    wrong, seen, made = [], {}, {}
+    for path in sorted(glob.glob("rules/*.yaml")):
+        with open(path) as f:
+            text = f.read()
+        made[path] = rules_text(text, readings(), seen)
+    with open(DOCS) as f:
+        text = f.read()
+    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    made[DOCS] = text[:begin] + table(seen) + text[end:]
+    for path, text in made.items():
+        with open(path) as f:
+            if f.read() == text:
+                continue
+        wrong.append(path)
+        if not check:
+            with open(path, "w") as f:
+                f.write(text)
+    for path in wrong:
+        print("%s: %s" % (path, "its precisions are not those of " + READINGS if check
+                          else "written"))
+    sys.exit(bool(check and wrong))
+
+
+def main():
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    if what == "draw" and len(sys.argv) > 4:
+        draw(sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+    elif what == "take":
+        take(sys.argv[2:])
+    elif what in ("write", "check"):
+        write(what == "check")
+    else:
+        sys.exit(__doc__)
+
+
+main()
