@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/json.h"
+#include "base/text.h"
 
 /* ---- one line ---- */
 
@@ -76,6 +77,7 @@ typedef struct {
     view text;
     bool is_line;    /* the line's end came */
     bool is_limit;   /* it is not whole */
+    bool is_dropped; /* the server did not finish it: it is asked for again */
     double sure;     /* its probability; 0: unknown */
     uint32_t n_tokens;
     double ms;
@@ -111,7 +113,7 @@ static void take_line(lsp_remote *r, transfer_slot *t, lsp_server *s, const line
                         a->sure > 0 ? log(a->sure) : 0, clock_ns());
     bytes_free(&text);
     if (t->serial != serial || !serial) return; /* it has enough text */
-    if (status) lsp_remote_line_ended(t, s, LSP_ENDED_FAILED);
+    if (status || a->is_dropped) lsp_remote_line_ended(t, s, LSP_ENDED_FAILED);
     else if (is_unsure) lsp_remote_line_ended(t, s, LSP_ENDED_UNSURE);
     else if (!a->is_line)
         lsp_remote_line_ended(t, s, a->is_limit ? LSP_ENDED_LENGTH : LSP_ENDED_STOP);
@@ -140,10 +142,12 @@ void lsp_remote_line_done(lsp_remote *r, transfer_slot *t, lsp_server *s, const 
     const json_t *usage = json_object_get(done, "usage");
     const json_t *timings = json_object_get(done, "timings");
     const char *reason = json_string_value(json_object_get(done, "reason"));
+    static const char *const dropped[] = {"superseded", "canceled", "failed"};
     const line_answer a = {
         .text = {t->answer.ptr ? t->answer.ptr : "", t->answer.len},
         .is_line = json_object_get(done, "stop") != NULL,
         .is_limit = reason && !strcmp(reason, "length"),
+        .is_dropped = reason && view_is_one_of(view_of(reason), dropped, ARRAY_LEN(dropped)),
         .sure = within(json_object_get(done, "confidence"), 1),
         .n_tokens = tokens_of(json_object_get(usage, "output_tokens")),
         .ms = within(json_object_get(timings, "predict_ms"), ANSWER_MS)};

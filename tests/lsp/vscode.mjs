@@ -154,16 +154,19 @@ const barIs = (icon) => until(() => bar.locator(`.codicon-${icon}`).count());
 const shown = async (selector) => (await page.locator(selector).allInnerTexts())
   .join("").replace(/\u00a0/g, " ");
 const ghost = () => shown(".ghost-text-decoration, .ghost-text, .suggest-preview-text");
-/** The same, after "self": what was typed before the language server ran has no proposal, so the
- * last letter is typed again.  Each time it is waited for twice as long: a machine may be busy. */
-async function ghostOfSelf() {
+/** Ghost text is there after "self": what was typed before the language server ran has no proposal,
+ * so the last letter is typed again.  Each time it is waited for twice as long: a machine may be
+ * busy. */
+async function checkGhostOfSelf(name) {
   let text = await ghost();
   for (let wait = 1000; !text && wait < 2 * WAIT_MS; wait *= 2) {
     await press("Backspace");
     await type("f");
     text = await until(ghost, wait);
   }
-  return text;
+  const asked = messages("to").filter((m) => m.method === "textDocument/inlineCompletion").at(-1);
+  check(name, text, { asked: asked?.params, bar: await bar.innerText(),
+    answer: messages("from").filter((m) => m.id === asked?.id && !m.method) });
 }
 const gone = ".view-line span[class*='TextEditorDecorationType']";
 /** No message and no panel; or what there is. */
@@ -390,7 +393,7 @@ async function plug() {
   check("its server is used", await barIs("check"), await bar.innerHTML());
   await press("Control+End");
   await type("    def __neg__(self");
-  check("with ghost text of the server", await ghostOfSelf());
+  await checkGhostOfSelf("with ghost text of the server");
   const box = async () =>
     JSON.stringify(await page.locator(".monaco-editor").first().boundingBox());
   const place = await box();
@@ -410,7 +413,7 @@ async function plug() {
   await page.locator(".view-lines").first().click();
   await press("Control+End", "Enter");
   await type("    def __pos__(self");
-  check("with ghost text", await ghostOfSelf());
+  await checkGhostOfSelf("with ghost text");
   await shot("7-server-again");
   return url;
 }

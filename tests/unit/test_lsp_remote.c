@@ -20,6 +20,7 @@ static struct {
     const char *upgrade; /* in place of the right answer */
     size_t sent_max;     /* then it vanishes; SIZE_MAX: never */
     bool is_silent;      /* it answers nothing */
+    const char *reason;  /* an answer ends so, and says nothing; NULL: it is whole */
     bool goes_on;        /* the frames are right; else many bytes follow them */
     int n_upgrades;      /* so far */
 } plan;
@@ -60,11 +61,12 @@ static void on_message(peer *p, peer_link *l, view message)
         limit(l);
     }
     if (!is_create) return;
-    snprintf(out, sizeof out, "{\"type\":\"completion.delta\",\"id\":\"%s\",\"delta\":\"1, 2)\"}",
-             id);
+    snprintf(out, sizeof out, "{\"type\":\"completion.delta\",\"id\":\"%s\",\"delta\":\"%s\"}",
+             id, plan.reason ? "" : "1, 2)");
     peer_say(l, out);
-    snprintf(out, sizeof out, "{\"type\":\"completion.done\",\"id\":\"%s\",\"reason\":\"stop\","
-             "\"confidence\":0.9,\"usage\":{\"output_tokens\":4}}", id);
+    snprintf(out, sizeof out, "{\"type\":\"completion.done\",\"id\":\"%s\",\"reason\":\"%s\","
+             "\"confidence\":0.9,\"usage\":{\"output_tokens\":4}}", id,
+             plan.reason ? plan.reason : "stop");
     peer_say(l, out);
     limit(l);
 }
@@ -358,6 +360,23 @@ static void test_silence(void)
     plan.is_silent = false;
 }
 
+/* What the server gave up is asked for again: its place does not stay silent. */
+static void test_given_up(void)
+{
+    static const char *const reasons[] = {"superseded", "canceled", "failed"};
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        peer p;
+        editor e;
+        plan.reason = reasons[i];
+        begin(&p, &e);
+        TEST_CHECK_THAT(!completes(&e), "%s", e.last);
+        plan.reason = NULL;
+        TEST_CHECK_THAT(completes(&e), "%s: %s", reasons[i], e.last);
+        TEST_CHECK(!has_line(&p.posts, "/infill"));
+        end(&p, &e);
+    }
+}
+
 /* Of a crowd of pings a look reads a part. */
 static void test_part(void)
 {
@@ -418,6 +437,7 @@ int main(void)
     TEST_RUN(test_sayings);
     TEST_RUN(test_upgrades);
     TEST_RUN(test_silence);
+    TEST_RUN(test_given_up);
     TEST_RUN(test_part);
     TEST_RUN(test_floods);
     return unit_report("lsp_remote");
