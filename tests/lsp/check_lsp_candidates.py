@@ -6,11 +6,10 @@ import os
 import random
 import socket
 import subprocess
-import tempfile
 import time
 
 from client import STATE
-from kit import CERIUM, CODE, begin, check, end
+from kit import CERIUM, CODE, begin, blocks, check, end
 from proxy import Proxy
 
 LINE = CODE + "    def sub(self, oth"
@@ -105,13 +104,7 @@ def test_candidates_judged():
         c.open(uri, text)
         for item in several_at(c, uri, len(text), tries=3):
             offered += 1
-            with tempfile.NamedTemporaryFile("w", suffix=".py") as f:
-                f.write(text + item["insertText"] + "\n")
-                f.flush()
-                done = subprocess.run([CERIUM, "scan", "--block-only", "--json", f.name],
-                                      capture_output=True, text=True)
-            lines = [json.loads(line)["line"] for line in done.stdout.splitlines()]
-            if any(n > text.count("\n") for n in lines) and done.returncode == 1:
+            if blocks(text, item["insertText"]):
                 weak.append((start, item["insertText"]))
     check("no candidate is weak", offered > len(starts) and not weak, (offered, weak))
     end("judged candidates", c)

@@ -1,6 +1,9 @@
 """kit.py - what the checks of `cerium lsp` have in common: counting, sessions, typing, edits."""
 
+import json
+import subprocess
 import sys
+import tempfile
 
 from client import Client
 
@@ -21,6 +24,17 @@ class Point:
 
 '''
 passed, failed, seen = 0, 0, []
+
+
+def blocks(text, added):
+    """Does `scan` block a line of Python that is added at the end of the text?"""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as f:
+        f.write(text + added + "\n")
+        f.flush()
+        done = subprocess.run([CERIUM, "scan", "--block-only", "--json", f.name],
+                              capture_output=True, text=True)
+    lines = [json.loads(line)["line"] for line in done.stdout.splitlines()]
+    return any(n > text.count("\n") for n in lines) and done.returncode == 1
 
 
 def is_sanitized():
