@@ -89,15 +89,19 @@ static bool mappable(size_t size)
     return allowed() && size != 0 && size <= SIZE_MAX - 2 * (size_t)MEMORY_HUGE_PAGE;
 }
 
-void *memory_map(size_t size)
+static void *map(size_t size, int advice)
 {
     uint8_t *start = mappable(size) ? reserve(size) : NULL;
     if (!start) return NULL;
     /* A hint; without huge pages the result is the same. */
-    madvise(start, size_round_up(size, 4096), MADV_HUGEPAGE);
+    madvise(start, size_round_up(size, 4096), advice);
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     return start;
 }
+
+void *memory_map(size_t size) { return map(size, MADV_HUGEPAGE); }
+
+void *memory_map_sparse(size_t size) { return map(size, MADV_NOHUGEPAGE); }
 
 void memory_populate(void *p, size_t size)
 {

@@ -33,6 +33,9 @@ void memory_release(void *p);
 /* Zeroed pages for weights and KV, on huge pages if the kernel allows them.  Physical memory is
  * taken when a page is first touched.  Returns owned; release with memory_unmap(). */
 void *memory_map(size_t size);
+/* The same on pages of the usual size: for much room of which little is used, since one byte on a
+ * huge page takes all of it. */
+void *memory_map_sparse(size_t size);
 /* Take the physical memory of mapped pages now, if the kernel can, so that a later pass meets no
  * page fault. */
 void memory_populate(void *p, size_t size);

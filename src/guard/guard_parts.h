@@ -28,7 +28,7 @@ typedef struct {
 struct guard {
     rule_set rules;
     rule_index *index;
-    literal_set literals[GUARD_LANGUAGES];
+    literal_set literals;
 };
 
 struct guard_worker {

@@ -1,37 +1,36 @@
-/* literals.c - one vectorscan database of literals for each language. */
+/* literals.c - the vectorscan database of the rules' literals. */
 #include "guard/literals.h"
 
 #include <ctype.h>
 
+/* A literal while the set is made. */
 typedef struct {
-    const char **texts;
-    unsigned *flags, *ids;
-    size_t *lens;
-    literal *list;
-    uint32_t n, cap;
+    view text;
+    unsigned flags;
+    literal what;
+} collected;
+
+typedef struct {
+    collected *list; /* those of the language that is collected are the last ones, from `first` */
+    uint32_t n, cap, first;
 } collection;
 
 static void collect(collection *c, view text, unsigned flags, literal what)
 {
     if (!text.len || text.len > UINT16_MAX) return;
     what.len = (uint16_t)text.len;
-    for (uint32_t i = 0; i < c->n; i++) {
-        const literal *l = &c->list[i];
-        bool same_text = l->len == what.len && c->flags[i] == flags &&
-                         !memcmp(c->texts[i], text.ptr, text.len);
+    for (uint32_t i = c->first; i < c->n; i++) {
+        literal *l = &c->list[i].what;
+        bool same_text = c->list[i].flags == flags && view_equal(c->list[i].text, text);
         if (!same_text || l->line != what.line || (l->line && l->rule != what.rule)) continue;
-        c->list[i].open |= what.open;
-        c->list[i].word &= what.word;
-        c->list[i].call &= what.call;
-        if (c->list[i].name != what.name) c->list[i].name = NULL;
+        l->open |= what.open;
+        l->word &= what.word;
+        l->call &= what.call;
+        if (l->name != what.name) l->name = NULL;
         return;
     }
     if (c->n == c->cap) return; /* counted beforehand: cannot be */
-    c->texts[c->n] = text.ptr;
-    c->lens[c->n] = text.len;
-    c->flags[c->n] = flags;
-    c->ids[c->n] = c->n;
-    c->list[c->n++] = what;
+    c->list[c->n++] = (collected){text, flags, what};
 }
 
 /* The last segment of a pattern that is specific: "fs.*" is woken by "fs". */
@@ -50,7 +49,10 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
         const rule *u = &rules->list[i];
         if (!(u->languages >> language & 1)) continue;
         const bool in_c = language == GUARD_C || language == GUARD_CPP;
-        literal what = {.rule = i, .line = u->kind == RULE_LINE, .in_c = in_c};
+        const literal plain = {.rule = i, .language = (uint8_t)language};
+        literal what = plain;
+        what.line = u->kind == RULE_LINE;
+        what.in_c = in_c;
         /* A literal, or a name that is assigned a value. */
         if (in_c && u->kind == RULE_STRING) what.needs = "\"";
         if (in_c && u->kind == RULE_CREDENTIAL) what.needs = "\"=";
@@ -66,7 +68,7 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
             /* C++'s "std::ifstream in(name)" has a name between type and bracket. */
             what.call = calls && !(language == GUARD_CPP && view_starts(p->text, VIEW("new.")));
             /* PHP's echo is <?= too, and Ruby's and PHP's backticks have no name. */
-            if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("<?="), 0, (literal){.rule = i});
+            if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("<?="), 0, plain);
             if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("print"), 0, what);
             if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("exit"), 0, what);
             if (view_equal(p->last, VIEW("echo"))) collect(c, VIEW("die"), 0, what);
@@ -76,50 +78,87 @@ static void collect_rules(collection *c, const rule_set *rules, guard_language l
                 collect(c, VIEW("require_once"), 0, what);
             }
             if (view_equal(p->last, VIEW("backticks")))
-                collect(c, VIEW("`"), 0, (literal){.rule = i});
+                collect(c, VIEW("`"), 0, plain);
             else collect(c, wake_word(p), 0, what);
         }
     }
 }
 
-static int compile(literal_set *l, const collection *c, guard_language language,
-                   cerium_error *err)
+static int by_text(const void *a, const void *b)
+{
+    const collected *p = a, *q = b;
+    const size_t n = p->text.len < q->text.len ? p->text.len : q->text.len;
+    const int order = memcmp(p->text.ptr, q->text.ptr, n);
+    if (order) return order;
+    if (p->text.len != q->text.len) return p->text.len < q->text.len ? -1 : 1;
+    if (p->flags != q->flags) return p->flags < q->flags ? -1 : 1;
+    return (int)p->what.language - (int)q->what.language;
+}
+
+static bool is_same_text(const collected *a, const collected *b)
+{
+    return a->flags == b->flags && view_equal(a->text, b->text);
+}
+
+/* Texts of the database are numbered in their order; c is sorted. */
+static int compile(literal_set *l, const collection *c, cerium_error *err)
 {
     hs_compile_error_t *why = NULL;
-    if (!c->n) return CERIUM_OK;
-    if (hs_compile_lit_multi(c->texts, c->flags, c->ids, c->lens, c->n, HS_MODE_BLOCK, NULL,
-                             &l->database, &why) == HS_SUCCESS)
-        return CERIUM_OK;
-    int status = error_set(err, CERIUM_ERR_FORMAT, "rules for %s: their literals: %s",
-                           guard_language_name(language),
+    const char **texts = memory_alloc((c->n + 1) * sizeof *texts);
+    size_t *lens = memory_alloc((c->n + 1) * sizeof *lens);
+    unsigned *flags = memory_alloc((c->n + 1) * sizeof *flags);
+    unsigned *ids = memory_alloc((c->n + 1) * sizeof *ids);
+    uint32_t n = 0;
+    int status = CERIUM_ERR_MEMORY;
+    if (!texts || !lens || !flags || !ids) goto done;
+    for (uint32_t i = 0; i < c->n; i++) {
+        const collected *p = &c->list[i];
+        l->list[i] = p->what;
+        if (i && is_same_text(p, p - 1)) continue;
+        l->first[n] = i;
+        ids[n] = n;
+        texts[n] = p->text.ptr;
+        lens[n] = p->text.len;
+        flags[n++] = p->flags;
+    }
+    l->first[n] = c->n;
+    status = CERIUM_OK;
+    if (n && hs_compile_lit_multi(texts, flags, ids, lens, n, HS_MODE_BLOCK, NULL, &l->database,
+                                  &why) != HS_SUCCESS)
+        status = error_set(err, CERIUM_ERR_FORMAT, "the rules' literals: %s",
                            why && why->message ? why->message : "no memory");
     hs_free_compile_error(why);
+done:
+    memory_free(texts);
+    memory_free(lens);
+    memory_free(flags);
+    memory_free(ids);
     return status;
 }
 
-int literals_open(literal_set *l, const rule_set *rules, guard_language language,
-                  cerium_error *err)
+int literals_open(literal_set *l, const rule_set *rules, cerium_error *err)
 {
     collection c = {0};
     int status = CERIUM_ERR_MEMORY;
     *l = (literal_set){0};
-    for (uint32_t i = 0; i < rules->n; i++)
-        c.cap += rules->list[i].names.n * 4 + rules->list[i].n_literals;
-    c.texts = memory_alloc((c.cap + 1) * sizeof *c.texts);
-    c.flags = memory_alloc((c.cap + 1) * sizeof *c.flags);
-    c.ids = memory_alloc((c.cap + 1) * sizeof *c.ids);
-    c.lens = memory_alloc((c.cap + 1) * sizeof *c.lens);
+    for (uint32_t i = 0; i < rules->n; i++) {
+        const rule *u = &rules->list[i];
+        const uint32_t n_languages = (uint32_t)__builtin_popcount(u->languages);
+        c.cap += (u->names.n * 4 + u->n_literals) * n_languages;
+    }
     c.list = memory_alloc((c.cap + 1) * sizeof *c.list);
-    if (c.texts && c.flags && c.ids && c.lens && c.list) {
-        collect_rules(&c, rules, language);
-        status = compile(l, &c, language, err);
-    } else error_set(err, status, "no memory for the rules' literals");
-    memory_free(c.texts);
-    memory_free(c.flags);
-    memory_free(c.ids);
-    memory_free(c.lens);
-    l->list = c.list;
-    l->n = c.n;
+    if (!c.list) goto done;
+    for (int language = 0; language < GUARD_LANGUAGES; language++) {
+        c.first = c.n;
+        collect_rules(&c, rules, (guard_language)language);
+    }
+    qsort(c.list, c.n, sizeof *c.list, by_text);
+    l->list = memory_alloc((c.n + 1) * sizeof *l->list);
+    l->first = memory_alloc((c.n + 1) * sizeof *l->first);
+    if (l->list && l->first) status = compile(l, &c, err);
+done:
+    if (status == CERIUM_ERR_MEMORY) error_set(err, status, "no memory for the rules' literals");
+    memory_free(c.list);
     if (status) literals_close(l);
     return status;
 }
@@ -128,11 +167,13 @@ void literals_close(literal_set *l)
 {
     hs_free_database(l->database);
     memory_free(l->list);
+    memory_free(l->first);
     *l = (literal_set){0};
 }
 
 typedef struct {
     const literal_set *set;
+    guard_language language;
     const regex_scratch *re;
     view text;
     bool whole;
@@ -183,36 +224,40 @@ static bool is_held(view text, size_t begin)
     return memmem(text.ptr, text.len, "using", 5) != NULL;
 }
 
+/* l ends at end. */
+static void wake(const scanning *s, const literal *l, size_t end)
+{
+    const size_t begin = end - l->len;
+    if (l->word && begin && in_word(s->text.ptr[begin - 1]) && in_word(s->text.ptr[begin])) return;
+    if (l->word && !l->open && end < s->text.len && in_word(s->text.ptr[end])) return;
+    if (l->call && !l->open) {
+        size_t next_at = end;
+        while (next_at < s->text.len && s->text.ptr[next_at] == ' ') next_at++;
+        view next = {s->text.ptr + next_at, s->text.len - next_at};
+        if (next.len && !strchr("(\n;,)`<", next.ptr[0]) && !view_starts(next, VIEW("as "))) return;
+        if (l->in_c && next.len && strchr(";,)", next.ptr[0]) && !is_held(s->text, begin)) return;
+    }
+    if (l->needs && s->whole && !has_any(s->text, l->needs)) return;
+    if (l->name && (s->out->tree || !is_named(s, l->name, begin, end))) return;
+    if (l->line) s->out->lines[l->rule / 64] |= (uint64_t)1 << l->rule % 64;
+    else s->out->tree = true;
+}
+
 static int found(unsigned id, unsigned long long from, unsigned long long to, unsigned flags,
                  void *arg)
 {
     const scanning *s = arg;
-    const literal *l = &s->set->list[id];
     (void)from;
     (void)flags;
-    size_t end = (size_t)to, begin = end - l->len;
-    if (l->word && begin && in_word(s->text.ptr[begin - 1]) && in_word(s->text.ptr[begin]))
-        return 0;
-    if (l->word && !l->open && end < s->text.len && in_word(s->text.ptr[end])) return 0;
-    if (l->call && !l->open) {
-        while (end < s->text.len && s->text.ptr[end] == ' ') end++;
-        view next = {s->text.ptr + end, s->text.len - end};
-        if (next.len && !strchr("(\n;,)`<", next.ptr[0]) && !view_starts(next, VIEW("as ")))
-            return 0;
-        if (l->in_c && next.len && strchr(";,)", next.ptr[0]) && !is_held(s->text, begin))
-            return 0;
-    }
-    if (l->needs && s->whole && !has_any(s->text, l->needs)) return 0;
-    if (l->name && (s->out->tree || !is_named(s, l->name, begin, end))) return 0;
-    if (l->line) s->out->lines[l->rule / 64] |= (uint64_t)1 << l->rule % 64;
-    else s->out->tree = true;
+    for (uint32_t i = s->set->first[id]; i < s->set->first[id + 1]; i++)
+        if (s->set->list[i].language == s->language) wake(s, &s->set->list[i], (size_t)to);
     return 0;
 }
 
-void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re, view text,
-                   bool whole, woken *out)
+void literals_scan(const literal_set *l, hs_scratch_t *scratch, const regex_scratch *re,
+                   guard_language language, view text, bool whole, woken *out)
 {
-    scanning s = {l, re, text, whole, out};
+    scanning s = {l, language, re, text, whole, out};
     *out = (woken){0};
     if (!l->database || !text.len) return;
     /* It fails only by a bug: the scratch was made for this database. */

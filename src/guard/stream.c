@@ -358,7 +358,7 @@ static void judge_held(guard_stream *s, bool whole)
     uint32_t from = s->held - overlap;
     view text = {s->text + from, s->n - from};
     woken woke;
-    literals_scan(&s->g->literals[s->language], s->worker->scratch, &s->worker->judge.re, text,
+    literals_scan(&s->g->literals, s->worker->scratch, &s->worker->judge.re, s->language, text,
                   whole && !s->continues, &woke);
     judge_text_rules(s, &woke, text, from);
     bool wanted = woke.tree || s->watch || s->alias;

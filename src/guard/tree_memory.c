@@ -11,7 +11,7 @@ static _Thread_local tree_memory *current;
 
 int tree_memory_open(tree_memory *m)
 {
-    *m = (tree_memory){.block = memory_map(GUARD_PARSE_BYTES)};
+    *m = (tree_memory){.block = memory_map_sparse(GUARD_PARSE_BYTES)};
     return m->block ? CERIUM_OK : CERIUM_ERR_MEMORY;
 }
 

@@ -400,6 +400,7 @@ static void tell_loaded(lsp_engine *e, lsp_server *s)
     } else {
         cerium_engine_close(&e->engine);
     }
+    memory_trim(); /* what loading left */
     lsp_server_model(s, &m);
 }
 

@@ -71,6 +71,7 @@ static void close_row(row *r)
 static void end_order(lsp_candidates *c)
 {
     for (uint32_t i = 0; i < c->n; i++) close_row(&c->rows[i]);
+    if (c->n > 1) memory_trim();
     c->n = 0;
     c->serial = c->document = 0;
     memory_free(c->prompt);

@@ -291,8 +291,8 @@ def test_memory():
     c.inline("file:///m/a.py", len(CODE), 1)
     with open(f"/proc/{c.pid}/status") as f:
         kb = next(int(line.split()[1]) for line in f if line.startswith("RssAnon"))
-    # 40 MB, 7 of weights that are packed anew, and some for huge pages.
-    check("memory that is no file's", kb < 56000, kb)
+    # 44 to 46 MB after several candidates, 7 of them weights that are packed anew.
+    check("memory that is no file's", kb < 50000, kb)
     end("memory", c)
 
 
