@@ -10,7 +10,8 @@ llama-bench of your own build, of llama.cpp or of ik_llama.cpp; llama-batched-be
 continuations, is searched next to it.  Long tests run fewer rounds, and the deepest contexts with
 cerium alone.  Each peer gets the best of its settings (at depth type of cache and flash attention;
 ik_llama.cpp everywhere weights repacked or not), found before the first round.  The models have
-random weights of real shapes: speed does not depend on the weights' values.
+random weights of real shapes: speed does not depend on the weights' values.  Nobody drafts.  The
+hybrid shapes (bench/planted.py) need numpy and gguf.
 """
 import argparse
 import collections
@@ -35,6 +36,7 @@ Work = collections.namedtuple("Work", "title model test goal rounds alone", defa
 # parallel: n continuations of 64 tokens.  rounds: at most; alone: peers would take minutes.
 # goal: ratio to llama.cpp, share of the roofline (0 = none stated).
 Goal = collections.namedtuple("Goal", "ratio roofline", defaults=(0, 0))
+PLANTED = "of bench/planted.py"
 MODEL = {  # name: shape, type, further arguments of tool_make_model
     "15M Q4_0": ("tiny-15m", "q4_0", ("--context", "4096")),
     "15M Q8_0": ("tiny-15m", "q8_0", ("--context", "4096")),
@@ -46,6 +48,9 @@ MODEL = {  # name: shape, type, further arguments of tool_make_model
     "1.5B Q4_K": ("qwen2.5-coder-1.5b", "q4_k", ()),
     "Qwen3-30B-A3B, 8 layers, Q4_0": ("qwen3-coder-30b-a3b", "q4_0", ("--layers", "8")),
     "gpt-oss-20b, 8 layers, MXFP4": ("gpt-oss-20b", "mxfp4", ("--layers", "8")),
+    "ternary 2.4B TQ2_0": ("ternary-2b", "tq2_0", ("--head-type", "tq2_0")),
+    "Qwen3.5 0.8B Q4_0": ("0.8b", PLANTED, ()),
+    "Qwen3.5 2B Q4_0": ("2b", PLANTED, ()),
 }
 MOE = ("Qwen3-30B-A3B, 8 layers, Q4_0", "gpt-oss-20b, 8 layers, MXFP4")
 WORKS = (
@@ -55,12 +60,18 @@ WORKS = (
         ("0.5B Q4_0", Goal(1.3, 0.92)), ("0.5B Q8_0", Goal(1.15, 0.92)),
         ("1.5B Q4_0", Goal(1.3, 0.92)), ("1.5B Q4_K", Goal(2, 0.92)))] +
     [Work("decode", m, ("decode", 64), Goal(1.3), 2) for m in MOE] +
+    [Work("decode", m, ("decode", 48), g) for m, g in (
+        ("ternary 2.4B TQ2_0", Goal(2, 0.8)), ("Qwen3.5 0.8B Q4_0", Goal(1.5, 0.88)),
+        ("Qwen3.5 2B Q4_0", Goal(1.5, 0.88)))] +
     [Work("decode at depth 4,096", m, ("depth", 4096), g, 2) for m, g in (
         ("60M Q4_0", Goal(4, 0.8)), ("0.5B Q4_0", Goal(3, 0.8)))] +
     [Work("decode at depth %s" % format(n, ","), m, ("depth", n), Goal(0, 0.8), 1, True)
      for m, n in (("60M Q4_0", 16384), ("60M Q4_0", 32768), ("0.5B Q4_0", 16384))] +
     [Work("prefill 512", m, ("prefill", 512), Goal(3), rounds) for m, rounds in (
         ("0.5B Q4_0", 99), ("1.5B Q4_0", 2), (MOE[0], 2), (MOE[1], 2))] +
+    [Work("prefill 512", m, ("prefill", 512), g) for m, g in (
+        ("ternary 2.4B TQ2_0", Goal(3)), ("Qwen3.5 0.8B Q4_0", Goal(2)),
+        ("Qwen3.5 2B Q4_0", Goal(2)))] +
     [Work("prefill %d" % n, "0.5B Q4_0", ("prefill", n), Goal()) for n in (16, 64)] +
     [Work("prefill 4096", "0.5B Q4_0", ("prefill", 4096), Goal(), 1),
      Work("prefill 16384", "0.5B Q4_0", ("prefill", 16384), Goal(), 1, True)] +
@@ -92,7 +103,8 @@ class Cerium:
                  "prefill": ("--prefill", n, "--decode", 4, "--depth", 0),
                  "parallel": ("--prefill", 32, "--decode", 64, "--depth", 0, "--parallel", n)}[what]
         r = json.loads(run([self.path, "bench", "-m", model, "--threads", self.threads, "--runs", 1,
-                            "--json", "--context", max(n + 256, 1024), *words]))
+                            "--json", "--no-speculation", "--context", max(n + 256, 1024),
+                            *words]))
         if what == "depth":
             return r["depth_tokens_per_s"], r.get("depth_roofline_tokens_per_s", 0)
         return r[what + "_tokens_per_s"], r["roofline_tokens_per_s"] if what == "decode" else 0
@@ -150,7 +162,10 @@ def model_file(name, make_model):
     if not path.exists():
         MODELS.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
-        run([make_model, "--shape", shape, "--type", kind, *more, "-o", part])
+        if kind == PLANTED:
+            run([sys.executable, ROOT / "bench/planted.py", shape, part])
+        else:
+            run([make_model, "--shape", shape, "--type", kind, *more, "-o", part])
         part.rename(path)
     return path
 
