@@ -11,9 +11,10 @@ enum { CONFIG_BYTES_MAX = 1 << 20 };
 
 static int read_config(view *out, const char *path, cerium_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     char *all = memory_alloc(CONFIG_BYTES_MAX);
-    const ssize_t n = fd >= 0 && all ? read(fd, all, CONFIG_BYTES_MAX) : -1;
+    if (!all) return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory to read it", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, all, CONFIG_BYTES_MAX) : -1;
     if (fd >= 0) close(fd);
     if (n >= 0 && n < CONFIG_BYTES_MAX) {
         *out = (view){all, (size_t)n};
