@@ -44,4 +44,8 @@ void convert_families_write(const config_writer *k, const convert_config *c);
 /* If there are several objects for RoPE: the one of the layers that see everything. */
 const json_t *convert_families_rope(config_reader *r, convert_config *c, const json_t *rope);
 
+/* convert_drafters.c */
+void convert_drafters_read(config_reader *r, convert_config *c);
+void convert_drafters_write(const config_writer *k, const convert_config *c);
+
 #endif

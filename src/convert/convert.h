@@ -40,6 +40,8 @@ typedef enum {
     CONVERT_GRANITEHYBRID = 21,
     CONVERT_NEMOTRON_H = 22,
     CONVERT_NEMOTRON_H_MOE = 23,
+    CONVERT_EAGLE3 = 24, /* drafters: */
+    CONVERT_DFLASH = 25, /* and DSpark */
 } convert_arch;
 
 typedef enum {
@@ -50,7 +52,20 @@ typedef enum {
     ROPE_PROPORTIONAL = 4, /* the same: the first part turns, the rest stays */
 } convert_rope;
 
-enum { CONVERT_ENDS_MAX = 32, CONVERT_LAYERS_MAX = 512 };
+enum { CONVERT_ENDS_MAX = 32, CONVERT_LAYERS_MAX = 512, CONVERT_READ_MAX = 16 };
+
+/* What a drafter has beside its layers.  It was made for one model. */
+typedef struct {
+    uint32_t layers[CONVERT_READ_MAX], n_layers; /* of that model: it reads their inputs */
+    uint32_t n_embd;    /* of that model */
+    uint32_t n_said;    /* tokens that it says; n_vocab: all */
+    uint32_t n_block;   /* DFlash: most rows of a block */
+    uint32_t mask;      /* its token in a block */
+    uint32_t n_markov;  /* DSpark: width of the matrices for the token before */
+    bool norms_input, norms_residual, is_causal, is_dspark, says_first;
+    bool has_causal;    /* the configuration says is_causal */
+    bool has_confidence, has_sections; /* a head that says how sure it is; of the rotation */
+} convert_drafter;
 
 typedef struct {
     convert_arch arch;
@@ -98,7 +113,13 @@ typedef struct {
     int64_t bos, eos;               /* -1: not named */
     int32_t ends[CONVERT_ENDS_MAX]; /* all ids that end a generation, if there are several */
     uint32_t n_ends;
+    convert_drafter drafter;
 } convert_config;
+
+static inline bool convert_is_drafter(const convert_config *c)
+{
+    return c->arch == CONVERT_EAGLE3 || c->arch == CONVERT_DFLASH;
+}
 
 /* CERIUM_ERR_FORMAT names the missing key, or the unsupported feature. */
 CERIUM_CHECKED int convert_config_parse(convert_config *out, view json, cerium_error *err);
@@ -139,6 +160,7 @@ typedef enum {
     ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
     ROWS_FACTORS = 10, /* of a matrix in NVFP4, or of one for each expert: one row */
+    ROWS_TOKENS = 11,  /* one row of numbers: value i is that of the source, plus i */
     ROWS_HEADS = 8,    /* heads of a state, in another order: convert_states.h */
     ROWS_HEADS_COLUMNS = 9, /* the same of columns */
     ROWS_PART = 7,     /* row r is r / rows * step + offset + r % rows of the source's */
@@ -179,10 +201,35 @@ CERIUM_CHECKED int convert_rows(const convert_tensor *t, const convert_config *c
                                 const safetensors *set, uint64_t first, uint64_t n_rows,
                                 uint8_t *out, float *values, cerium_error *err);
 
+/* ---- drafters: convert_drafters.c, convert_target.c ---- */
+
+/* The model that a drafter was made for. */
+typedef struct {
+    uint32_t n_layers, n_embd;
+    bool is_gemma, is_gemma4; /* its embeddings are multiplied by a number */
+    bool has_sections;  /* of the rotation */
+    gguf_file *file;    /* owned, for its tokenizer; NULL: it is a folder */
+} convert_target;
+
+/* path is a GGUF file, or a folder with config.json.  CERIUM_ERR_IO, CERIUM_ERR_FORMAT. */
+CERIUM_CHECKED int convert_target_open(convert_target *out, const char *path, cerium_error *err);
+/* Copies its tokenizer, if it is a file. */
+void convert_target_write(const convert_target *t, gguf_writer *w);
+void convert_target_close(convert_target *t);
+/* Completes what a drafter's config.json leaves open, by its weights and, if it is not NULL, by its
+ * model.  CERIUM_ERR_FORMAT: it is of another model, or does not say enough. */
+CERIUM_CHECKED int convert_complete_drafter(convert_config *c, const safetensors *set,
+                                            const convert_target *target, cerium_error *err);
+/* As convert_plan(). */
+CERIUM_CHECKED int convert_plan_drafter(convert_tensor **out, size_t *n, const convert_config *c,
+                                        const safetensors *set, const block_type *type,
+                                        cerium_error *err);
+
 /* ---- all ---- */
 
 typedef struct {
     const char *folder, *out;
+    const char *target;     /* the model that a drafter is for: a folder or a GGUF file; or NULL */
     const block_type *type; /* of matrices; NULL: keep each type */
     const char *pre;        /* or NULL */
     void (*progress)(size_t done, size_t n, const char *name); /* or NULL */

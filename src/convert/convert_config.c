@@ -21,6 +21,7 @@ static const struct {
     {"GraniteMoeHybridForCausalLM", "granitehybrid"},
     {"NemotronHForCausalLM", "nemotron_h"},
     {"NemotronHForCausalLM", "nemotron_h_moe"}, /* by its layers: convert_nemotron.c */
+    {"LlamaForCausalLMEagle3", "eagle3"}, {"DFlashDraftModel", "dflash"}, /* drafters */
 };
 
 /* Other names of the same architecture. */
@@ -35,6 +36,13 @@ static const struct {
     {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
     {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
+    {"Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3"},
+    {"Eagle3Speculator", "LlamaForCausalLMEagle3"},
+    {"Eagle3DraftModel", "LlamaForCausalLMEagle3"},
+    {"DFlashSpeculator", "DFlashDraftModel"},
+    {"DSparkDraftModel", "DFlashDraftModel"},
+    {"DSparkSpeculator", "DFlashDraftModel"},
+    {"Qwen3DSparkModel", "DFlashDraftModel"},
 };
 
 static const char *convert_arch_name(convert_arch arch) { return archs[arch].name; }
@@ -48,8 +56,12 @@ static void read_arch(config_reader *r, convert_config *c)
         config_refuse(r, "is missing", "architectures");
         return;
     }
+    c->drafter.is_dspark = strstr(name, "DSpark") != NULL;
     for (size_t i = 0; i < ARRAY_LEN(aliases); i++)
         if (!strcmp(name, aliases[i].hf)) name = aliases[i].as;
+    /* Heads of EAGLE-3 by its authors have no name of their own. */
+    if (!strcmp(name, "LlamaForCausalLM") && config_get(r->whole, "draft_vocab_size"))
+        name = "LlamaForCausalLMEagle3";
     /* Beside a vision model, Mistral's decoder is one of two kinds. */
     const char *kind = config_text(r->root, "model_type");
     if (!strcmp(name, "Mistral3ForConditionalGeneration"))
@@ -65,8 +77,8 @@ static void read_arch(config_reader *r, convert_config *c)
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
                               "SmolLM3, SeedOss, Granite, GraniteMoe, GraniteMoeHybrid, Gemma3, "
                               "Mellum, Glm4Moe, MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, "
-                              "Gemma4, Laguna, DeepseekV2, DeepseekV3, Glm4MoeLite and NemotronH",
-                              name);
+                              "Gemma4, Laguna, DeepseekV2, DeepseekV3, Glm4MoeLite and NemotronH, "
+                              "and the drafters EAGLE-3, DFlash and DSpark", name);
 }
 
 /* Users who add a scaling to a newer file by hand often add the older key. */
@@ -236,6 +248,7 @@ static void read_window(config_reader *r, convert_config *c)
     bool uses = json_is_true(config_get(r->root, "use_sliding_window"));
     size_t i;
     if (convert_lists_windows(c)) return; /* convert_families.c */
+    if (c->arch == CONVERT_DFLASH) return; /* convert_drafters.c */
     if (has) c->window = config_u32_or(r, "sliding_window", CONFIG_WIDTH_MAX, 0);
     json_array_foreach(types, i, one) {
         const char *type = json_string_value(one);
@@ -309,7 +322,8 @@ int convert_config_parse(convert_config *out, view json, cerium_error *err)
         if (is_json) return error_set(err, CERIUM_ERR_FORMAT, "config.json: it is not an object");
         return error_set(err, CERIUM_ERR_FORMAT, "config.json: line %d: %s", at.line, at.text);
     }
-    if (json_is_object(config_get(root, "text_config"))) r.root = config_get(root, "text_config");
+    const char *part = config_get(root, "text_config") ? "text_config" : "transformer_layer_config";
+    if (json_is_object(config_get(root, part))) r.root = config_get(root, part);
     read_arch(&r, out);
     read_shape(&r, out);
     read_rope(&r, out);
@@ -357,7 +371,8 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
         convert_latents_write(&k, c);
     else
         convert_layered_write(&k, c);
-    if (c->arch == CONVERT_LLAMA || c->n_latent || c->n_rot != c->head_dim)
+    if (c->arch == CONVERT_LLAMA || convert_is_drafter(c) || c->n_latent ||
+        c->n_rot != c->head_dim)
         config_put_u32(&k, "rope.dimension_count", c->n_rot);
     config_put_u32(&k, "vocab_size", c->n_vocab);
     put_rope(&k, c);

@@ -88,7 +88,7 @@ static void read_part(config_reader *r, convert_config *c)
         c->n_rot = config_u32_or(r, "rotary_dim", c->head_dim, c->n_rot);
     if (c->n_rot == c->head_dim) return;
     if (c->arch != CONVERT_GLM4MOE && c->arch != CONVERT_MINIMAX_M2 &&
-        c->arch != CONVERT_LAGUNA && !convert_has_states(c))
+        c->arch != CONVERT_LAGUNA && c->arch != CONVERT_DFLASH && !convert_has_states(c))
         config_refuse(r, "rotation of a part of each head is not supported",
                       "partial_rotary_factor");
     else if (c->n_rot < 2 || c->n_rot > c->head_dim || c->n_rot % 2)
@@ -191,6 +191,7 @@ void convert_families_read(config_reader *r, convert_config *c)
     convert_layered_read(r, c);
     convert_scans_read(r, c);
     convert_nemotron_read(r, c);
+    convert_drafters_read(r, c);
     if (c->arch == CONVERT_MISTRAL3 && config_get(r->root, "sliding_window"))
         config_refuse(r, "windows are not supported for that architecture", "sliding_window");
 }
@@ -241,4 +242,5 @@ void convert_families_write(const config_writer *k, const convert_config *c)
     put_family_experts(k, c);
     convert_states_write(k, c);
     convert_scans_write(k, c);
+    convert_drafters_write(k, c);
 }

@@ -146,6 +146,7 @@ static bool keeps_groups(const planner *p, const convert_tensor *t)
     case ROWS_COLUMNS:
     case ROWS_MXFP4:
     case ROWS_FACTORS:
+    case ROWS_TOKENS:
     case ROWS_DIVISORS: break;
     }
     return false;

@@ -25,7 +25,8 @@ typedef struct {
     char *names;
     mapping config, tokenizer, tokenizer_config, chat, generation;
     convert_config facts;
-    convert_vocabulary *vocabulary;
+    convert_vocabulary *vocabulary; /* NULL: of a drafter, whose model's is not at hand */
+    convert_target target;
     convert_tensor *tensors;
     size_t n_tensors;
     gguf_writer *writer;
@@ -58,11 +59,11 @@ static void unmap_file(mapping *m)
     *m = (mapping){0};
 }
 
-static int map_text(const conversion *x, mapping *out, const char *name, bool optional,
+static int map_text(const char *folder, mapping *out, const char *name, bool optional,
                     cerium_error *err)
 {
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", x->o->folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     if (optional && access(path, F_OK)) return CERIUM_OK;
     RETURN_IF(map_file(out, path, err));
     if (out->len > CONVERT_TEXT_BYTES_MAX)
@@ -129,6 +130,21 @@ static int check_parts(const conversion *x, struct dirent **names, int n, cerium
     return CERIUM_OK;
 }
 
+/* Older models are pickles, which only their own program can read. */
+static int no_weights(const char *folder, cerium_error *err)
+{
+    static const char old[] = "pytorch_model.bin";
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", folder, old);
+    if (access(path, F_OK))
+        return error_set(err, CERIUM_ERR_IO, "%s: no model*.safetensors in it", folder);
+    return error_set(err, CERIUM_ERR_IO,
+                     "%s: only Python reads a pickle; there, make safetensors of it: python3 -c "
+                     "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for "
+                     "k, v in torch.load('%s', weights_only=True).items()}, "
+                     "'model.safetensors')\"", path, old);
+}
+
 /* model.safetensors, or model-00001-of-00003.safetensors and the like. */
 static int open_weights(conversion *x, cerium_error *err)
 {
@@ -138,8 +154,7 @@ static int open_weights(conversion *x, cerium_error *err)
     x->files = memory_zalloc((size_t)n + 1, sizeof *x->files);
     x->parts = memory_zalloc((size_t)n + 1, sizeof *x->parts);
     if (!x->files || !x->parts) status = error_set(err, CERIUM_ERR_MEMORY, "no memory for files");
-    if (!status && n == 0)
-        status = error_set(err, CERIUM_ERR_IO, "%s: no model*.safetensors in it", x->o->folder);
+    if (!status && n == 0) status = no_weights(x->o->folder, err);
     if (!status) status = check_parts(x, names, n, err);
     for (int i = 0; !status && i < n; i++) status = open_part(x, names[i]->d_name, err);
     for (int i = 0; i < n; i++) memory_release(names[i]);
@@ -190,8 +205,10 @@ static void say_left_out(const conversion *x)
 {
     char line[320];
     const char *setting;
-    for (size_t i = 0; (setting = convert_vocabulary_left_out(x->vocabulary, i)); i++)
+    for (size_t i = 0;
+         x->vocabulary && (setting = convert_vocabulary_left_out(x->vocabulary, i)); i++)
         x->o->notice(setting);
+    if (convert_is_drafter(&x->facts)) return; /* convert_plan_drafter() leaves nothing out */
     const convert_left_out out = convert_find_left_out(&x->facts, &x->set, x->tensors,
                                                        x->n_tensors);
     if (out.n_blocks) {
@@ -219,9 +236,12 @@ static int write_all(conversion *x, cerium_error *err)
     convert_config_write(&x->facts, name, x->writer);
     gguf_write_u32(x->writer, "general.file_type", file_type(x));
     gguf_write_u32(x->writer, "general.quantization_version", 2);
-    convert_vocabulary_write(x->vocabulary, x->facts.bos, x->facts.eos,
-                             (view){x->chat.ptr, x->chat.len},
-                             x->facts.arch == CONVERT_GEMMA4, x->writer);
+    if (x->vocabulary)
+        convert_vocabulary_write(x->vocabulary, x->facts.bos, x->facts.eos,
+                                 (view){x->chat.ptr, x->chat.len},
+                                 x->facts.arch == CONVERT_GEMMA4 || x->target.is_gemma4,
+                                 x->writer);
+    convert_target_write(&x->target, x->writer);
     for (size_t i = 0; i < x->n_tensors; i++) {
         const convert_tensor *t = &x->tensors[i];
         gguf_write_tensor(x->writer, view_of(t->name), t->type, t->n_dims, t->dims);
@@ -233,24 +253,49 @@ static int write_all(conversion *x, cerium_error *err)
     return gguf_writer_finish(&x->writer, err);
 }
 
-static int run(conversion *x, cerium_error *err)
+static int read_vocabulary(conversion *x, const char *folder, cerium_error *err)
 {
-    RETURN_IF(map_text(x, &x->config, "config.json", false, err));
-    RETURN_IF(map_text(x, &x->tokenizer, "tokenizer.json", false, err));
-    RETURN_IF(map_text(x, &x->tokenizer_config, "tokenizer_config.json", true, err));
-    RETURN_IF(map_text(x, &x->chat, "chat_template.jinja", true, err));
-    RETURN_IF(open_weights(x, err)); /* before reading the files: is the folder complete? */
-    RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
-    RETURN_IF(map_text(x, &x->generation, "generation_config.json", true, err));
+    RETURN_IF(map_text(folder, &x->tokenizer, "tokenizer.json", false, err));
+    RETURN_IF(map_text(folder, &x->tokenizer_config, "tokenizer_config.json", true, err));
+    if (!convert_is_drafter(&x->facts))
+        RETURN_IF(map_text(folder, &x->chat, "chat_template.jinja", true, err));
+    return convert_vocabulary_parse(
+        &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
+        (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
+        err);
+}
+
+/* Its tokens are those of its model. */
+static int plan_drafter(conversion *x, cerium_error *err)
+{
+    const char *of = x->o->target;
+    char path[PATH_BYTES];
+    if (of) RETURN_IF(convert_target_open(&x->target, of, err));
+    RETURN_IF(convert_complete_drafter(&x->facts, &x->set, of ? &x->target : NULL, err));
+    snprintf(path, sizeof path, "%s/tokenizer.json", of ? of : "");
+    if (of && !access(path, F_OK)) RETURN_IF(read_vocabulary(x, of, err));
+    return convert_plan_drafter(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err);
+}
+
+static int plan_model(conversion *x, cerium_error *err)
+{
+    if (x->o->target)
+        return error_set(err, CERIUM_ERR_ARGUMENT,
+                         "%s: it is no drafter, so it is not --for another model", x->o->folder);
+    RETURN_IF(map_text(x->o->folder, &x->generation, "generation_config.json", true, err));
     RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));
     RETURN_IF(convert_find_fp4(&x->set, &x->names, err));
     convert_find_mtp(&x->facts, &x->set);
-    RETURN_IF(convert_vocabulary_parse(
-        &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
-        (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
-        err));
-    RETURN_IF(
-        convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err));
+    RETURN_IF(read_vocabulary(x, x->o->folder, err));
+    return convert_plan(&x->tensors, &x->n_tensors, &x->facts, &x->set, x->o->type, err);
+}
+
+static int run(conversion *x, cerium_error *err)
+{
+    RETURN_IF(map_text(x->o->folder, &x->config, "config.json", false, err));
+    RETURN_IF(open_weights(x, err)); /* before reading the files: is the folder complete? */
+    RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
+    RETURN_IF(convert_is_drafter(&x->facts) ? plan_drafter(x, err) : plan_model(x, err));
     if (x->o->notice) say_left_out(x);
     return write_all(x, err);
 }
@@ -264,6 +309,7 @@ int convert_model(const convert_options *options, cerium_error *err)
     memory_free(x.set.tensors);
     memory_free(x.names);
     convert_vocabulary_free(&x.vocabulary);
+    convert_target_close(&x.target);
     for (size_t i = 0; i < x.n_files; i++) {
         safetensors_free(&x.parts[i]);
         unmap_file(&x.files[i]);

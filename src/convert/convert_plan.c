@@ -17,6 +17,7 @@ static block_type type_of(const planner *p, const convert_tensor *t)
     size_t len = strlen(t->name);
     const bool is_weight = len > 7 && !strcmp(t->name + len - 7, ".weight");
     if (t->rows == ROWS_MXFP4) return BLOCK_MXFP4;
+    if (t->rows == ROWS_TOKENS) return BLOCK_I64;
     if (t->n_dims < 2 || !is_weight || strstr(t->name, "ffn_gate_inp") ||
         strstr(t->name, "ssm_conv1d") || strstr(t->name, "ssm_norm"))
         return BLOCK_F32;
@@ -31,6 +32,12 @@ convert_tensor *plan_add(planner *p, const convert_tensor *t)
 {
     if (p->status) return NULL;
     CHECK(p->n < p->cap);
+    if (t->rows != ROWS_TOKENS && t->from && safe_type_is_whole(t->from->type)) {
+        p->status = error_set(p->err, CERIUM_ERR_FORMAT,
+                              "tensor %s: its values are whole numbers, and no weights",
+                              t->from->name);
+        return NULL;
+    }
     p->all[p->n] = *t;
     p->all[p->n].type = type_of(p, t);
     return &p->all[p->n++];
@@ -42,6 +49,8 @@ const char *plan_layer_name(const planner *p, uint32_t layer, char name[64])
     name[0] = 0;
     if (layer != UINT32_MAX && layer >= n && convert_has_states(p->c))
         snprintf(name, 64, "mtp.layers.%u.", layer - n);
+    else if (layer != UINT32_MAX && p->only_layer)
+        snprintf(name, 64, "%s", p->only_layer);
     else if (layer != UINT32_MAX)
         snprintf(name, 64, "%slayers.%u.", p->prefix, layer);
     return name;

@@ -11,6 +11,7 @@ typedef struct {
     const safetensors *set;
     const block_type *type; /* of matrices; NULL: keep each type */
     const char *prefix;     /* of the decoder's names: "model." */
+    const char *only_layer; /* the name of the one layer, where it has no number; else NULL */
     convert_tensor *all;
     size_t n, cap;
     int status;

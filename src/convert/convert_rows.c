@@ -73,6 +73,7 @@ static int whole_row(const convert_tensor *t, const convert_config *c, const saf
     case ROWS_MXFP4:
     case ROWS_DIVISORS:
     case ROWS_HEADS_COLUMNS:
+    case ROWS_TOKENS:
     case ROWS_FACTORS: *from = NULL; break;
     }
     return CERIUM_OK;
@@ -127,6 +128,7 @@ static int float_row(const convert_tensor *t, const convert_config *c, const saf
     case ROWS_PLAIN:
     case ROWS_PART:
     case ROWS_EXPERTS: /* whole_row() */
+    case ROWS_TOKENS:
     case ROWS_MXFP4: break;
     }
     return CERIUM_OK;
@@ -166,6 +168,15 @@ static void mxfp4_row(const convert_tensor *t, uint64_t row, uint8_t *out)
     }
 }
 
+/* Files have the distance of each token from its own number. */
+static void tokens_row(const convert_tensor *t, uint8_t *out)
+{
+    for (uint64_t i = 0; i < t->dims[0]; i++) {
+        const int64_t token = safetensor_integer(t->from, i) + (int64_t)i;
+        memcpy(out + i * sizeof token, &token, sizeof token);
+    }
+}
+
 int convert_rows(const convert_tensor *t, const convert_config *c, const safetensors *set,
                  uint64_t first, uint64_t n_rows, uint8_t *out, float *values, cerium_error *err)
 {
@@ -175,6 +186,10 @@ int convert_rows(const convert_tensor *t, const convert_config *c, const safeten
     for (uint64_t r = first; r < first + n_rows; r++, out += row_bytes) {
         if (t->rows == ROWS_MXFP4) {
             mxfp4_row(t, r, out);
+            continue;
+        }
+        if (t->rows == ROWS_TOKENS) {
+            tokens_row(t, out);
             continue;
         }
         if (t->type == BLOCK_NVFP4 && t->from && t->from->type == SAFE_FP4) {

@@ -366,6 +366,8 @@ static void plan_feed_forward(planner *p, uint32_t i)
     case CONVERT_NEMOTRON_H: /* plan_nemotron_layer() */
     case CONVERT_NEMOTRON_H_MOE:
     case CONVERT_GEMMA3: plan_ffn(p, i); break;
+    case CONVERT_EAGLE3:
+    case CONVERT_DFLASH: break; /* convert_drafter_plan.c */
     }
 }
 

@@ -116,15 +116,19 @@ static bool read_timeline(draft_round *r)
 }
 
 /* A head says nothing of a token whose state is not known; and where those of too many before it
- * are gone, unread, it begins anew behind them. */
+ * are gone, unread, it begins anew behind them.  So it does, a few tokens before the end, where
+ * none of its guesses was right yet: what it then lacks changes guesses alone. */
 static bool read_states(draft_round *r)
 {
     draft_session *d = r->d;
     const uint32_t next = d->text.begin + d->n_computed, n = r->s->n_tokens;
+    uint32_t least = d->states.begin < next + GAP_MAX ? 0 : d->states.begin + 1;
     if (!d->own || n == 1) return true;
     if (!taps_of(&d->states, n - 2)) return false;
-    if (d->states.begin < next + GAP_MAX) return true;
-    d->text.least = d->states.begin + 1;
+    if (n > next + BUDGET_LITTLE && !budget_was_right(&r->m->budget) && n - BUDGET_LITTLE > least)
+        least = n - BUDGET_LITTLE;
+    if (!least) return true;
+    d->text.least = least;
     return read_timeline(r);
 }
 

@@ -13,7 +13,8 @@ enum { LENGTH_BYTES = 8 };
 size_t safe_type_bytes(safe_type type)
 {
     static const uint8_t size[] = {
-        [SAFE_F32] = 4, [SAFE_F16] = 2, [SAFE_BF16] = 2, [SAFE_F8_E4M3] = 1, [SAFE_U8] = 1};
+        [SAFE_F32] = 4, [SAFE_F16] = 2, [SAFE_BF16] = 2, [SAFE_F8_E4M3] = 1, [SAFE_U8] = 1,
+        [SAFE_I64] = 8, [SAFE_BOOL] = 1};
     CHECK(type != SAFE_FP4); /* half a byte */
     return size[type];
 }
@@ -24,9 +25,11 @@ static bool type_of(const char *name, safe_type *out)
                                         [SAFE_F16] = "F16",
                                         [SAFE_BF16] = "BF16",
                                         [SAFE_F8_E4M3] = "F8_E4M3",
-                                        [SAFE_U8] = "U8"};
+                                        [SAFE_U8] = "U8",
+                                        [SAFE_I64] = "I64",
+                                        [SAFE_BOOL] = "BOOL"};
     for (size_t i = 0; name && i < ARRAY_LEN(names); i++) {
-        if (strcmp(name, names[i]) != 0) continue;
+        if (!names[i] || strcmp(name, names[i]) != 0) continue;
         *out = (safe_type)i;
         return true;
     }
@@ -179,7 +182,19 @@ void safetensor_values(const safetensor *t, uint64_t first, uint64_t step, float
             break;
         case SAFE_F8_E4M3: out[i] = f8_e4m3_to_f32(*p); break;
         case SAFE_U8: out[i] = *p; break;
+        case SAFE_I64:
+        case SAFE_BOOL: out[i] = (float)safetensor_integer(t, first + i * step); break;
         case SAFE_FP4: break; /* safe_type_bytes() */
         }
     }
+}
+
+int64_t safetensor_integer(const safetensor *t, uint64_t i)
+{
+    int64_t value;
+    CHECK(t->type == SAFE_I64 || t->type == SAFE_U8 || t->type == SAFE_BOOL);
+    if (t->type == SAFE_BOOL) return t->data[i] != 0;
+    if (t->type == SAFE_U8) return t->data[i];
+    memcpy(&value, t->data + i * sizeof value, sizeof value);
+    return value;
 }

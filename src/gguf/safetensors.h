@@ -20,6 +20,8 @@ typedef enum {
     SAFE_F8_E4M3 = 3, /* no infinities, one NaN */
     SAFE_U8 = 4,
     SAFE_FP4 = 5, /* E2M1, two in a byte, the lower first; in files as U8 of half the columns */
+    SAFE_I64 = 6, /* numbers of tokens, never weights */
+    SAFE_BOOL = 7, /* a byte each: 0 is false */
 } safe_type;
 
 enum { SAFE_DIMS_MAX = 4 };
@@ -48,7 +50,13 @@ int safetensor_compare(const void *a, const void *b);
 const safetensor *safetensors_find(const safetensors *s, const char *name);
 
 size_t safe_type_bytes(safe_type type);
+static inline bool safe_type_is_whole(safe_type type)
+{
+    return type == SAFE_I64 || type == SAFE_BOOL;
+}
 /* out[n] = values first, first + step, first + 2 step, ...; the caller stays inside the tensor. */
 void safetensor_values(const safetensor *t, uint64_t first, uint64_t step, float *out, size_t n);
+/* Value i of a tensor of whole numbers: I64, U8, or BOOL as 0 and 1. */
+int64_t safetensor_integer(const safetensor *t, uint64_t i);
 
 #endif

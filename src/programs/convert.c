@@ -29,6 +29,10 @@ static bool take_pre(void *program, const char *value)
 }
 
 static const option_spec own[] = {
+    {"for", "MODEL",
+     "the model that a drafter was made for: its folder or its GGUF file. Wanted where the drafter "
+     "does not say which layers it reads; its tokenizer is added to OUT, as llama.cpp wants it",
+     TAKES_TEXT(conversion, convert.target)},
     {"type", "TYPE",
      "type of the matrices: F32 F16 BF16 Q8_0 ... (default: as they are; for types of 4 to 6 bits "
      "cerium quantize chooses better)",
@@ -48,7 +52,8 @@ const command_table convert_command = {
              "MiniMax-M2, Qwen3.5, Qwen3.6, Qwen3-Next, DeepSeek V2 and V3, GLM-4.7-Flash, and "
              "Nemotron-H. Weights: F32, F16, BF16, FP8 with a scale for each block (written as "
              "BF16), the MXFP4 of gpt-oss and NVFP4, which stay as they are. OUT appears when it "
-             "is whole.",
+             "is whole. Drafters for --draft-model: EAGLE-3, DFlash and DSpark, as their authors, "
+             "SpecForge and speculators (vLLM) write them.",
     .own = own,
     .n_own = ARRAY_LEN(own),
     .examples = "cerium convert Qwen2.5-Coder-0.5B qwen2.5-coder-0.5b.gguf",

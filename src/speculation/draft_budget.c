@@ -14,6 +14,7 @@ static const float SEEN_MAX = 64;     /* and the greatest weight of what was see
 static const float MET_MAX = 256;
 static const float ALL_FIRST = 1; /* the same two of all classes together */
 static const float ALL_MAX = 32;
+static const float RIGHT_LATELY = .5f; /* guesses that came true, of those */
 
 /* The greatest margin of each class except the last. */
 static const float margin_end[BUDGET_MARGINS - 1] = {.25f, .5f, 1, 1.75f, 3, 5};
@@ -73,6 +74,8 @@ void budget_learn(draft_budget *w, uint32_t class_, bool was_right)
     for (int i = 0; i < BUDGET_CLASSES; i++) sum += w->met[i];
     for (int i = 0; sum > MET_MAX && i < BUDGET_CLASSES; i++) w->met[i] *= (MET_MAX - 1) / MET_MAX;
 }
+
+bool budget_was_right(const draft_budget *w) { return w->came >= RIGHT_LATELY; }
 
 void budget_learn_ask(draft_budget *w, uint64_t ns)
 {

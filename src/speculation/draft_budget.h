@@ -17,6 +17,8 @@
 
 enum {
     BUDGET_MARGINS = 7,                 /* classes by how sure it is, */
+    BUDGET_LITTLE = 32,                  /* tokens that a head reads of what it missed, until
+                                            it was right */
     BUDGET_CLASSES = 2 * BUDGET_MARGINS, /* each again for the last guess in another vocabulary,
                                             which may be half a token */
 };
@@ -38,6 +40,10 @@ void budget_init(draft_budget *w);
 uint32_t budget_class(float margin, bool is_last);
 float budget_odds(const draft_budget *w, uint32_t class_);
 void budget_learn(draft_budget *w, uint32_t class_, bool was_right);
+
+/* Were any guesses right lately, of some fifty?  A model that was not may save the time of reading
+ * what it missed. */
+bool budget_was_right(const draft_budget *w);
 
 /* One question to the draft model took ns. */
 void budget_learn_ask(draft_budget *w, uint64_t ns);

@@ -146,10 +146,14 @@ static void test_back_and_forth(void)
     cerium_session_close(&plain);
 }
 
-/* One turn after another: the draft model computes the new tokens only. */
+/* One turn after another: the draft model computes the new tokens only.  A head that was not right
+ * yet does not read the whole prompt either: test_mtp.c. */
 static void test_next_turn(void)
 {
+    static const char *const heads[] = {"mtp", "eagle3", "dflash", "dspark"};
     static job asked;
+    bool is_head = false;
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) is_head |= strstr(draft, heads[i]) != NULL;
     cerium_engine_stats before, after, later;
     cerium_error err;
     cerium_step step;
@@ -167,7 +171,8 @@ static void test_next_turn(void)
         cerium_engine_measure(engines[0], &later);
         uint64_t n = later.draft_model_tokens - (turn ? after : before).draft_model_tokens;
         /* Then guesses, and the last tokens. */
-        if (turn == 0) TEST_CHECK_THAT(n >= 70, "%llu", (unsigned long long)n);
+        if (turn == 0)
+            TEST_CHECK_THAT(n >= (is_head ? 5 : 70), "%llu", (unsigned long long)n);
         if (turn == 1) TEST_CHECK_THAT(n <= 40, "%llu", (unsigned long long)n);
         cerium_session_close(&session);
     }

@@ -4,6 +4,8 @@
  * refused in one line.  That no head changes an answer: test_draft_model.c. */
 #include "heads.h"
 
+enum { LONG = 200 };
+
 /* ---- its logits ---- */
 
 typedef struct {
@@ -230,6 +232,53 @@ static void test_restart(void)
 
 /* ---- choice of the drafter ---- */
 
+/* ---- how much of a prompt it reads ---- */
+
+/* Rows of the head in the first two steps after a prompt. */
+static uint64_t rows_after(cerium_engine *e, uint32_t n_prompt, uint64_t tenant)
+{
+    int32_t prompt[LONG];
+    cerium_session *s = NULL;
+    cerium_session_config config = {.tenant = tenant};
+    cerium_sampling sampling = {.ignore_end = true};
+    cerium_engine_stats before, after;
+    cerium_error err;
+    cerium_step step;
+    CHECK(n_prompt <= LONG);
+    for (uint32_t i = 0; i < n_prompt; i++) prompt[i] = (int32_t)((i * i + 7 * i) % 251);
+    cerium_engine_measure(e, &before);
+    CHECK(cerium_session_open(&s, e, &config, &err) == 0);
+    TEST_CHECK(cerium_session_sync(s, prompt, n_prompt, NULL, &err) == 0);
+    for (int i = 0; i < 2; i++) TEST_CHECK(cerium_session_step(s, &sampling, &step, &err) == 0);
+    cerium_session_close(&s);
+    cerium_engine_measure(e, &after);
+    return after.draft_model_tokens - before.draft_model_tokens;
+}
+
+/* Before any guess was right the end of it alone, so that a head that never is costs little;
+ * afterwards all of it. */
+static void read_of(const char *of, const char *head)
+{
+    cerium_engine *e = open_with(of, "always", head, 512);
+    const uint64_t shorter = rows_after(e, LONG / 2, 1), first = rows_after(e, LONG, 2);
+    TEST_CHECK(!budget_was_right(&e->draft->budget));
+    e->draft->budget.came = 30;
+    const uint64_t then = rows_after(e, LONG, 3);
+    printf("  of %d tokens it reads %llu rows, and %llu when it was right\n", LONG,
+           (unsigned long long)first, (unsigned long long)then);
+    TEST_CHECK_THAT(first >= 5 && first <= BUDGET_LITTLE + 20 && shorter <= BUDGET_LITTLE + 20,
+                    "%llu %llu", (unsigned long long)first, (unsigned long long)shorter);
+    TEST_CHECK_THAT(then >= LONG, "%llu", (unsigned long long)then);
+    cerium_engine_close(&e);
+}
+
+static void test_little(void)
+{
+    read_of(FIXTURES "mtp-qwen35.gguf", "mtp");
+    read_of(FIXTURES "llama.gguf", FIXTURES "eagle3-llama.gguf");
+    read_of(FIXTURES "llama.gguf", FIXTURES "dflash-llama.gguf");
+}
+
 static void test_choice(void)
 {
     static const struct {
@@ -341,6 +390,7 @@ int main(void)
     TEST_RUN(test_account);
     TEST_RUN(test_one_ring);
     TEST_RUN(test_restart);
+    TEST_RUN(test_little);
     TEST_RUN(test_choice);
     TEST_RUN(test_damage);
     return unit_report("mtp");

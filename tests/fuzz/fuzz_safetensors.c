@@ -49,6 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(safetensors_find(&s, t->name) != NULL);
         safetensor_values(t, n > 64 ? n - 64 : 0, 1, values, n < 64 ? n : 64);
         for (size_t k = 0; k < n && k < 64; k++) sum += values[k] > 0 ? 1.0f : 0.0f;
+        if (safe_type_is_whole(t->type)) sum += safetensor_integer(t, n - 1) ? 1.0f : 0.0f;
     }
     CHECK(sum >= 0); /* every value was read */
     if (!status) read_fp4(&s);
