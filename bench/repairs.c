@@ -7,118 +7,16 @@
  *
  *   bench_repairs MODEL <LINES     the model's tokens alone are used */
 #include <jansson.h>
-#include <tree_sitter/api.h>
 
-#include "../tests/guard/forced.h"
-#include "guard/tree.h"
+#include "../tests/guard/replayed.h"
+#include "../tests/guard/whole.h"
 
-enum { AGAIN_MAX = 64, LINE_MAX_BYTES = 1 << 20 };
+enum { LINE_MAX_BYTES = 1 << 20 };
 
-typedef struct {
-    bytes text;           /* released */
-    json_t *deeds;
-    bool ended;
-} answer;
-
-static void take_answer(answer *a, const watch_result *out)
+static void take_finding(void *deeds, const cerium_finding *f)
 {
-    (void)bytes_append(&a->text, out->text.ptr, out->text.len);
-    for (uint32_t i = 0; i < out->n_findings; i++) {
-        const cerium_finding *f = &out->findings[i];
-        json_array_append_new(a->deeds, json_pack("[s,s,i]", watch_action_name(f->action), f->rule,
-                                                  (int)f->line));
-    }
-    a->ended |= out->order == CERIUM_WATCH_END;
-}
-
-/* Feeds the text, token by token, until the order changes; *used: bytes of it. */
-static cerium_watch_order say(watch *w, view text, cerium_stop stop, size_t *used, answer *a)
-{
-    watch_result out = {.order = CERIUM_WATCH_GO};
-    int32_t *tokens = memory_alloc((text.len + 16) * sizeof *tokens);
-    size_t n = 0;
-    *used = 0;
-    if (!tokens || cerium_tokenize(engine, text.ptr, text.len, CERIUM_TOKENIZE_WITHIN, tokens,
-                                   text.len + 16, &n, NULL))
-        n = 0;
-    for (size_t i = 0; i < n && out.order == CERIUM_WATCH_GO; i++) {
-        size_t len;
-        const char *piece = cerium_token_bytes(engine, tokens[i], &len);
-        cerium_step step = {.n_tokens = 1, .tokens = {tokens[i]}, .text = piece, .text_len = len,
-                            .text_ends = {(uint32_t)len},
-                            .stop = i + 1 == n ? stop : CERIUM_STOP_NONE};
-        TEST_CHECK(watch_step(w, &step, NULL, 0, &out) == 0);
-        take_answer(a, &out);
-        *used += len;
-    }
-    memory_free(tokens);
-    return out.order;
-}
-
-/* As the server replays: after a repair comes the text that followed the line. */
-static void say_all(watch *w, view code, cerium_stop stop, answer *a)
-{
-    bytes rest = {.max = SIZE_MAX / 2};
-    watch_plan plan;
-    watch_result out;
-    size_t used;
-    (void)bytes_append(&rest, code.ptr, code.len);
-    for (int i = 0; i < AGAIN_MAX && !a->ended; i++) {
-        cerium_watch_order order = say(w, (view){rest.ptr, rest.len}, stop, &used, a);
-        bytes next = {.max = SIZE_MAX / 2};
-        view left = {rest.ptr + used, rest.len - used};
-        if (order == CERIUM_WATCH_GO) {
-            TEST_CHECK(watch_finish(w, &out) == 0);
-            take_answer(a, &out);
-            order = out.order;
-            if (order == CERIUM_WATCH_GO) a->ended = true;
-        }
-        watch_retry(w, &plan);
-        if (order == CERIUM_WATCH_RETRY && plan.repaired)
-            (void)bytes_append(&next, plan.after.ptr, plan.after.len);
-        (void)bytes_append(&next, left.ptr, left.len);
-        bytes_free(&rest);
-        rest = next;
-    }
-    bytes_free(&rest);
-}
-
-typedef struct {
-    guard_language language;
-    view code;
-    bool good;
-} parse_job;
-
-static void parse(void *arg)
-{
-    parse_job *p = arg;
-    TSParser *parser = ts_parser_new();
-    ts_parser_set_language(parser, role_grammar(p->language));
-    TSTree *parsed = ts_parser_parse_string(parser, NULL, p->code.ptr, (uint32_t)p->code.len);
-    p->good = parsed && !ts_node_has_error(ts_tree_root_node(parsed));
-    if (parsed) ts_tree_delete(parsed);
-    ts_parser_delete(parser);
-}
-
-/* PHP without a tag would be read as HTML. */
-static bool is_apart(guard_language language, view code)
-{
-    return language == GUARD_PHP && !memmem(code.ptr, code.len, "<?", 2);
-}
-
-/* By the grammar: without an error, and without anything that the parser had to insert. */
-static bool parses(guard_language language, view code, bool apart)
-{
-    tree_memory memory;
-    bytes all = {.max = SIZE_MAX / 2};
-    if (!guard_has_grammar(language) || tree_memory_open(&memory)) return false;
-    bool enough = !bytes_append(&all, "<?php ", apart ? 6 : 0) &&
-                  !bytes_append(&all, code.ptr, code.len) && !bytes_append(&all, "\n", 1);
-    parse_job job = {.language = language, .code = {all.ptr, all.len}};
-    enough &= tree_memory_run(&memory, parse, &job);
-    tree_memory_close(&memory);
-    bytes_free(&all);
-    return enough && job.good;
+    json_array_append_new(deeds, json_pack("[s,s,i]", watch_action_name(f->action), f->rule,
+                                           (int)f->line));
 }
 
 /* An answer that is one fence, without its last line. */
@@ -139,7 +37,8 @@ static void repair_one(const json_t *line)
     const char *name = json_string_value(json_object_get(line, "language"));
     guard_language language = guard_language_named(view_of(name ? name : "text"));
     view code = {json_string_value(text), json_string_length(text)};
-    answer a = {.text = {.max = SIZE_MAX / 2}, .deeds = json_array()};
+    json_t *deeds = json_array();
+    replayed a = {.text = {.max = SIZE_MAX / 2}, .finding = take_finding, .user = deeds};
     watch *w = NULL;
     watch_policy policy = watch_policy_strict();
     watch_config config = {.engine = engine, .guard = rules, .worker = worker, .policy = &policy,
@@ -149,23 +48,24 @@ static void repair_one(const json_t *line)
     if (form && !strcmp(form, "turn")) config.form = GUARD_TURN;
     if (form && !strcmp(form, "json")) config.form = GUARD_JSON;
     if (!code.ptr || watch_open(&w, &config, NULL)) return;
-    say_all(w, code, stop && !strcmp(stop, "end") ? CERIUM_STOP_END : CERIUM_STOP_NONE, &a);
+    const cerium_stop how = stop && !strcmp(stop, "end") ? CERIUM_STOP_END : CERIUM_STOP_NONE;
+    TEST_CHECK(replay_answer(w, code, how, &a) == 0);
     watch_close(&w);
     (void)bytes_append(&a.text, "", 1);
     a.text.len--;
     bool weak = is_weak(config.form, config.language, "", a.text.ptr);
-    const bool apart = is_apart(language, code);
+    const bool apart = whole_is_apart(language, code);
     bool fenced = config.form == GUARD_ANSWER && language &&
-                  parses(language, within_fence((view){a.text.ptr, a.text.len}), apart);
+                  whole_parses(language, within_fence((view){a.text.ptr, a.text.len}), apart);
+    const bool good = whole_parses(language, code, apart);
+    const bool good_after = whole_parses(language, (view){a.text.ptr, a.text.len}, apart);
     json_t *out = json_pack("{s:O?, s:s, s:s%, s:O, s:[b,b], s:b, s:b}", "id",
-                            json_object_get(line, "id"),
-                            "language", name ? name : "text", "text", a.text.ptr, a.text.len,
-                            "deeds", a.deeds, "parses", parses(language, code, apart),
-                            parses(language, (view){a.text.ptr, a.text.len}, apart), "weak", weak,
-                            "fence_parses", fenced);
+                            json_object_get(line, "id"), "language", name ? name : "text", "text",
+                            a.text.ptr, a.text.len, "deeds", deeds, "parses", good, good_after,
+                            "weak", weak, "fence_parses", fenced);
     if (out && !json_dumpf(out, stdout, JSON_COMPACT)) putchar('\n');
     json_decref(out);
-    json_decref(a.deeds);
+    json_decref(deeds);
     bytes_free(&a.text);
 }
 

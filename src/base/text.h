@@ -35,7 +35,15 @@ static inline bool view_has(view text, const char *part)
 static inline bool view_is_one_of(view word, const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (view_is(word, list[i])) return true;
+        if ((!word.len || *list[i] == *word.ptr) && view_is(word, list[i])) return true;
+    return false;
+}
+
+/* Does it begin like one of them?  None of them is empty. */
+static inline bool view_starts_one_of(view text, const char *const *list, size_t n)
+{
+    for (size_t i = 0; text.len && i < n; i++)
+        if (*list[i] == *text.ptr && view_starts(text, view_of(list[i]))) return true;
     return false;
 }
 

@@ -16,10 +16,16 @@ typedef struct {
     code_token none; /* beyond the limit */
 } reading;
 
-static bool is_begin(char c)
+/* A bit for each byte of a name: letters, digits, '_', and all beyond ASCII. */
+static const uint64_t name_bytes[4] = {0x03FF000000000000, 0x07FFFFFE87FFFFFE, UINT64_MAX,
+                                       UINT64_MAX};
+
+static bool is_within(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+    return name_bytes[(unsigned char)c >> 6] >> ((unsigned char)c & 63) & 1;
 }
+
+static bool is_begin(char c) { return is_within(c) && (unsigned char)c > '9'; }
 
 static void push(tokens_carry *c, char what)
 {
@@ -122,15 +128,16 @@ static void skip_raw(reading *r)
 /* A string of one line ends with the line. */
 static void read_string(reading *r, char quote, bool plain)
 {
-    const char *begin = r->p;
-    while (r->p < r->end && *r->p != quote && *r->p != '\n') {
-        if (*r->p == '\\' && r->end - r->p > 1) {
-            r->line += r->p[1] == '\n';
-            r->p++;
+    const char *begin = r->p, *p = begin, *stop = r->end;
+    while (p < stop && *p != quote && *p != '\n') {
+        if (*p == '\\' && stop - p > 1) {
+            r->line += p[1] == '\n';
+            p++;
         }
-        r->p++;
+        p++;
     }
-    const char *end = r->p < r->end ? r->p : r->end;
+    r->p = p;
+    const char *end = p < stop ? p : stop;
     add(r, TOKEN_STRING, begin, end)->plain = plain;
     if (r->p < r->end && *r->p == quote) r->p++;
     if (r->p > r->end) r->p = r->end;
@@ -189,9 +196,10 @@ static void read_regex(reading *r)
 
 static void read_name(reading *r, const char *begin)
 {
-    bool dollar = r->family == TOKENS_SCRIPT;
-    while (r->p < r->end && (is_begin(*r->p) || byte_is_digit(*r->p) || (dollar && *r->p == '$')))
-        r->p++;
+    const char other = r->family == TOKENS_SCRIPT ? '$' : '_';
+    const char *p = r->p, *stop = r->end;
+    while (p < stop && (is_within(*p) || *p == other)) p++;
+    r->p = p;
     size_t n = (size_t)(r->p - begin);
     bool quoted = r->family == TOKENS_PYTHON && n <= 2 && r->p < r->end &&
                   (*r->p == '"' || *r->p == '\'');
@@ -205,9 +213,21 @@ static void read_name(reading *r, const char *begin)
     add(r, TOKEN_NAME, begin, r->p);
 }
 
+/* Of a sign of several bytes. */
+static bool is_second(char b)
+{
+    switch (b) {
+    case '.': case '=': case '>': case ':': case '*': case '&': case '|': case '?': case '/':
+    case '+': case '-': return true;
+    default: return false;
+    }
+}
+
 static char sign_of(const char *p, const char *end, size_t *n)
 {
     char a = p[0], b = end - p > 1 ? p[1] : 0, c = end - p > 2 ? p[2] : 0;
+    *n = 1;
+    if (!is_second(b)) return a; /* as most */
     *n = 2;
     if (a == '.' && b == '.' && c == '.') return *n = 3, SIGN_DOTS;
     if (a == '?' && b == '.' && !byte_is_digit(c)) return SIGN_MAYBE;
@@ -293,6 +313,8 @@ static bool skip_blank(reading *r)
 
 static void read_code(reading *r)
 {
+    while (*r->p == ' ')
+        if (++r->p == r->end) return;
     char c = *r->p;
     if (skip_blank(r)) return;
     if (is_begin(c) || (r->family == TOKENS_SCRIPT && (c == '$' || c == '#'))) {

@@ -91,10 +91,12 @@ index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name
     if (a == INDEX_THERE || c->letter != 'p') return a;
     view label = index_label(c->x, scope);
     if (!(index_flags(c->x, scope) & SCOPE_PACKAGE)) return a;
-    int n = snprintf(path, sizeof path, "%.*s.%.*s", (int)label.len, label.ptr, (int)name.len,
-                     name.ptr);
-    if (n >= (int)sizeof path) return INDEX_UNKNOWN;
-    if (index_module(c->x, 'p', (view){path, (size_t)n}, &module) != INDEX_THERE) return a;
+    size_t n = label.len + 1 + name.len;
+    if (n >= sizeof path) return INDEX_UNKNOWN;
+    memcpy(path, label.ptr, label.len);
+    path[label.len] = '.';
+    memcpy(path + label.len + 1, name.ptr, name.len);
+    if (index_module(c->x, 'p', (view){path, n}, &module) != INDEX_THERE) return a;
     *out = (index_name){NAME_SCOPE, module};
     return INDEX_THERE;
 }

@@ -87,10 +87,8 @@ static bool is_guard(const uses_call *c, uint32_t i, uint32_t end)
     for (; i < end; i++) {
         if (!uses_name(c, i)) continue;
         view w = uses_word(c, i);
-        for (size_t k = 0; k < ARRAY_LEN(words); k++)
-            if (view_is(w, words[k])) return true;
-        for (size_t k = 0; k < ARRAY_LEN(begins); k++)
-            if (view_starts(w, view_of(begins[k]))) return true;
+        if (view_is_one_of(w, words, ARRAY_LEN(words))) return true;
+        if (view_starts_one_of(w, begins, ARRAY_LEN(begins))) return true;
         bool os = view_is(w, "os") && uses_sign(c, i + 1, '.') && uses_is(c, i + 2, "name");
         if (os) return true;
     }

@@ -22,8 +22,7 @@ static bool is_of_host(view s)
     if (s.ptr[s.len - 1] == '/' || memchr(s.ptr, '?', s.len) || memchr(s.ptr, '!', s.len))
         return true;
     if (memchr(s.ptr, ':', s.len) && !view_starts(s, VIEW("node:"))) return true;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (view_is(s, words[i])) return true;
+    if (view_is_one_of(s, words, ARRAY_LEN(words))) return true;
     for (size_t i = 0; i < s.len; i++)
         if ((unsigned char)s.ptr[i] <= ' ') return true;
     return false;
@@ -54,8 +53,9 @@ static index_answer find_module(uses_call *c, uint32_t i, bool requires, uint32_
         if (index_find(c->x, above, VIEW("no such name"), &any) == INDEX_UNKNOWN)
             return INDEX_UNKNOWN;
     }
-    bool slip = known_is_slip('j', package) && !uses_is_declared(c, package);
-    if (!there && !node && !uses_has_mark(c, "j!") && !slip) return INDEX_UNKNOWN;
+    bool known = there || node || uses_has_mark(c, "j!");
+    if (!known && (!known_is_slip('j', package) || uses_is_declared(c, package)))
+        return INDEX_UNKNOWN;
     view last = s, before = {NULL, 0};
     const char *slash = memrchr(s.ptr, '/', s.len);
     if (slash) {

@@ -2,7 +2,8 @@
  *
  * A block without a statement gets one that refuses; strings, brackets and blocks are closed; a
  * last line that no closing completes is replaced by the refusal.  Each form is a guess, and the
- * grammar decides: the first with which all of the code parses is taken. */
+ * grammar decides: the first with which all of the code parses is taken, with the signs that the
+ * grammar says are missing. */
 #include "guard/ending.h"
 
 #include <ctype.h>
@@ -20,6 +21,8 @@ typedef struct {
     bool at_header; /* nothing comes after the line that opens a block */
     bool is_type;   /* that block holds no statements */
     bool decorates; /* Python: a function must follow */
+    bool matches;   /* and here a case */
+    size_t begun;   /* bytes of the text that close brackets */
     writing text;
 } ending;
 
@@ -31,6 +34,8 @@ typedef struct {
 
 static const ending_form forms_words[] = {
     {"", true, false}, {"", false, false}, {":", true, false}, {NULL, false, false}};
+
+enum { SIGNS_MAX = 8 }; /* that the grammar misses */
 static const ending_form forms_braces[] = {
     {"", true, false}, {"", false, false}, {";", false, false}, {" {", true, true},
     {" {", false, true}, {NULL, false, false}};
@@ -53,7 +58,7 @@ static uint32_t last_code(const beginning *b)
     for (uint32_t i = 0; i < b->n; i++) {
         char before = x.n ? x.stack[x.n - 1] : 0;
         lexer_step(&x, b->text[i]);
-        bool text = before && strchr("'\"`32", before);
+        bool text = before && strchr("'\"`32H", before);
         if (before != '/' && before != '#' && !strchr("\r\n", b->text[i]) &&
             (text || is_code(&x, b->text[i])))
             last = i + 1;
@@ -85,7 +90,7 @@ static bool is_type(view line)
 {
     static const char *const words[] = {"class", "struct", "enum", "interface", "union", "module",
                                         "namespace", "trait", "switch", "select", "type", "match",
-                                        "import", "const", "var", "extern", "record", "case"};
+                                        "extern", "record", "case"};
     size_t n_words = ARRAY_LEN(words);
     return has_word(line, words, n_words);
 }
@@ -146,8 +151,10 @@ static void begin(ending *e, uint32_t n, const view *cut)
     e->indent = cut ? *cut : (view){from, (size_t)(line.ptr - from)};
     e->at_header = is_at_header(e, line);
     line.len = e->last > (size_t)(line.ptr - e->b.text) ? e->last - (line.ptr - e->b.text) : 0;
-    e->is_type = e->at_header && is_type(line);
-    e->decorates = e->s->language == GUARD_PYTHON && view_starts(line, VIEW("@"));
+    bool python = e->s->language == GUARD_PYTHON;
+    e->matches = python && e->at_header && view_starts(line, VIEW("match "));
+    e->is_type = e->at_header && !e->matches && is_type(line);
+    e->decorates = python && view_starts(line, VIEW("@"));
 }
 
 static view last_line(const ending *e)
@@ -155,16 +162,6 @@ static view last_line(const ending *e)
     view line = syntax_line_at(&e->b, e->last - 1);
     line.len = e->last - (size_t)(line.ptr - e->b.text);
     return line;
-}
-
-/* "do {" and "try {" need more than their block. */
-static const char *after_opened(const ending *e)
-{
-    view line = last_line(e);
-    bool tries = line.len >= 3 && !memcmp(line.ptr + line.len - 3, "try", 3);
-    bool loops = line.len >= 2 && !memcmp(line.ptr + line.len - 2, "do", 2);
-    if (loops) return " while (0);";
-    return !tries ? "" : e->s->language == GUARD_CPP ? " catch (...) {}" : " finally {}";
 }
 
 /* Words that no block follows. */
@@ -181,13 +178,13 @@ static bool ends_in_word(const ending *e)
 
 /* ---- forms ---- */
 
-static void put_line(ending *e, view indent, bool deeper)
+static void put_line(ending *e, view indent, int deeper)
 {
     size_t n = e->text.n;
     bool begins = n ? e->text.text[n - 1] == '\n' : !e->b.n || e->b.text[e->b.n - 1] == '\n';
     if (!begins) repair_put_text(&e->text, "\n");
     repair_put(&e->text, indent);
-    if (deeper) repair_put(&e->text, unit_of(&e->b));
+    while (deeper-- > 0) repair_put(&e->text, unit_of(&e->b));
 }
 
 static void put_refusal(ending *e)
@@ -202,33 +199,34 @@ static void put_closer(ending *e, char bracket)
 {
     char text[8];
     lexer one = {.n = 1, .stack = {bracket}};
+    if (bracket == 'H') {
+        repair_put_text(&e->text, "\n");
+        repair_put(&e->text, (view){e->b.lexer.id, e->b.lexer.n_id});
+        repair_put_text(&e->text, "\n");
+        return;
+    }
     repair_put(&e->text, (view){text, lexer_closers(&one, text, sizeof text)});
 }
 
-/* Does a statement end with this block: "x = () => {", a struct of C? */
-static bool ends_statement(const ending *e, uint32_t at)
+/* What belongs behind a block, though grammars accept it without: a part of "try {", the call of
+ * "go func() {", the end of a type of C. */
+static const char *after_block(const ending *e, uint32_t at)
 {
-    static const char *const types[] = {"struct", "class", "union", "enum", "typedef"};
-    static const char *const heads[] = {"for", "while", "if", "switch", "else", "try", "catch"};
-    guard_language l = e->s->language;
+    static const char *const types[] = {"struct", "class", "union", "enum"};
+    bool c = e->s->language == GUARD_C || e->s->language == GUARD_CPP;
     view line = syntax_line_at(&e->b, at);
-    size_t n = (size_t)(e->b.text + at - line.ptr);
-    if (n < line.len) line.len = n;
-    line = view_trim_start(line, "} ");
-    if (l == GUARD_C || l == GUARD_CPP) return has_word(line, types, ARRAY_LEN(types));
-    if (l == GUARD_GO || has_word(line, heads, ARRAY_LEN(heads))) return false;
-    const char *open = memchr(line.ptr, '(', line.len); /* defaults of parameters come after it */
-    if (repair_word_at(line, 0, "return")) return true;
-    if (open) line.len = (size_t)(open - line.ptr);
-    return memmem(line.ptr, line.len, " = ", 3) != NULL;
+    line.len = e->b.text + at > line.ptr ? (size_t)(e->b.text + at - line.ptr) : 0;
+    if (c && has_word(line, types, ARRAY_LEN(types))) return ";";
+    bool go = e->s->language == GUARD_GO && (view_starts(line, VIEW("go func")) ||
+                                             view_starts(line, VIEW("defer func")));
+    return go ? "()" : syntax_after_block(&e->b, at);
 }
 
-/* Go: "go func(x int) {" and "defer" need a call behind the block. */
-static bool calls_function(const ending *e, uint32_t at)
+/* Go: a part of a value; a line that ends before its bracket would lack a comma. */
+static bool is_part(const ending *e, uint32_t at)
 {
-    view line = syntax_line_at(&e->b, at);
-    if (e->s->language != GUARD_GO) return false;
-    return view_starts(line, VIEW("go func")) || view_starts(line, VIEW("defer func"));
+    while (at && byte_is_blank(e->b.text[at - 1])) at--;
+    return e->s->language == GUARD_GO && at && strchr("{,:", e->b.text[at - 1]);
 }
 
 /* Closes the blocks and brackets [0, n), innermost first. */
@@ -238,10 +236,10 @@ static void put_blocks(ending *e, uint16_t n)
     uint32_t left = b->n_directives;
     bool within = false; /* of an expression */
     for (uint16_t i = n; i-- > 0;) {
-        bool block = b->lexer.stack[i] == '{';
-        if (within && block) repair_put_text(&e->text, ";");
         for (; left && b->directives[left - 1] > i; left--)
             repair_put_text(&e->text, "\n#endif\n");
+        bool block = b->lexer.stack[i] == '{';
+        if (within && block) repair_put_text(&e->text, ";");
         within = !block;
         if (!block) {
             put_closer(e, b->lexer.stack[i]);
@@ -250,12 +248,10 @@ static void put_blocks(ending *e, uint16_t n)
         view line = syntax_line_at(b, b->open_at[i]);
         const char *from = line.ptr;
         while (from > b->text && from[-1] != '\n') from--;
-        put_line(e, (view){from, (size_t)(line.ptr - from)}, false);
+        if (!is_part(e, b->open_at[i]))
+            put_line(e, (view){from, (size_t)(line.ptr - from)}, 0);
         repair_put_text(&e->text, "}");
-        repair_put_text(&e->text, syntax_after_block(b, b->open_at[i]));
-        if (calls_function(e, b->open_at[i])) repair_put_text(&e->text, "()");
-        bool callback = i && b->lexer.stack[i - 1] != '{';
-        if (!callback && ends_statement(e, b->open_at[i])) repair_put_text(&e->text, ";");
+        repair_put_text(&e->text, after_block(e, b->open_at[i]));
     }
     if (within) repair_put_text(&e->text, ";");
     for (; left; left--) repair_put_text(&e->text, "\n#endif\n");
@@ -308,20 +304,28 @@ static void write_form(ending *e, const ending_form *f, bool closes, bool cut)
     for (uint16_t i = 0; i < n && has_braces(e); i++)
         if (strchr("{M", x->stack[i])) keep = i + 1;
     for (uint16_t i = n; i-- > keep;) put_closer(e, x->stack[i]);
+    e->begun = e->text.n;
+    if (has_braces(e) && e->b.closed == e->last)
+        repair_put_text(&e->text, after_block(e, e->b.closed_at));
     if (f->opens && lacks_parameters(e)) repair_put_text(&e->text, "()");
     repair_put_text(&e->text, f->after);
     if (e->decorates) {
-        put_line(e, e->indent, false);
+        put_line(e, e->indent, 0);
         repair_put_text(&e->text, "def withheld(*args, **kwargs):");
     }
     if (f->statement || e->decorates) {
-        put_line(e, e->indent, !cut || e->decorates); /* the removed line was deeper already */
+        if (e->matches) {
+            put_line(e, e->indent, 1);
+            repair_put_text(&e->text, "case _:");
+        }
+        /* The removed line was deeper already. */
+        put_line(e, e->indent, e->matches ? 2 : !cut || e->decorates);
         put_refusal(e);
     }
     if (f->opens) {
-        put_line(e, e->indent, false);
+        put_line(e, e->indent, 0);
         repair_put_text(&e->text, "}");
-        repair_put_text(&e->text, after_opened(e));
+        repair_put_text(&e->text, after_block(e, e->last));
     }
     if (closes && has_braces(e)) put_blocks(e, keep);
     else if (closes) put_words(e);
@@ -330,22 +334,49 @@ static void write_form(ending *e, const ending_form *f, bool closes, bool cut)
     if (!ended) repair_put_text(&e->text, "\n");
 }
 
+/* A sign that the grammar misses in the text, or before it.  shift: the code's place in the tree's
+ * text. */
+static bool put_missing(ending *e, uint32_t shift)
+{
+    const tree *t = &e->w->judge.tree;
+    writing *w = &e->text, rest = {.fits = true};
+    if (t->missing == UINT32_MAX || !t->missing_sign || t->missing < shift + e->last) return false;
+    size_t at = t->missing > shift + e->b.n ? t->missing - shift - e->b.n : 0;
+    if (at < e->begun) at = e->begun;
+    if (at > w->n) return false;
+    repair_put(&rest, repair_part((view){w->text, w->n}, at, w->n));
+    w->n = at;
+    repair_put_text(w, t->missing_sign);
+    repair_put(w, (view){rest.text, rest.n});
+    return w->fits;
+}
+
 /* Does the code parse with the text?  The grammar accepts blocks of Python without a line. */
-static bool is_whole(ending *e, bool closes)
+static bool parses(ending *e, bool closes, uint32_t *at)
 {
     const guard_stream *s = e->s;
     char *window = e->w->window;
     writing said = e->text;
     if (!closes) put_words(e);
-    uint32_t shift = stream_opening(s, window);
+    uint32_t shift = *at = stream_opening(s, window);
     if (!e->text.fits || shift + e->b.n + e->text.n + 1 > sizeof e->w->window) return false;
     memcpy(window + shift, e->b.text, e->b.n);
     memcpy(window + shift + e->b.n, e->text.text, e->text.n);
     const view all = {window, shift + e->b.n + e->text.n};
     e->text = said;
     const tree *t = &e->w->judge.tree;
-    return tree_read(&e->w->judge.tree, s->language, all, NULL, 0) && !t->broken &&
-           t->missing == UINT32_MAX;
+    return tree_read(&e->w->judge.tree, s->language, all, NULL, 0) && t->whole;
+}
+
+static bool is_whole(ending *e, bool closes)
+{
+    uint32_t shift = 0;
+    for (int i = 0; i < SIGNS_MAX; i++) {
+        e->w->judge.tree.missing = UINT32_MAX;
+        if (parses(e, closes, &shift)) return true;
+        if (!put_missing(e, shift)) return false;
+    }
+    return false;
 }
 
 /* In a class a function needs a body. */
@@ -446,10 +477,16 @@ bool guard_end_code(const guard_stream *s, guard_worker *w, guard_closing closin
     const view before = {s->text + s->held, indent};
     if (!can_end(s)) return false;
     begin(&e, blank ? s->held : n, NULL);
+    bool known = e.b.lexer.n == s->lexer.n && !e.b.lexer.over &&
+                 !memcmp(e.b.lexer.stack, s->lexer.stack, s->lexer.n);
+    if (!known) return false; /* what its beginning opened */
     if (!e.last || (closing != GUARD_CLOSE_ALL && !e.at_header)) return false;
     if (!closes && has_braces(&e)) return false;
-    e.text.fits = true;
-    if (!e.at_header && !is_half_head(&e) && is_whole(&e, true)) return false;
+    e.text = (writing){.fits = true};
+    bool owes = has_braces(&e) && e.b.closed == e.last && *after_block(&e, e.b.closed_at);
+    owes |= e.b.lexer.n && e.b.lexer.stack[e.b.lexer.n - 1] == 'H'; /* Ruby's grammar ends it */
+    uint32_t shift;
+    if (!e.at_header && !owes && !is_half_head(&e) && parses(&e, true, &shift)) return false;
     bool found = find_form(&e, closes, false);
     if (!found && closing == GUARD_CLOSE_ALL && n > s->held && !blank && s->map[0].fresh) {
         begin(&e, s->held, &before);

@@ -137,7 +137,7 @@ static bool find_fix(const guard *g, guard_worker *w, const rule *u, guard_langu
 static bool is_whole_code(guard_worker *w, guard_language language, view code)
 {
     tree *t = &w->judge.tree;
-    return !tree_read(t, language, code, NULL, 0) || (!t->broken && t->missing == UINT32_MAX);
+    return !tree_read(t, language, code, NULL, 0) || t->whole;
 }
 
 /* The samples with their safe forms inserted: they parse as before, and the rule finds nothing. */

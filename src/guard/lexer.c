@@ -177,13 +177,24 @@ static void step_heredoc(lexer *x, char c)
     }
 }
 
+enum { NONE, OPEN, NAME, READY }; /* the name of a heredoc */
+
+/* The quote around the name of a heredoc: <<~'NAME', <<<'NAME'. */
+static bool is_quoted_name(const lexer *x, char c)
+{
+    if ((c != '"' && c != '\'') || !has(x, HEREDOCS)) return false;
+    bool opens = strchr("~-", x->prev) || (x->language == GUARD_PHP && x->prev == '<');
+    return x->id_state == NAME || (x->id_state == OPEN && opens);
+}
+
 /* <<<NAME, <<~NAME: the name is read here, the text begins with the next line. */
 static void step_heredoc_name(lexer *x, char c)
 {
-    enum { NONE, OPEN, NAME, READY };
     if (x->id_state == OPEN && strchr("<~-'\"", c)) return;
     if (x->id_state == OPEN || x->id_state == NAME) {
-        bool fits = x->id_state == NAME ? is_word(c) : isupper((unsigned char)c) || c == '_';
+        bool quoted = strchr("'\"", x->prev) && isalpha((unsigned char)c);
+        bool fits = x->id_state == NAME ? is_word(c)
+                                        : isupper((unsigned char)c) || c == '_' || quoted;
         if (fits && x->n_id < LEXER_ID_BYTES) {
             x->id[x->n_id++] = c;
             x->id_state = NAME;
@@ -253,12 +264,14 @@ static void step_word(lexer *x, char c)
 
 static void step_code(lexer *x, char c)
 {
+    bool names = is_quoted_name(x, c);
     if (has(x, HEREDOCS)) step_heredoc_name(x, c);
     if (top(x) == 'H') return;
     if (x->language == GUARD_PHP && c == '>' && x->prev == '?') {
         push(x, 'M');
         return;
     }
+    if (names) return;
     if (c == '"' || (c == '\'' && x->language != GUARD_TEXT) || (c == '`' && has(x, TICKS)))
         open_quote(x, c);
     else if (c == '#' && has(x, HASHES)) push(x, '#');

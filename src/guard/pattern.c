@@ -39,6 +39,7 @@ bool pattern_matches(const pattern *p, view name)
 
 uint32_t pattern_hash(view name)
 {
+    if (!name.len) return 1;
     view last = cut_last(&name);
     return last.len ? (uint32_t)hash_bytes(last.ptr, last.len, 0) | 1 : 1;
 }

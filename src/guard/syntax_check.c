@@ -34,7 +34,7 @@ void syntax_read(beginning *b, guard_language language, view text)
     bool c = language == GUARD_C || language == GUARD_CPP, begins = true;
     b->text = text.ptr;
     b->n = (uint32_t)text.len;
-    b->n_directives = 0;
+    b->n_directives = b->closed = b->closed_at = 0;
     lexer_begin(&b->lexer, language);
     for (uint32_t i = 0; i < b->n; i++) {
         uint16_t n = b->lexer.n;
@@ -42,6 +42,10 @@ void syntax_read(beginning *b, guard_language language, view text)
         begins = text.ptr[i] == '\n' || (begins && byte_is_blank(text.ptr[i]));
         lexer_step(&b->lexer, text.ptr[i]);
         if (b->lexer.n > n) b->open_at[n] = i;
+        else if (b->lexer.n < n && b->lexer.stack[b->lexer.n] == '{') {
+            b->closed_at = b->open_at[b->lexer.n];
+            b->closed = i + 1;
+        }
     }
 }
 

@@ -14,6 +14,8 @@ typedef struct {
     uint32_t open_at[GUARD_BRACKETS_MAX];  /* where each bracket of the lexer's stack is */
     uint16_t directives[SYNTAX_DIRECTIVES_MAX]; /* brackets that were open at each #if */
     uint32_t n_directives;
+    uint32_t closed_at, closed; /* the bracket of the last block that was closed, and the byte after
+                                   its end; 0: none */
 } beginning;
 
 void syntax_read(beginning *b, guard_language language, view text);

@@ -80,6 +80,8 @@ static bool flatten(tree *t, TSNode root)
     t->n = 0;
     t->broken = false;
     t->missing = UINT32_MAX;
+    t->missing_sign = NULL;
+    t->whole = !ts_node_has_error(root);
     bool fits = true;
     for (;;) {
         TSNode at = ts_tree_cursor_current_node(&c);
@@ -87,8 +89,10 @@ static bool flatten(tree *t, TSNode root)
         bool error = symbol == (TSSymbol)-1;
         uint8_t role = error ? NODE_BLOCK : roles[symbol];
         t->broken |= error || (role == NODE_SKIP && ts_node_has_error(at));
-        if (t->missing == UINT32_MAX && ts_node_is_missing(at))
+        if (t->missing == UINT32_MAX && ts_node_is_missing(at)) {
             t->missing = ts_node_start_byte(at);
+            if (ispunct((unsigned char)*ts_node_type(at))) t->missing_sign = ts_node_type(at);
+        }
         if (role == NODE_NOT && !negates(t, at)) role = NODE_OTHER;
         bool follow = ts_node_is_named(at);
         int32_t self = -1;

@@ -52,8 +52,10 @@ typedef struct {
     char *parsed; /* [TREE_TEXT_MAX] the window as the parser sees it */
     node *list; /* [GUARD_NODES_MAX] */
     int32_t n;
-    bool broken;      /* the grammar skipped something */
+    bool whole;       /* the grammar neither skipped nor inserted anything */
+    bool broken;      /* it skipped something */
     uint32_t missing; /* where it first inserted something; UINT32_MAX: nowhere */
+    const char *missing_sign; /* that, if it is a sign, or NULL */
     view text;
     guard_language language;
 } tree;
