@@ -411,6 +411,9 @@ async function plug() {
   check("a click starts the server", await until(() => answers(`${url}/v1/models`)));
   check("and all is as before", await barIs("check"), await bar.innerHTML());
   await page.locator(".view-lines").first().click();
+  // In Chromium 150 the editor does not see that the status bar took the focus, and a click in it
+  // takes none.
+  await page.locator(".monaco-editor .native-edit-context").first().focus();
   await press("Control+End", "Enter");
   await type("    def __pos__(self");
   await checkGhostOfSelf("with ghost text");
