@@ -70,7 +70,7 @@ WORKS = (
     [Work("prefill 512", m, ("prefill", 512), Goal(3), rounds) for m, rounds in (
         ("0.5B Q4_0", 99), ("1.5B Q4_0", 2), (MOE[0], 2), (MOE[1], 2))] +
     [Work("prefill 512", m, ("prefill", 512), g) for m, g in (
-        ("ternary 2.4B TQ2_0", Goal(3)), ("Qwen3.5 0.8B Q4_0", Goal(2)),
+        ("ternary 2.4B TQ2_0", Goal()), ("Qwen3.5 0.8B Q4_0", Goal(2)),
         ("Qwen3.5 2B Q4_0", Goal(2)))] +
     [Work("prefill %d" % n, "0.5B Q4_0", ("prefill", n), Goal()) for n in (16, 64)] +
     [Work("prefill 4096", "0.5B Q4_0", ("prefill", 4096), Goal(), 1),

@@ -12,6 +12,8 @@
 #include "guard/repair_parts.h"
 #include "guard/syntax_parts.h"
 
+enum { SIGNS_MAX = 8 }; /* that the grammar misses */
+
 typedef struct {
     const guard_stream *s;
     guard_worker *w;
@@ -34,8 +36,6 @@ typedef struct {
 
 static const ending_form forms_words[] = {
     {"", true, false}, {"", false, false}, {":", true, false}, {NULL, false, false}};
-
-enum { SIGNS_MAX = 8 }; /* that the grammar misses */
 static const ending_form forms_braces[] = {
     {"", true, false}, {"", false, false}, {";", false, false}, {" {", true, true},
     {" {", false, true}, {NULL, false, false}};

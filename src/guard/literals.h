@@ -2,8 +2,7 @@
  *
  * Languages share most words: one database for each took more memory, and half of the time of a
  * start.  A line without such a word is never parsed; most have none.  The database is scanned once
- * for each complete line, so that the result does not depend on how the bytes arrive.
- */
+ * for each complete line, so that the result does not depend on how the bytes arrive. */
 #ifndef GUARD_LITERALS_H
 #define GUARD_LITERALS_H
 
