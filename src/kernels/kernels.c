@@ -82,13 +82,17 @@ kernel_cpu kernel_cpu_detect(void)
     return KERNEL_CPU_AMX;
 }
 
-/* By the maker's name: what a core reads in one stream would take megabytes that are in no cache to
- * measure, at every start. */
-bool kernel_reads_in_line(void)
+/* By the maker's name and the family: what a core reads in one stream would take megabytes that are
+ * in no cache to measure, at every start. */
+kernel_panel_order kernel_panel_order_detect(void)
 {
-    uint32_t a, name[3];
-    return __get_cpuid(0, &a, &name[0], &name[2], &name[1]) &&
-           memcmp(name, "AuthenticAMD", sizeof name) == 0;
+    enum { ZEN_5 = 0x1a, BASE = 15 };
+    uint32_t a, b, c, d, name[3];
+    if (!__get_cpuid(0, &a, &name[0], &name[2], &name[1]) ||
+        memcmp(name, "AuthenticAMD", sizeof name) != 0 || !__get_cpuid(1, &a, &b, &c, &d))
+        return KERNEL_PANELS_APART;
+    const uint32_t family = (a >> 8 & 15) == BASE ? BASE + (a >> 20 & 255) : a >> 8 & 15;
+    return family >= ZEN_5 ? KERNEL_PANELS_AHEAD : KERNEL_PANELS_IN_LINE;
 }
 #elif defined(__aarch64__)
 kernel_cpu kernel_cpu_detect(void)
@@ -103,9 +107,9 @@ kernel_cpu kernel_cpu_detect(void)
 #endif
 
 #if !defined(__x86_64__)
-bool kernel_reads_in_line(void)
+kernel_panel_order kernel_panel_order_detect(void)
 {
-    return false;
+    return KERNEL_PANELS_APART;
 }
 #endif
 

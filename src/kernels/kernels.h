@@ -347,9 +347,15 @@ bool kernel_cpu_has(kernel_cpu cpu);
 bool kernel_cpu_of_name(const char *name, kernel_cpu *out);
 const char *kernel_cpu_name(kernel_cpu cpu);
 
-/* Whether AVX-512 kernels read panels one after the other, because this processor reads one stream
- * from memory as fast as several: those of AMD, from Zen 4 on. */
-bool kernel_reads_in_line(void);
+/* How AVX-512 kernels read panels for few tokens, because of how a processor reads memory. */
+typedef enum {
+    KERNEL_PANELS_APART = 0,   /* several at once: several streams are faster than one */
+    KERNEL_PANELS_IN_LINE = 1, /* one after the other: AMD, Zen 4 */
+    KERNEL_PANELS_AHEAD = 2,   /* the same, and one token asks for what comes: AMD, from Zen 5 on */
+} kernel_panel_order;
+
+/* Of this processor. */
+kernel_panel_order kernel_panel_order_detect(void);
 
 /* cpu: one that kernel_cpu_has().  Where a level has more than one kernel for a matmul, the first
  * call measures which is faster from how many tokens on: half a millisecond, once per process. */

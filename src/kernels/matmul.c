@@ -9,9 +9,9 @@ static void init_levels(kernel_table *table, kernel_cpu cpu)
     matmul_init_avx2(table);
     matmul_init_wide_avx2(table);
     if (cpu < KERNEL_CPU_AVX512VNNI) return;
-    const bool in_line = kernel_reads_in_line();
-    matmul_init_avx512vnni(table, in_line);
-    matmul_init_wide_avx512vnni(table, in_line);
+    const kernel_panel_order order = kernel_panel_order_detect();
+    matmul_init_avx512vnni(table, order);
+    matmul_init_wide_avx512vnni(table, order);
     quantize_init_avx512vnni(table);
     if (cpu < KERNEL_CPU_AMX) return;
     matmul_init_amx(table);

@@ -15,9 +15,8 @@ void kernel_matmul_init(kernel_table *table, kernel_cpu cpu);
 void matmul_init_ref(kernel_table *table);
 void matmul_init_avx2(kernel_table *table);
 void matmul_init_wide_avx2(kernel_table *table);
-/* in_line: panels one after the other and not several at once (kernel_reads_in_line()). */
-void matmul_init_avx512vnni(kernel_table *table, bool in_line);
-void matmul_init_wide_avx512vnni(kernel_table *table, bool in_line);
+void matmul_init_avx512vnni(kernel_table *table, kernel_panel_order order);
+void matmul_init_wide_avx512vnni(kernel_table *table, kernel_panel_order order);
 void quantize_init_avx512vnni(kernel_table *table);
 void matmul_init_amx(kernel_table *table);
 void matmul_init_neon(kernel_table *table);

@@ -14,7 +14,8 @@ enum {
     TILE_WIDE = 8,   /* and of 8, where there are registers for it */
     TILE_LINE = 7,   /* tokens of a panel computed alone (matmul_line), at most */
     TILE_LINE_COLS = 6144, /* a single token takes several wider panels at once anyway */
-    TILE_LINE_AHEAD = 9216 /* bytes: more than a core reads of one stream while memory answers */
+    TILE_LINE_AHEAD = 9216, /* bytes: more than a core reads of one stream while memory answers */
+    TILE_ONE_AHEAD = 4608   /* the same for one token of KERNEL_PANELS_AHEAD */
 };
 
 /* Arrays of registers stay registers only when the loops over them disappear. */
@@ -167,6 +168,21 @@ static inline void matmul_line(matmul_tile_fn *const tiles[TILE_LINE + 1], size_
         else                                                                                       \
             matmul_line(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels, \
                         n_cols, n_tokens);                                                         \
+    }
+
+/* name: one token by a template that asks for what comes, all else by `line`. */
+#define MATMUL_AHEAD(name, line, type, template)                                                   \
+    MATMUL_TILE(name, 1, 1, type, template)                                                        \
+    static void name(float *restrict y, size_t y_stride, const void *restrict panels,              \
+                     const void *restrict x, uint32_t n_panels, uint32_t n_cols,                   \
+                     uint32_t n_tokens)                                                            \
+    {                                                                                              \
+        static matmul_tile_fn *const tiles[TILE_LINE + 1] = {NULL, name##_1_by_1};                 \
+        if (n_tokens == 1)                                                                         \
+            matmul_line(tiles, kernel_panel_bytes(type, n_cols), y, y_stride, panels, x, n_panels, \
+                        n_cols, n_tokens);                                                         \
+        else                                                                                       \
+            line(y, y_stride, panels, x, n_panels, n_cols, n_tokens);                              \
     }
 
 #endif

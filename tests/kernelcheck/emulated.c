@@ -13,8 +13,8 @@
 bool kc_emulated_init(kernel_table *table)
 {
     *table = (kernel_table){.name = "emulated avx512vnni"};
-    emulated_init_avx512vnni(table, false);
-    emulated_init_wide_avx512vnni(table, false);
+    emulated_init_avx512vnni(table, KERNEL_PANELS_APART);
+    emulated_init_wide_avx512vnni(table, KERNEL_PANELS_APART);
     emulated_quantize_init_avx512vnni(table);
     kc_emulated_vector_init(table);
     kc_emulated_attention_init(table);
@@ -24,11 +24,24 @@ bool kc_emulated_init(kernel_table *table)
 bool kc_emulated_line_init(kernel_table *table)
 {
     *table = (kernel_table){.name = "emulated avx512vnni in line"};
-    emulated_init_avx512vnni(table, true);
-    emulated_init_wide_avx512vnni(table, true);
+    emulated_init_avx512vnni(table, KERNEL_PANELS_IN_LINE);
+    emulated_init_wide_avx512vnni(table, KERNEL_PANELS_IN_LINE);
+    return true;
+}
+
+bool kc_emulated_ahead_init(kernel_table *table)
+{
+    *table = (kernel_table){.name = "emulated avx512vnni ahead"};
+    emulated_init_avx512vnni(table, KERNEL_PANELS_AHEAD);
     return true;
 }
 #else
+bool kc_emulated_ahead_init(kernel_table *table)
+{
+    (void)table;
+    return false;
+}
+
 bool kc_emulated_line_init(kernel_table *table)
 {
     (void)table;

@@ -252,18 +252,22 @@ int main(int argc, char **argv)
         run_level(kernel_cpu_name((kernel_cpu)cpu), &ref, &level);
     }
 #if defined(__x86_64__)
-    /* The one of the two that this processor does not use. */
-    if (kernel_cpu_has(KERNEL_CPU_AVX512VNNI)) {
-        const bool in_line = !kernel_reads_in_line();
+    /* The orders of panels that this processor does not use. */
+    static const char *const orders[] = {"avx512vnni apart", "avx512vnni in line",
+                                         "avx512vnni ahead"};
+    for (uint32_t i = 0; kernel_cpu_has(KERNEL_CPU_AVX512VNNI) && i < ARRAY_LEN(orders); i++) {
+        const kernel_panel_order order = (kernel_panel_order)i;
+        if (order == kernel_panel_order_detect()) continue;
         kernel_table_init(&level, KERNEL_CPU_AVX512VNNI);
-        matmul_init_avx512vnni(&level, in_line);
-        matmul_init_wide_avx512vnni(&level, in_line);
-        run_level(in_line ? "avx512vnni in line" : "avx512vnni apart", &ref, &level);
+        matmul_init_avx512vnni(&level, order);
+        matmul_init_wide_avx512vnni(&level, order);
+        run_level(orders[i], &ref, &level);
     }
     kc.bench = false;
     kc.slow = true;
     run_emulated(&ref, kc_emulated_init, "avx512vnni");
     run_emulated(&ref, kc_emulated_line_init, "avx512vnni in line");
+    run_emulated(&ref, kc_emulated_ahead_init, "avx512vnni ahead");
     run_emulated(&ref, kc_emulated_tiles_init, "amx");
 #endif
     printf("kernelcheck: %d passed, %d failed\n", kc.n_passed, kc.n_failed);

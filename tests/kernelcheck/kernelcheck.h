@@ -78,6 +78,7 @@ void kc_bench_result(const char *what, double ns, double amount, const char *uni
 /* AVX-512 VNNI kernels as portable C, through SIMDe; false: they were not built. */
 bool kc_emulated_init(kernel_table *table);
 bool kc_emulated_line_init(kernel_table *table);
+bool kc_emulated_ahead_init(kernel_table *table);
 /* Its parts for vectors and attention, and for attention on 8 bits; set nothing if they were not
  * built. */
 void kc_emulated_vector_init(kernel_table *table);

@@ -613,8 +613,8 @@ AMX_MAP(MATMUL_AMX)
 static void choose(void)
 {
     static kernel_table below; /* zeros where a level has nothing */
-    matmul_init_avx512vnni(&below, kernel_reads_in_line());
-    matmul_init_wide_avx512vnni(&below, kernel_reads_in_line());
+    matmul_init_avx512vnni(&below, kernel_panel_order_detect());
+    matmul_init_wide_avx512vnni(&below, kernel_panel_order_detect());
 #define CHOOSE(name, type)                                                                         \
     chosen[type].few = below.matmul[type];                                                         \
     chosen[type].many = name##_tiles;                                                              \

@@ -148,9 +148,9 @@ PANEL_INLINE void block_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512
     }
 }
 
-/* in_line: one panel of a line of them (matmul_line) */
-PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint32_t n_t, float *y,
-                              size_t y_stride, const uint8_t *panel, size_t panel_bytes,
+/* order: not apart: one panel of a line of them (matmul_line) */
+PANEL_INLINE void walk_groups(block_type type, kernel_panel_order order, uint32_t n_p, uint32_t n_t,
+                              float *y, size_t y_stride, const uint8_t *panel, size_t panel_bytes,
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
@@ -170,7 +170,8 @@ PANEL_INLINE void walk_groups(block_type type, bool in_line, uint32_t n_p, uint3
         for (uint32_t b = 0; b < n_blocks; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
-            if (line_asks(type, in_line, n_t)) line_prefetch(panel, n_lines * b, n_lines);
+            if (line_asks(type, order, n_t))
+                line_prefetch(type, order, panel, n_lines * b, n_lines);
             block_sums(type, n_p, n_t, acc, panel, block, panel_bytes, b, x + g, n_groups);
         }
         panel += panel_group_bytes(type, n_blocks);
@@ -197,13 +198,18 @@ PANEL_INLINE __m512i side_sums(block_type type, const uint8_t *scales, const ker
     return side;
 }
 
-/* total = the scaled integer products of half a superblock. */
-PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i total[TILE_WIDE],
-                            __m512i table, const uint8_t *scales, const uint8_t *block,
-                            size_t panel_bytes, const int8_t *q, size_t q_stride)
+/* total = the scaled integer products of half a superblock.
+ *   ahead: of KERNEL_PANELS_AHEAD what to ask for on the way, a few lines with each block: half a
+ *   superblock's lines at once would fill the queue of loads */
+PANEL_INLINE void half_dots(block_type type, kernel_panel_order order, uint32_t n_p, uint32_t n_t,
+                            __m512i total[TILE_WIDE], __m512i table, const uint8_t *ahead,
+                            const uint8_t *scales, const uint8_t *block, size_t panel_bytes,
+                            const int8_t *q, size_t q_stride)
 {
+    const uint32_t n_lines = (panel_super_bytes(type) / PANEL_LINE + 7) / 8; /* of 8 blocks */
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) total[i] = _mm512_setzero_si512();
     for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
+        if (order == KERNEL_PANELS_AHEAD) line_prefetch(type, order, ahead, n_lines * b, n_lines);
         __m512i dot[TILE_WIDE][2];
         UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++)
             dot[i][0] = dot[i][1] = _mm512_setzero_si512();
@@ -225,15 +231,16 @@ PANEL_INLINE void half_dots(block_type type, uint32_t n_p, uint32_t n_t, __m512i
 }
 
 /* acc = fma(sum, scale, acc) for half a superblock. */
-PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 acc[TILE_WIDE],
-                            const uint8_t *super, size_t panel_bytes, uint32_t half,
-                            const kernel_act *x, uint32_t x_stride)
+PANEL_INLINE void half_sums(block_type type, kernel_panel_order order, uint32_t n_p, uint32_t n_t,
+                            __m512 acc[TILE_WIDE], const uint8_t *super, size_t panel_bytes,
+                            uint32_t half, const kernel_act *x, uint32_t x_stride)
 {
     const uint8_t *scales = super + 64 + half * PANEL_BLOCKS * panel_small_bytes(type);
     const uint8_t *block = super + panel_head_bytes(type) +
                            half * PANEL_BLOCKS * panel_quant_bytes(type);
     __m512i total[TILE_WIDE];
-    half_dots(type, n_p, n_t, total, super_table(type, super), scales, block, panel_bytes, x->q,
+    half_dots(type, order, n_p, n_t, total, super_table(type, super),
+              super + half * (panel_super_bytes(type) / 2), scales, block, panel_bytes, x->q,
               x_stride * sizeof *x);
     UNROLLED for (uint32_t i = 0; i < n_p * n_t; i++) {
         const size_t at = i / n_t * panel_bytes;
@@ -250,8 +257,8 @@ PANEL_INLINE void half_sums(block_type type, uint32_t n_p, uint32_t n_t, __m512 
     }
 }
 
-PANEL_INLINE void walk_supers(block_type type, bool in_line, uint32_t n_p, uint32_t n_t, float *y,
-                              size_t y_stride, const uint8_t *panel, size_t panel_bytes,
+PANEL_INLINE void walk_supers(block_type type, kernel_panel_order order, uint32_t n_p, uint32_t n_t,
+                              float *y, size_t y_stride, const uint8_t *panel, size_t panel_bytes,
                               const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
@@ -265,8 +272,9 @@ PANEL_INLINE void walk_supers(block_type type, bool in_line, uint32_t n_p, uint3
         if (n_t == 2 && n_p == 2)
             tile_prefetch(g + 2 < n_groups ? (uintptr_t)panel + panel_super_bytes(type) : next, n_p,
                           panel_bytes, g % 2 * half_lines, half_lines);
-        if (line_asks(type, in_line, n_t)) line_prefetch(panel, g % 2 * half_lines, half_lines);
-        half_sums(type, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
+        if (order == KERNEL_PANELS_IN_LINE && line_asks(type, order, n_t))
+            line_prefetch(type, order, panel, g % 2 * half_lines, half_lines);
+        half_sums(type, order, n_p, n_t, acc, panel, panel_bytes, g % 2, x + g, n_groups);
         panel += g % 2 * panel_super_bytes(type);
     }
     store_tile(n_p, n_t, y, y_stride, acc);
@@ -332,7 +340,8 @@ BATCH_TILES(super_16_minima, BLOCK_Q2_K)
 #define MATMUL_VNNI(name, type, walk, unpack_template, tiles)                                      \
     MATMUL_TILED(name##_few, type, tile_##walk, 4, NULL)                                           \
     MATMUL_BATCHED(name, type, quant_offset(type), name##_few, unpack_template, tiles)             \
-    MATMUL_LINE(name##_line, name##_few, type, line_##walk)
+    MATMUL_LINE(name##_line, name##_few, type, line_##walk)                                        \
+    MATMUL_AHEAD(name##_ahead, name##_line, type, ahead_##walk)
 #define VNNI_MAP(X)                                                                                \
     X(matmul_q1_0_vnni, BLOCK_Q1_0, groups, unpack_group, plain_tiles)                             \
     X(matmul_q2_0_vnni, BLOCK_Q2_0, groups, unpack_group, plain_tiles)                             \
@@ -418,13 +427,15 @@ MATMUL_FLOATS(matmul_f32_vnni, BLOCK_F32)
 MATMUL_FLOATS(matmul_f16_vnni, BLOCK_F16)
 MATMUL_FLOATS(matmul_bf16_vnni, BLOCK_BF16)
 
-void matmul_init_avx512vnni(kernel_table *table, bool in_line)
+void matmul_init_avx512vnni(kernel_table *table, kernel_panel_order order)
 {
     table->matmul[BLOCK_F32] = matmul_f32_vnni;
     table->matmul[BLOCK_F16] = matmul_f16_vnni;
     table->matmul[BLOCK_BF16] = matmul_bf16_vnni;
 #define SET(name, type, walk, unpack_template, tiles)                                              \
-    table->matmul[type] = in_line ? name##_line : name;
+    table->matmul[type] = order == KERNEL_PANELS_APART     ? name                                  \
+                          : order == KERNEL_PANELS_IN_LINE ? name##_line                           \
+                                                           : name##_ahead;
     VNNI_MAP(SET)
 #undef SET
 }

@@ -23,18 +23,22 @@ enum {
 };
 
 /* Whether a tile asks for what comes on its way through a line of panels: one token takes weights
- * in so quickly that the processor's own prefetchers do better by themselves, except for one and
- * two bits. */
-PANEL_INLINE bool line_asks(block_type type, bool in_line, uint32_t n_t)
+ * in so quickly that Zen 4's own prefetchers do better by themselves, except for one and two
+ * bits. */
+PANEL_INLINE bool line_asks(block_type type, kernel_panel_order order, uint32_t n_t)
 {
-    return in_line && (n_t > 1 || panel_is_dense(type));
+    return order == KERNEL_PANELS_AHEAD ||
+           (order == KERNEL_PANELS_IN_LINE && (n_t > 1 || panel_is_dense(type)));
 }
 
 /* Into the second-level cache: in the first it would take the place of activations. */
-PANEL_INLINE void line_prefetch(const uint8_t *at, uint32_t first, uint32_t n_lines)
+PANEL_INLINE void line_prefetch(block_type type, kernel_panel_order order, const uint8_t *at,
+                                uint32_t first, uint32_t n_lines)
 {
+    const bool is_near = order == KERNEL_PANELS_AHEAD && !panel_is_dense(type);
+    const size_t ahead = is_near ? TILE_ONE_AHEAD : TILE_LINE_AHEAD;
     UNROLLED for (uint32_t i = 0; i < n_lines; i++)
-        __builtin_prefetch(at + TILE_LINE_AHEAD + (size_t)PANEL_LINE * (first + i), 0, 2);
+        __builtin_prefetch(at + ahead + (size_t)PANEL_LINE * (first + i), 0, 2);
 }
 
 /* Templates of tiles of a walk: several panels at once, or one of a line. */
@@ -43,13 +47,22 @@ PANEL_INLINE void line_prefetch(const uint8_t *at, uint32_t first, uint32_t n_li
                                   size_t y_stride, const uint8_t *panel, size_t panel_bytes,       \
                                   const kernel_act *x, uint32_t n_cols)                            \
     {                                                                                              \
-        walk_##name(type, false, n_p, n_t, y, y_stride, panel, panel_bytes, x, n_cols);            \
+        walk_##name(type, KERNEL_PANELS_APART, n_p, n_t, y, y_stride, panel, panel_bytes, x,       \
+                    n_cols);                                                                       \
     }                                                                                              \
     PANEL_INLINE void line_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,           \
                                   size_t y_stride, const uint8_t *panel, size_t panel_bytes,       \
                                   const kernel_act *x, uint32_t n_cols)                            \
     {                                                                                              \
-        walk_##name(type, true, n_p, n_t, y, y_stride, panel, panel_bytes, x, n_cols);             \
+        walk_##name(type, KERNEL_PANELS_IN_LINE, n_p, n_t, y, y_stride, panel, panel_bytes, x,     \
+                    n_cols);                                                                       \
+    }                                                                                              \
+    PANEL_INLINE void ahead_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,          \
+                                   size_t y_stride, const uint8_t *panel, size_t panel_bytes,      \
+                                   const kernel_act *x, uint32_t n_cols)                           \
+    {                                                                                              \
+        walk_##name(type, KERNEL_PANELS_AHEAD, n_p, n_t, y, y_stride, panel, panel_bytes, x,       \
+                    n_cols);                                                                       \
     }
 
 /* A token's group of activations. */

@@ -64,8 +64,8 @@ PANEL_INLINE void wide_block(block_type type, uint32_t n_p, uint32_t n_t,
     }
 }
 
-PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_t n_t, float *y,
-                            size_t y_stride, const uint8_t *panel, size_t panel_bytes,
+PANEL_INLINE void walk_wide(block_type type, kernel_panel_order order, uint32_t n_p, uint32_t n_t,
+                            float *y, size_t y_stride, const uint8_t *panel, size_t panel_bytes,
                             const kernel_act *x, uint32_t n_cols)
 {
     const uint32_t n_groups = kernel_n_groups(n_cols);
@@ -77,9 +77,9 @@ PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_
     /* The scales are not read with what follows them: a stream with a gap of more than six lines is
      * a new one for the processor, and half the speed. */
     const uint32_t head_lines = (uint32_t)(block - panel) / PANEL_LINE;
-    const bool asks = line_asks(type, in_line, n_t);
-    if (in_line && !asks) tile_prefetch((uintptr_t)panel, 1, 0, 0, head_lines);
-    if (asks) line_prefetch(panel, 0, head_lines);
+    const bool asks = line_asks(type, order, n_t);
+    if (order != KERNEL_PANELS_APART && !asks) tile_prefetch((uintptr_t)panel, 1, 0, 0, head_lines);
+    if (asks) line_prefetch(type, order, panel, 0, head_lines);
     for (uint32_t g = 0; g < n_groups; g++) {
         if (n_p == TILE_PANELS && g + 1 == n_groups) {
             tile_prefetch(next, n_p, panel_bytes, 0, TILE_AHEAD_LINES / 2);
@@ -97,7 +97,7 @@ PANEL_INLINE void walk_wide(block_type type, bool in_line, uint32_t n_p, uint32_
         for (uint32_t b = 0; b < PANEL_BLOCKS; b++, block += panel_quant_bytes(type)) {
             if (n_t == 2 && n_p == 2) /* two streams: all of the next group, block by block */
                 tile_prefetch(ahead, n_p, panel_bytes, n_lines * b, n_lines);
-            if (asks) line_prefetch(block, 0, n_lines);
+            if (asks) line_prefetch(type, order, block, 0, n_lines);
             wide_block(type, n_p, n_t, dot, block, panel_bytes, x[g].q + b * PANEL_BLOCK,
                        n_groups * sizeof *x);
         }
@@ -135,8 +135,10 @@ MATMUL_WIDE(matmul_q4_w_vnni, BLOCK_Q4_W)
 MATMUL_WIDE(matmul_q8_w_vnni, BLOCK_Q8_W)
 MATMUL_WIDE(matmul_pq2_0_vnni, BLOCK_PQ2_0)
 
-void matmul_init_wide_avx512vnni(kernel_table *table, bool in_line)
+void matmul_init_wide_avx512vnni(kernel_table *table, kernel_panel_order order)
 {
+    /* Not ahead: the models that these types were made for are in a cache. */
+    const bool in_line = order != KERNEL_PANELS_APART;
     table->matmul[BLOCK_Q4_W] = in_line ? matmul_q4_w_vnni_line : matmul_q4_w_vnni;
     table->matmul[BLOCK_PQ2_0] = in_line ? matmul_pq2_0_vnni_line : matmul_pq2_0_vnni;
     table->matmul[BLOCK_Q8_W] = in_line ? matmul_q8_w_vnni_line : matmul_q8_w_vnni;
