@@ -96,7 +96,7 @@ class Cerium:
         return ()
 
     def measure(self, model, test, flags):
-        """Tokens per second, and its roofline, or 0."""
+        """Tokens per second, and their share of the roofline beside it, or 0."""
         what, n = test
         words = {"decode": ("--prefill", 32, "--decode", n, "--depth", 0),
                  "depth": ("--prefill", 32, "--decode", 32, "--depth", n),
@@ -106,8 +106,8 @@ class Cerium:
                             "--json", "--no-speculation", "--context", max(n + 256, 1024),
                             *words]))
         if what == "depth":
-            return r["depth_tokens_per_s"], r.get("depth_roofline_tokens_per_s", 0)
-        return r[what + "_tokens_per_s"], r["roofline_tokens_per_s"] if what == "decode" else 0
+            return r["depth_tokens_per_s"], r.get("depth_roofline_share", 0)
+        return r[what + "_tokens_per_s"], r["roofline_share"] if what == "decode" else 0
 
 
 class LlamaBench:
@@ -183,10 +183,10 @@ def compare(work, programs, args):
     for r in range(min(args.rounds, work.rounds)):
         print("\r%s, %s: round %d " % (work.title, work.model, r + 1), end="", file=sys.stderr)
         for p, f, into in zip(running, flags, figures):
-            rate, roofline = p.measure(path, work.test, f)
+            rate, share = p.measure(path, work.test, f)
             into.append(rate)
-            if p is programs[0] and roofline:
-                shares.append(rate / roofline)
+            if p is programs[0] and share:
+                shares.append(share)
     row = {"work": work.title, "model": work.model, "goal": work.goal._asdict(),
            "share": median(shares) if shares else None,
            "settings": {p.name: " ".join(map(str, f)) for p, f in zip(running, flags) if f}}

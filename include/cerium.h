@@ -258,6 +258,9 @@ typedef struct {
     bool exact;                  /* as in cerium_engine_config */
     const char *edit_format;     /* how the model is asked for the user's next edit, as the file
                                     names it (docs/formats.md): "sweep", ...; "": it does not */
+    uint64_t state_bytes;        /* of the state of a sequence, in layers that keep one in place of
+                                    keys and values: a token reads one and writes the next; 0 for
+                                    models without such layers */
 } cerium_engine_info;
 
 /** Set every field to its documented default; size: sizeof the struct in the caller. */

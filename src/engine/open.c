@@ -208,6 +208,7 @@ void cerium_engine_describe_sized(const cerium_engine *e, cerium_engine_info *ou
         .kv_bytes = e->kv_bytes,
         .pooling = e->pooling,
         .text_end = e->text_end,
+        .state_bytes = cpu_state_floats(model_program(e->model)) * sizeof(float),
         .kv_bytes_min = e->kv_bytes_min,
         .fingerprint = e->fingerprint,
         .exact = e->exact,

@@ -71,35 +71,55 @@ double percentile(double *sorted, size_t n, double p)
     return sorted[i < n ? i : n - 1];
 }
 
-double bandwidth_read(size_t bytes_wanted, uint32_t n_threads, uint32_t n_runs)
+bool bandwidth_open(bandwidth_set *set, size_t n_bytes, uint32_t n_threads)
+{
+    CHECK(n_threads >= 1 && n_threads <= THREADS_MAX);
+    size_t n_words = n_bytes / 8 / n_threads / WORDS_STEP * WORDS_STEP;
+    if (n_words == 0) n_words = WORDS_STEP;
+    *set = (bandwidth_set){memory_map(n_words * n_threads * 8), n_words, n_threads};
+    if (set->words) memset(set->words, 1, n_words * n_threads * 8);
+    return set->words != NULL;
+}
+
+void bandwidth_close(bandwidth_set *set)
+{
+    if (set->words) memory_unmap(set->words, set->n_words * set->n_threads * 8);
+    set->words = NULL;
+}
+
+double bandwidth_measure(const bandwidth_set *set, uint32_t n_runs)
 {
     static reader readers[THREADS_MAX];
     static double speeds[THREADS_MAX][64];
     pthread_t threads[THREADS_MAX];
-    uint32_t cpus[THREAD_CPUS_MAX], n_cores, n_cpus = thread_cpus(cpus, &n_cores);
+    uint32_t cpus[THREAD_CPUS_MAX], n_cores, n_cpus = thread_cpus(cpus, &n_cores), started = 0;
     _Atomic uint32_t arrived = 0;
-    CHECK(n_threads >= 1 && n_threads <= THREADS_MAX && n_runs >= 1 && n_runs <= 64);
-    size_t n_words = bytes_wanted / 8 / n_threads / WORDS_STEP * WORDS_STEP, started = 0;
-    if (n_words == 0) n_words = WORDS_STEP;
-    uint64_t *memory = memory_map(n_words * n_threads * 8);
-    if (!memory) return 0;
-    memset(memory, 1, n_words * n_threads * 8);
-    for (; started < n_threads; started++) {
-        readers[started] = (reader){.words = memory + started * n_words, .n_words = n_words,
-                                    .cpu = cpus[started % n_cpus], .n_runs = n_runs,
-                                    .n_threads = n_threads, .arrived = &arrived,
-                                    .bytes_per_s = speeds[started]};
+    CHECK(n_runs >= 1 && n_runs <= 64);
+    if (!set->words) return 0;
+    for (; started < set->n_threads; started++) {
+        readers[started] = (reader){.words = set->words + started * set->n_words,
+                                    .n_words = set->n_words, .cpu = cpus[started % n_cpus],
+                                    .n_runs = n_runs, .n_threads = set->n_threads,
+                                    .arrived = &arrived, .bytes_per_s = speeds[started]};
         if (thread_start(&threads[started], "bandwidth", read_runs, &readers[started])) break;
     }
     /* The started threads would wait forever for the missing ones: release them. */
-    if (started < n_threads) atomic_store(&arrived, UINT32_MAX / 2);
+    if (started < set->n_threads) atomic_store(&arrived, UINT32_MAX / 2);
     double total[64] = {0};
-    for (size_t t = 0; t < started; t++) {
+    for (uint32_t t = 0; t < started; t++) {
         pthread_join(threads[t], NULL);
         for (uint32_t run = 0; run < n_runs; run++) total[run] += speeds[t][run];
     }
-    memory_unmap(memory, n_words * n_threads * 8);
-    return started == n_threads ? median(total, n_runs) : 0;
+    return started == set->n_threads ? median(total, n_runs) : 0;
+}
+
+double bandwidth_read(size_t n_bytes, uint32_t n_threads, uint32_t n_runs)
+{
+    bandwidth_set set;
+    const double speed = bandwidth_open(&set, n_bytes, n_threads) ? bandwidth_measure(&set, n_runs)
+                                                                : 0;
+    bandwidth_close(&set);
+    return speed;
 }
 
 void bandwidth_caches(size_t *l2_bytes, size_t *l3_bytes)

@@ -15,6 +15,14 @@
 
 enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20 };
 
+/* Decoding, in turns with reading as many bytes as a token of it reads. */
+typedef struct {
+    double speed, roofline;       /* tokens/s, and how many the machine's memory allows */
+    double share;                 /* of the roofline beside each run; 0: no memory to measure it */
+    double read;                  /* bytes/s of the working set, all threads */
+    uint64_t weights_bytes, kv_bytes; /* that a token reads, beside its state (info) */
+} decoding;
+
 typedef struct {
     options o;
     uint32_t prefill, decode, depth, parallel, runs;
@@ -33,10 +41,8 @@ typedef struct {
     double load_s, first_token_s;
     size_t l2_bytes, l3_bytes;
     double read_l2[2], read_l3[2], read_dram[2]; /* bytes/s: of one thread, of all */
-    double read_model, read_depth;               /* of a token's working set, all threads */
-    uint64_t token_bytes, token_depth_bytes;     /* weights that a token read */
-    double prefill_speed, decode_speed, depth_speed;         /* tokens/s */
-    double parallel_speed;                                   /* tokens/s of all sessions together */
+    decoding from_1, at_depth;
+    double prefill_speed, parallel_speed; /* tokens/s; of all sessions together */
     double gap_p50_s, gap_p99_s;
 } bench;
 
@@ -169,39 +175,53 @@ static int decode_run(bench *b, uint32_t before, uint32_t n, bool keep_gaps, dou
     return CERIUM_OK;
 }
 
-/* The median of runs that decode n tokens after the first `before`, and the weights that one token
- * read: how much of a head is searched depends on the model and on its tokens. */
-static int decode_runs(bench *b, uint32_t before, uint32_t n, bool keep_gaps, double *speed,
-                       uint64_t *token_bytes, cerium_error *err)
+/* A token reads a state and writes the next. */
+static uint64_t all_bytes(const bench *b, const decoding *d)
 {
-    double speeds[RUNS_MAX], heads[RUNS_MAX];
+    return d->weights_bytes + d->kv_bytes + 2 * b->info.state_bytes;
+}
+
+/* Runs that decode n tokens after the first `before`.  Memory is shared with others, and its speed
+ * changes within seconds: it is measured between two runs, each time. */
+static int decode_runs(bench *b, uint32_t before, uint32_t n, bool keep_gaps, decoding *out,
+                       cerium_error *err)
+{
+    double speeds[RUNS_MAX], heads[RUNS_MAX], reads[RUNS_MAX], shares[RUNS_MAX];
+    bandwidth_set set;
+    int status = CERIUM_OK;
     RETURN_IF(decode_run(b, before, n, false, speeds, heads, err));
+    /* How much of a head is searched depends on the model and on its tokens.  Layers with a window
+     * read less KV than this counts. */
+    out->weights_bytes = b->info.step_bytes + (uint64_t)heads[0];
+    out->kv_bytes = b->info.kv_token_bytes * (before + n / 2);
+    bandwidth_open(&set, all_bytes(b, out), b->info.threads);
+    double read = bandwidth_measure(&set, 1);
+    for (uint32_t run = 0; !status && run < b->runs; run++) {
+        status = decode_run(b, before, n, keep_gaps, &speeds[run], &heads[run], err);
+        const double next = bandwidth_measure(&set, 1);
+        reads[run] = (read + next) / 2;
+        read = next;
+    }
+    bandwidth_close(&set);
+    RETURN_IF(status);
+    out->weights_bytes = b->info.step_bytes + (uint64_t)median(heads, b->runs);
     for (uint32_t run = 0; run < b->runs; run++)
-        RETURN_IF(decode_run(b, before, n, keep_gaps, &speeds[run], &heads[run], err));
-    *speed = median(speeds, b->runs);
-    *token_bytes = b->info.step_bytes + (uint64_t)median(heads, b->runs);
+        shares[run] = reads[run] > 0 ? speeds[run] * (double)all_bytes(b, out) / reads[run] : 0;
+    out->share = median(shares, b->runs);
+    out->speed = median(speeds, b->runs);
+    out->read = median(reads, b->runs);
+    out->roofline = out->read / (double)all_bytes(b, out);
     return CERIUM_OK;
 }
 
 static int measure_decode(bench *b, cerium_error *err)
 {
     note("decode");
-    RETURN_IF(decode_runs(b, 1, b->decode, true, &b->decode_speed, &b->token_bytes, err));
+    RETURN_IF(decode_runs(b, 1, b->decode, true, &b->from_1, err));
     median(b->gaps, b->n_gaps); /* sorts */
     b->gap_p50_s = percentile(b->gaps, b->n_gaps, 0.5);
     b->gap_p99_s = percentile(b->gaps, b->n_gaps, 0.99);
-    /* The relevant bandwidth is that of the model's own working set, measured beside it. */
-    b->read_model = bandwidth_read(b->token_bytes, b->info.threads, b->runs);
     return CERIUM_OK;
-}
-
-static uint32_t depth_tokens(const bench *b) { return b->decode < 32 ? b->decode : 32; }
-
-/* The bytes that the middle one of the tokens decoded at the depth reads.  Layers with a window
- * read less KV than this counts. */
-static uint64_t depth_bytes(const bench *b)
-{
-    return b->token_depth_bytes + b->info.kv_token_bytes * (b->depth + depth_tokens(b) / 2);
 }
 
 static int measure_depth(bench *b, cerium_error *err)
@@ -209,10 +229,7 @@ static int measure_depth(bench *b, cerium_error *err)
     if (b->depth == 0) return CERIUM_OK;
     note("decode at a depth");
     RETURN_IF(sync_fresh(b, b->depth, 0, err));
-    RETURN_IF(decode_runs(b, b->depth, depth_tokens(b), false, &b->depth_speed,
-                          &b->token_depth_bytes, err));
-    b->read_depth = bandwidth_read(depth_bytes(b), b->info.threads, b->runs);
-    return CERIUM_OK;
+    return decode_runs(b, b->depth, b->decode < 32 ? b->decode : 32, false, &b->at_depth, err);
 }
 
 static int measure_parallel(bench *b, cerium_error *err)
@@ -283,12 +300,27 @@ static int measure(bench *b, cerium_error *err)
     return CERIUM_OK;
 }
 
-static double roofline(const bench *b) { return b->read_model / (double)b->token_bytes; }
-static double depth_roofline(const bench *b) { return b->read_depth / (double)depth_bytes(b); }
+/* Bytes that a token reads, and whose they are. */
+static const char *print_bytes(const bench *b, const decoding *d, char *out, size_t size)
+{
+    char text[3][32];
+    const uint64_t state = 2 * b->info.state_bytes;
+    snprintf(out, size, "%s of weights%s%s%s, %s of KV",
+             human_bytes(text[0], (double)d->weights_bytes),
+             state ? ", " : "", state ? human_bytes(text[1], (double)state) : "",
+             state ? " of states (read and written)" : "",
+             human_bytes(text[2], (double)d->kv_bytes));
+    return out;
+}
+
+static void print_share(const decoding *d)
+{
+    if (d->share > 0) printf(", %.0f %% of the roofline", 100 * d->share);
+}
 
 static void print_text(const bench *b)
 {
-    char size[32], step[32];
+    char size[32], all[160];
     const cerium_engine_info *i = &b->info;
     printf("%s (%s, %s, %.3g M parameters, %s), %u threads, %s, KV in %s\n", i->name,
            i->architecture, i->quantization, (double)i->n_parameters / 1e6,
@@ -302,21 +334,22 @@ static void print_text(const bench *b)
                b->read_l3[0] / 1e9, b->read_l3[1] / 1e9);
     printf("  DRAM (512 MB)             %8.1f     %8.1f\n", b->read_dram[0] / 1e9,
            b->read_dram[1] / 1e9);
-    printf("  this model's working set               %8.1f\n", b->read_model / 1e9);
-    printf("one token reads %s of weights: at most %.1f tokens/s\n",
-           human_bytes(step, (double)b->token_bytes), roofline(b));
+    printf("  this model's working set               %8.1f\n", b->from_1.read / 1e9);
+    printf("one token takes %s: at most %.1f tokens/s\n",
+           print_bytes(b, &b->from_1, all, sizeof all), b->from_1.roofline);
     printf("prefill %5u      %9.1f tokens/s\n", b->prefill, b->prefill_speed);
-    printf("decode %6u      %9.1f tokens/s, %.0f %% of the roofline\n", b->decode,
-           b->decode_speed, 100 * b->decode_speed / roofline(b));
-    printf("gap between tokens %8.2f ms p50, %.2f ms p99\n", b->gap_p50_s * 1e3,
+    printf("decode %6u      %9.1f tokens/s", b->decode, b->from_1.speed);
+    print_share(&b->from_1);
+    printf("\ngap between tokens %8.2f ms p50, %.2f ms p99\n", b->gap_p50_s * 1e3,
            b->gap_p99_s * 1e3);
-    if (b->depth)
-        printf("at depth %5u     %9.1f tokens/s, %.0f %% of the roofline with %s of KV\n", b->depth,
-               b->depth_speed, 100 * b->depth_speed / depth_roofline(b),
-               human_bytes(step, (double)(depth_bytes(b) - b->token_depth_bytes)));
+    if (b->depth) {
+        printf("at depth %5u     %9.1f tokens/s", b->depth, b->at_depth.speed);
+        print_share(&b->at_depth);
+        printf(", with %s of KV\n", human_bytes(size, (double)b->at_depth.kv_bytes));
+    }
     if (b->parallel)
         printf("%3u in parallel   %9.1f tokens/s, %.1f times one alone\n", b->parallel,
-               b->parallel_speed, b->parallel_speed / b->decode_speed);
+               b->parallel_speed, b->parallel_speed / b->from_1.speed);
     printf("opened again in %.3f s; first token of a ten-token prompt after %.3f s\n", b->load_s,
            b->first_token_s);
     if (b->quality_path) quality_print(&b->quality);
@@ -330,19 +363,24 @@ static int print_json(const bench *b, cerium_error *err)
         "model", json_name(i->name), "architecture", i->architecture, "type", i->quantization,
         "cpu", i->cpu,
         "kv", i->kv_type, "threads", (int)i->threads, "parameters", (json_int_t)i->n_parameters,
-        "weights_bytes", (json_int_t)i->weights_bytes, "token_bytes", (json_int_t)b->token_bytes,
+        "weights_bytes", (json_int_t)i->weights_bytes, "token_bytes",
+        (json_int_t)b->from_1.weights_bytes,
         "read_l2_1", b->read_l2[0], "read_l2_all", b->read_l2[1], "read_l3_1", b->read_l3[0],
         "read_l3_all", b->read_l3[1], "read_dram_1", b->read_dram[0], "read_dram_all",
-        b->read_dram[1], "read_model_all", b->read_model);
+        b->read_dram[1], "read_model_all", b->from_1.read);
     json_t *speeds = json_pack(
-        "{s:i, s:f, s:i, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f}", "prefill", (int)b->prefill,
-        "prefill_tokens_per_s", b->prefill_speed, "decode", (int)b->decode,
-        "decode_tokens_per_s", b->decode_speed, "roofline_tokens_per_s", roofline(b), "gap_p50_s",
+        "{s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:i, s:f, s:f, s:f}", "prefill",
+        (int)b->prefill, "prefill_tokens_per_s", b->prefill_speed, "decode", (int)b->decode,
+        "decode_tokens_per_s", b->from_1.speed, "roofline_tokens_per_s", b->from_1.roofline,
+        "roofline_share", b->from_1.share, "state_bytes", (json_int_t)b->info.state_bytes,
+        "kv_bytes", (json_int_t)b->from_1.kv_bytes, "gap_p50_s",
         b->gap_p50_s, "gap_p99_s", b->gap_p99_s, "depth", (int)b->depth, "depth_tokens_per_s",
-        b->depth_speed, "open_s", b->load_s, "open_to_first_token_s", b->first_token_s);
+        b->at_depth.speed, "open_s", b->load_s, "open_to_first_token_s", b->first_token_s);
     if (b->depth) {
-        json_object_set_new(all, "depth_bytes", json_integer((json_int_t)depth_bytes(b)));
-        json_object_set_new(all, "depth_roofline_tokens_per_s", json_real(depth_roofline(b)));
+        json_object_set_new(all, "depth_bytes",
+                            json_integer((json_int_t)all_bytes(b, &b->at_depth)));
+        json_object_set_new(all, "depth_roofline_tokens_per_s", json_real(b->at_depth.roofline));
+        json_object_set_new(all, "depth_roofline_share", json_real(b->at_depth.share));
     }
     if (b->parallel) {
         json_object_set_new(all, "parallel", json_integer((json_int_t)b->parallel));

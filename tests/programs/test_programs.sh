@@ -111,6 +111,15 @@ check "and to the digit" cmp "$work/f32" "$work/out"
 check "an unknown type" refused 2 "there are i8, f16, f32" ./cerium perplexity --kv f8 -f LICENSE
 check "bench" status 0 ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json
 check "bench --json is JSON" says '{' out
+bench_adds_up() { # the roofline is the rate over all bytes of a token
+    python3 -c '
+import json, sys
+b = json.load(open(sys.argv[1]))
+n = b["token_bytes"] + b["kv_bytes"] + 2 * b["state_bytes"]
+assert b["kv_bytes"] > 0 and b["state_bytes"] == 0 and b["roofline_share"] > 0, b
+assert abs(n * b["roofline_tokens_per_s"] / b["read_model_all"] - 1) < 0.001, b' "$work/out"
+}
+check "bench counts weights and KV in the roofline" bench_adds_up
 quality() { # the same figures by perplexity, with and without --exact
     head -c 200 LICENSE >"$work/text"
     ./cerium bench --prefill 16 --decode 4 --depth 0 --runs 1 --json --quality "$work/text" \
