@@ -312,18 +312,9 @@ static void read_shape(config_reader *r, convert_config *c)
 
 int convert_config_parse(convert_config *out, view json, cerium_error *err)
 {
-    json_error_t at;
-    json_t *root = json_read(json, JSON_READ_PYTHON, &at);
-    config_reader r = {.whole = root, .root = root, .err = err};
+    config_reader r;
     *out = (convert_config){.rope_factor = 1, .bos = -1, .eos = -1};
-    if (!json_is_object(root)) {
-        const bool is_json = root != NULL;
-        json_decref(root);
-        if (is_json) return error_set(err, CERIUM_ERR_FORMAT, "config.json: it is not an object");
-        return error_set(err, CERIUM_ERR_FORMAT, "config.json: line %d: %s", at.line, at.text);
-    }
-    const char *part = config_get(root, "text_config") ? "text_config" : "transformer_layer_config";
-    if (json_is_object(config_get(root, part))) r.root = config_get(root, part);
+    RETURN_IF(config_open(&r, json, "config.json", err));
     read_arch(&r, out);
     read_shape(&r, out);
     read_rope(&r, out);
@@ -331,8 +322,7 @@ int convert_config_parse(convert_config *out, view json, cerium_error *err)
     convert_families_read(&r, out);
     read_activation(&r, out);
     read_quantization(&r, out);
-    json_decref(root);
-    return r.status;
+    return config_close(&r);
 }
 
 /* ---- writing ---- */

@@ -189,9 +189,13 @@ folder eagle eagle3-llama "$no_ids"
 check "none of the usual ones" refuse "of 2 layers there are no usual ones" \
     --for $fixtures/llama.gguf
 check "no such model" refuse "/nowhere" --for /nowhere
-check "a folder without one" refuse "cannot be read; name a model's folder" --for "$work/home"
+check "a folder without one" refuse "is not there; name a model's folder" --for "$work/home"
 echo '{' >"$work/home/config.json"
-check "one that is broken" refuse "it is not a JSON object" --for "$work/home"
+check "one that is broken" refuse "home/config.json: line" --for "$work/home"
+echo '[]' >"$work/home/config.json"
+check "one that is a list" refuse "home/config.json: it is not an object" --for "$work/home"
+echo '{"num_hidden_layers": 0}' >"$work/home/config.json"
+check "one without layers" refuse "home/config.json: num_hidden_layers: is not" --for "$work/home"
 check "--for of a model that is no drafter" refused 2 "it is no drafter" ./cerium convert \
     --for "$work/of" tests/golden/hf/qwen3 "$work/y.gguf"
 folder eagle eagle3-llama
