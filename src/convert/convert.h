@@ -62,7 +62,8 @@ typedef struct {
     uint32_t n_block;   /* DFlash: most rows of a block */
     uint32_t mask;      /* its token in a block */
     uint32_t n_markov;  /* DSpark: width of the matrices for the token before */
-    bool norms_input, norms_residual, is_causal, is_dspark, says_first;
+    bool norms_input, norms_each, norms_residual, norms_output; /* EAGLE-3 */
+    bool is_causal, is_dspark, says_first;
     bool has_causal;    /* the configuration says is_causal */
     bool has_confidence, has_sections; /* a head that says how sure it is; of the rotation */
 } convert_drafter;

@@ -51,15 +51,13 @@ static void read_eagle_layers(config_reader *w, convert_drafter *d)
 static void read_eagle3(config_reader *w, convert_config *c)
 {
     convert_drafter *d = &c->drafter;
-    if (c->n_layers != 1) config_refuse(w, "an EAGLE-3 head has one layer", "num_hidden_layers");
     read_eagle_layers(w, d);
     d->norms_residual = json_is_true(config_get(w->root, "norm_before_residual"));
     d->norms_input = json_is_true(config_get(w->root, "norm_before_fc"));
-    if (json_is_true(config_get(w->root, "fc_norm")))
-        config_refuse(w, "norms of each layer that is read are not supported", "fc_norm");
-    if (json_is_true(config_get(w->root, "norm_output")))
-        config_refuse(w, "a head that reads its own state behind the norm is not supported",
-                      "norm_output");
+    d->norms_each = json_is_true(config_get(w->root, "fc_norm"));
+    d->norms_output = json_is_true(config_get(w->root, "norm_output"));
+    if (d->norms_input && d->norms_each)
+        config_refuse(w, "what is read has one norm, or one for each layer", "fc_norm");
 }
 
 /* Layers with a window: a list, or all of them. */
@@ -166,6 +164,7 @@ void convert_drafters_write(const config_writer *k, const convert_config *c)
         config_put_u32(k, "target_hidden_size", d->n_embd);
         put_flag(k, "norm_before_residual", d->norms_residual);
         put_flag(k, "norm_before_fc", d->norms_input);
+        if (d->norms_output) put_flag(k, "norm_output", true);
         return;
     }
     config_put_u32(k, "block_size", d->n_block);

@@ -50,6 +50,7 @@ static bool ends_with(view name, view end)
 static size_t times_as_vector(const gguf_tensor *t)
 {
     if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
+    if (view_starts(t->name, VIEW("fc_norm."))) return 2; /* of EAGLE-3.1: and all together */
     return t->n_dims == 1 || ends_with(t->name, VIEW(".bias")) ||
            ends_with(t->name, VIEW(".scale")) ||
            ends_with(t->name, VIEW(".ssm_a")) || ends_with(t->name, VIEW(".ssm_d")) ||

@@ -267,7 +267,8 @@ static void print_drafter(const facts *f)
         printf("%s: it drafts for another model, blocks of %" PRIu64 " tokens (--draft-model)",
                is_spark ? "DSpark" : "DFlash", block > 1 ? block : 16);
     else
-        printf("EAGLE-3: it drafts for another model, %" PRIu64 " wide (--draft-model)",
+        printf("EAGLE-3%s: it drafts for another model, %" PRIu64 " wide (--draft-model)",
+               gguf_find_tensor(f->file, "fc_norm.0.weight") ? ".1" : "",
                facts_number(f, "target_hidden_size"));
     for (uint64_t i = 0; taps && facts_is_numbers(taps) && i < taps->n_items && i < 8; i++)
         printf("%s%lld", i ? ", " : ", and reads the inputs of its layers ",
