@@ -44,12 +44,13 @@ void plan_experts(planner *p, uint32_t i, const char *where, const char *const n
     static const char *const short_names[3] = {"gate", "up", "down"};
     const convert_config *c = p->c;
     const uint32_t width = c->n_expert_latent ? c->n_expert_latent : c->n_embd;
+    const uint32_t n_ff = c->has_blocks ? c->layer_ff[i] : c->n_ff_expert;
     char router[64];
     snprintf(router, sizeof router, "%s.gate.weight", where);
     plan_plain(p, i, router, "ffn_gate_inp.weight", c->n_experts, c->n_embd, false);
     for (int k = 0; k < 3; k++) {
-        const uint64_t rows = k < 2 ? c->n_ff_expert : width;
-        const uint64_t columns = k < 2 ? width : c->n_ff_expert;
+        const uint64_t rows = k < 2 ? n_ff : width;
+        const uint64_t columns = k < 2 ? width : n_ff;
         char first[64], to[32], of_layer[64];
         if (!names[k]) continue;
         convert_tensor t = {.rows = ROWS_EXPERTS, .n_dims = 3,
@@ -63,6 +64,44 @@ void plan_experts(planner *p, uint32_t i, const char *where, const char *const n
         if (!t.from) plan_missing(p, i, first);
         if (t.from) plan_add(p, &t);
     }
+}
+
+/* The same of a source whose rows are columns: [n][columns][all rows]. */
+static void turned_part_of(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
+                           uint64_t rows, uint64_t columns, uint32_t offset)
+{
+    convert_tensor t = {.rows = ROWS_COLUMNS, .step = 1, .offset = offset, .n_dims = 3,
+                        .dims = {columns, rows, n, 1}, .from = plan_find(p, layer, from)};
+    if (!t.from) {
+        plan_missing(p, layer, from);
+        return;
+    }
+    plan_name(&t, layer, to);
+    plan_add(p, &t);
+}
+
+/* Experts one by one, or all in two tensors, which Qwen3-VL has transposed. */
+static void plan_any_experts(planner *p, uint32_t i, const char *const names[3])
+{
+    static const char both[] = "mlp.experts.gate_up_proj";
+    const convert_config *c = p->c;
+    const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert;
+    if (!plan_find(p, i, both)) {
+        plan_experts(p, i, "mlp", names);
+        return;
+    }
+    plan_plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", n, e, false);
+    const safetensor *down = plan_find(p, i, "mlp.experts.down_proj");
+    if (convert_has_shape(plan_find(p, i, both), n, e, 2 * ff) && down &&
+        convert_has_shape(down, n, ff, e)) {
+        turned_part_of(p, i, both, "ffn_gate_exps.weight", n, ff, e, 0);
+        turned_part_of(p, i, both, "ffn_up_exps.weight", n, ff, e, ff);
+        turned_part_of(p, i, "mlp.experts.down_proj", "ffn_down_exps.weight", n, e, ff, 0);
+        return;
+    }
+    part_of(p, i, both, "ffn_gate_exps.weight", n, ff, e, 2 * ff, 0);
+    part_of(p, i, both, "ffn_up_exps.weight", n, ff, e, 2 * ff, ff);
+    part_of(p, i, "mlp.experts.down_proj", "ffn_down_exps.weight", n, e, ff, e, 0);
 }
 
 /* gpt-oss: gate and up are the even and odd outputs of one product; floats are transposed, MXFP4 is
@@ -127,10 +166,10 @@ static void plan_dense_first(planner *p, uint32_t i, const char *const names[3],
         plan_ffn(p, i);
         return;
     }
-    plan_experts(p, i, "mlp", names);
+    plan_any_experts(p, i, names);
     const char *bias = "mlp.experts.e_score_correction_bias"; /* of Laguna */
     if (!plan_find(p, i, bias)) bias = "mlp.gate.e_score_correction_bias";
-    if (c->arch != CONVERT_DEEPSEEK2 || c->has_sigmoid)
+    if ((c->arch != CONVERT_DEEPSEEK2 && c->arch != CONVERT_MISTRAL4) || c->has_sigmoid)
         plan_plain(p, i, bias, "exp_probs_b.bias", c->n_experts, 0, false);
     if (!n_ff) return;
     plan_plain(p, i, shared[0], "ffn_gate_shexp.weight", n_ff, e, false);
@@ -193,17 +232,9 @@ static void plan_granite_dense(planner *p, uint32_t i)
 /* Qwen: experts one by one or in two tensors, and one used by every row, with a gate. */
 static void plan_qwen_experts(planner *p, uint32_t i, const char *const names[3])
 {
-    static const char both[] = "mlp.experts.gate_up_proj";
     const convert_config *c = p->c;
-    const uint32_t n = c->n_experts, e = c->n_embd, ff = c->n_ff_expert, sh = c->n_ff_shared;
-    if (plan_find(p, i, both)) {
-        plan_plain(p, i, "mlp.gate.weight", "ffn_gate_inp.weight", n, e, false);
-        part_of(p, i, both, "ffn_gate_exps.weight", n, ff, e, 2 * ff, 0);
-        part_of(p, i, both, "ffn_up_exps.weight", n, ff, e, 2 * ff, ff);
-        part_of(p, i, "mlp.experts.down_proj", "ffn_down_exps.weight", n, e, ff, e, 0);
-    } else {
-        plan_experts(p, i, "mlp", names);
-    }
+    const uint32_t e = c->n_embd, sh = c->n_ff_shared;
+    plan_any_experts(p, i, names);
     convert_tensor t = {.from = plan_find(p, i, "mlp.shared_expert_gate.weight"), .n_dims = 1,
                         .dims = {e, 1, 1, 1}};
     if (!t.from) plan_missing(p, i, "mlp.shared_expert_gate.weight");
@@ -228,11 +259,12 @@ void plan_feed_forward(planner *p, uint32_t i)
                                            "mlp.shared_experts.down_proj.weight"};
     switch (p->c->arch) {
     case CONVERT_QWEN3MOE:
-    case CONVERT_MELLUM: plan_experts(p, i, "mlp", projections); break;
+    case CONVERT_MELLUM: plan_any_experts(p, i, projections); break;
     case CONVERT_GPT_OSS: plan_gpt_oss(p, i); break;
     case CONVERT_GEMMA4: plan_gemma4(p, i); break;
     case CONVERT_LAGUNA: plan_dense_first(p, i, projections, expert); break;
     case CONVERT_DEEPSEEK2:
+    case CONVERT_MISTRAL4:
     case CONVERT_GLM4MOE: plan_dense_first(p, i, projections, experts); break;
     case CONVERT_GRANITEMOE: plan_granite(p, i); break;
     case CONVERT_GRANITEHYBRID:

@@ -170,6 +170,7 @@ void plan_find_prefix(planner *p)
     char name[64];
     if (convert_is_nemotron(p->c)) {
         p->prefix = "backbone.";
+        if (!plan_find(p, UINT32_MAX, "backbone.embeddings.weight")) p->prefix = "model.";
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {

@@ -221,6 +221,8 @@ typedef struct {
     const model_matrix *beside;   /* QKV: embeddings of tokens, as wide as x; or NULL */
     const float *beside_norm;     /* [n_embd] of x then; NULL: it is normed already */
     const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
+    uint32_t n_used;              /* ROUTE, EXPERTS_UP, EXPERTS_DOWN: experts of a row, at most the
+                                     shape's */
     const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
     const float *decay, *dt;      /* CONV: [n_value_heads] */

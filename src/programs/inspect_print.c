@@ -307,7 +307,9 @@ void inspect_print_summary(const facts *f)
     print_by_layer(f, "feed forward", f->n_ff, "feed_forward_length");
     if (f->n_experts) {
         print_label("experts");
-        printf("%" PRIu64 " of %" PRIu64 " for each token%s", f->n_used, f->n_experts,
+        printf("%" PRIu64 " of %" PRIu64 " for each token%s%s", f->n_used, f->n_experts,
+               facts_differ_by_layer(f, "expert_used_count")
+                   ? " in some layers, fewer in others" : "",
                has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
         if (f->n_expert_latent) printf(", of a latent of %" PRIu64, f->n_expert_latent);
         printf("\n");
