@@ -103,11 +103,28 @@ static void read_block_layers(config_reader *w, const json_t *more, convert_draf
     read_list(w, d, list, key, !is_inputs);
 }
 
+/* Relatives of DFlash that need more than is here, and may be called DFlash. */
+static void refuse_kin(config_reader *w, const json_t *more)
+{
+    static const char *const kin[][2] = {
+        {"domino", "Domino is not supported, only DFlash and DSpark"},
+        {"causal_v5", "Domino is not supported, only DFlash and DSpark"},
+        {"dflash2", "DFlash2 is not supported, only DFlash and DSpark"},
+    };
+    static const char key[] = "projector_type";
+    const char *kind = config_text(more, key);
+    if (!kind) kind = config_text(w->root, key);
+    for (size_t i = 0; kind && i < ARRAY_LEN(kin); i++)
+        if (!strcmp(kind, kin[i][0])) config_refuse(w, kin[i][1], key);
+    if (config_get(more, "selector_rank")) config_refuse(w, kin[2][1], "selector_rank");
+}
+
 static void read_dflash(config_reader *r, config_reader *w, convert_config *c)
 {
     convert_drafter *d = &c->drafter;
     const json_t *more = config_get(w->root, "dflash_config");
     const bool is_speculators = w->root != r->root;
+    refuse_kin(w, more);
     read_block_layers(w, more, d);
     read_block(w, more, d, c->n_vocab);
     read_windows(r, more, c);

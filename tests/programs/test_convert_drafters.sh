@@ -188,7 +188,12 @@ zlab|dflash-causal|config['block_size'] = 65|block_size: is not a whole number f
 zlab|dflash-causal|config['dflash_config']['attention_value_scale'] = 2.0|attention_value_scale
 zlab|dflash-causal|config['rope_is_neox_style'] = False|rope_is_neox_style
 zlab|dflash-causal|config['sample_from_anchor'] = True|is supported for DSpark only
-zlab|dflash-causal|config['architectures'] = ['DFlash2DraftModel']|and the drafters EAGLE-3, DFlash
+zlab|dflash-causal|config['architectures'] = ['DFlash2DraftModel']|DFlash2DraftModel is not
+zlab|dflash-causal|config['architectures'] = ['DominoDraftModel']|DominoDraftModel is not
+zlab|dflash-causal|config['architectures'] = ['PEagleDraftModel']|and the drafters EAGLE-3, DFlash
+zlab|dflash-causal|config['dflash_config']['projector_type'] = 'domino'|Domino is not supported
+zlab|dflash-causal|config['dflash_config']['projector_type'] = 'causal_v5'|Domino is not supported
+zlab|dflash-causal|config['dflash_config']['selector_rank'] = 256|DFlash2 is not supported
 speculators|dflash-window|config['sliding_window_non_causal'] = False|sliding_window_non_causal
 speculators|dspark-llama|config['markov_head_type'] = 'gated'|only vanilla is supported
 EOF2
