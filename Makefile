@@ -162,7 +162,7 @@ FAULTS   := $(patsubst tests/faults/test_%.c,$O/faults_%,$(sort $(wildcard tests
 # Models with random weights, large enough for long contexts; the name says the shape.
 RANDOM   := $(patsubst %,$O/models/test-%.gguf,llama qwen2 qwen3 qwen3moe gpt-oss)
 # And families that those shapes lack: windows, norms behind, shared experts, norms of whole rows.
-FAMILIES := $(patsubst %,tests/golden/fixtures/%.gguf,mistral3 smollm3 granitemoe granitehybrid granitehybrid-dense granitehybrid-wide nemotron_h nemotron_h_moe nemotron_h_moe-latent nemotron_h_moe-latent-q8_0 gemma3 gemma4 gemma4-experts gemma4-inputs laguna mellum maple glm4moe minimax-m2 qwen35-wide qwen35-turned qwen35moe qwen35moe-turned qwen2-pq2_0 qwen3moe-nvfp4 mtp-qwen35 qwen3next deepseek2 deepseek2-yarn deepseek2-q4_0 deepseek2-old-q8_0)
+FAMILIES := $(patsubst %,tests/golden/fixtures/%.gguf,mistral3 smollm3 granitemoe granitehybrid granitehybrid-dense granitehybrid-wide nemotron_h nemotron_h_moe nemotron_h_moe-latent nemotron_h_moe-latent-q8_0 nemotron_h_moe-puzzle mistral4 gemma3 gemma4 gemma4-experts gemma4-inputs laguna mellum maple glm4moe minimax-m2 qwen35-wide qwen35-turned qwen35moe qwen35moe-turned qwen2-pq2_0 qwen3moe-nvfp4 mtp-qwen35 qwen3next deepseek2 deepseek2-yarn deepseek2-q4_0 deepseek2-old-q8_0)
 FUZZ     := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 EXAMPLES := $(patsubst examples/%.c,$O/example_%,$(sort $(wildcard examples/*.c)))
 KC_OBJ   := $(patsubst %.c,$O/%.o,$(sort $(wildcard tests/kernelcheck/*.c)))

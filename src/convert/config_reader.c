@@ -3,10 +3,33 @@
 
 #include <math.h>
 
+int config_open(config_reader *out, view json, const char *name, cerium_error *err)
+{
+    json_error_t at;
+    json_t *root = json_read(json, JSON_READ_PYTHON, &at);
+    if (!root)
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: line %d: %s", name, at.line, at.text);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return error_set(err, CERIUM_ERR_FORMAT, "%s: it is not an object", name);
+    }
+    *out = (config_reader){.file = root, .whole = root, .root = root, .name = name, .err = err};
+    const char *part = config_get(root, "text_config") ? "text_config" : "transformer_layer_config";
+    if (json_is_object(config_get(root, part))) out->root = config_get(root, part);
+    return CERIUM_OK;
+}
+
+int config_close(config_reader *r)
+{
+    json_decref(r->file);
+    r->file = NULL;
+    return r->status;
+}
+
 void config_refuse(config_reader *r, const char *what, const char *key)
 {
     if (!r->status)
-        r->status = error_set(r->err, CERIUM_ERR_FORMAT, "config.json: %s: %s", key, what);
+        r->status = error_set(r->err, CERIUM_ERR_FORMAT, "%s: %s: %s", r->name, key, what);
 }
 
 const json_t *config_get(const json_t *object, const char *key)

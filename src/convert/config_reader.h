@@ -10,11 +10,18 @@
 enum { CONFIG_WIDTH_MAX = 1 << 24 };
 
 typedef struct {
+    json_t *file;               /* owned; NULL: it belongs to another reader */
     const json_t *whole, *root; /* the file, and the decoder's part of it */
+    const char *name;           /* of the file, for messages */
     int status;
     cerium_error *err;
 } config_reader;
 
+/* Parses a config.json; name and err stay borrowed.  Unless it fails, config_close() is due.
+ * CERIUM_ERR_FORMAT. */
+CERIUM_CHECKED int config_open(config_reader *out, view json, const char *name, cerium_error *err);
+/* The first error, or CERIUM_OK. */
+CERIUM_CHECKED int config_close(config_reader *r);
 void config_refuse(config_reader *r, const char *what, const char *key);
 /* NULL: it is missing or null. */
 const json_t *config_get(const json_t *object, const char *key);

@@ -42,6 +42,7 @@ typedef enum {
     CONVERT_NEMOTRON_H_MOE = 23,
     CONVERT_EAGLE3 = 24, /* drafters: */
     CONVERT_DFLASH = 25, /* and DSpark */
+    CONVERT_MISTRAL4 = 26,
 } convert_arch;
 
 typedef enum {
@@ -62,7 +63,8 @@ typedef struct {
     uint32_t n_block;   /* DFlash: most rows of a block */
     uint32_t mask;      /* its token in a block */
     uint32_t n_markov;  /* DSpark: width of the matrices for the token before */
-    bool norms_input, norms_residual, is_causal, is_dspark, says_first;
+    bool norms_input, norms_each, norms_residual, norms_output; /* EAGLE-3 */
+    bool is_causal, is_dspark, says_first;
     bool has_causal;    /* the configuration says is_causal */
     bool has_confidence, has_sections; /* a head that says how sure it is; of the rotation */
 } convert_drafter;
@@ -89,6 +91,8 @@ typedef struct {
     uint32_t n_taps, key_dim, value_dim, n_key_heads, n_value_heads;
     uint32_t layer_ff[CONVERT_LAYERS_MAX];   /* of layers with one part: 0, or a feed-forward's */
     bool has_experts[CONVERT_LAYERS_MAX];    /* width, which may be that of experts */
+    uint32_t layer_used[CONVERT_LAYERS_MAX]; /* experts of a row, if layers differ in that and in */
+    bool has_blocks;                         /* their width */
     uint32_t sections[3];                    /* of the rotation; 0: none are named */
     bool is_still;                           /* queries and keys do not turn */
     uint32_t n_ff_shared, n_shared;          /* experts used by every row: width of all */
@@ -156,7 +160,7 @@ typedef enum {
     ROWS_EXPERTS = 2,  /* a source for each expert */
     ROWS_STRIDED = 3,  /* value c of a row is c * step + offset of the source's */
     ROWS_COLUMNS = 4,  /* row r is column r * step + offset of the source's matrix, or of its first
-                          rows, if it has n_rows */
+                          rows, if it has n_rows; a matrix of two dimensions has no other columns */
     ROWS_MXFP4 = 5,    /* packed as in gpt-oss; row r is r * step + offset of the source's */
     ROWS_DIVISORS = 6, /* of rope frequencies: no source */
     ROWS_FACTORS = 10, /* of a matrix in NVFP4, or of one for each expert: one row */

@@ -22,6 +22,7 @@ static const struct {
     {"NemotronHForCausalLM", "nemotron_h"},
     {"NemotronHForCausalLM", "nemotron_h_moe"}, /* by its layers: convert_nemotron.c */
     {"LlamaForCausalLMEagle3", "eagle3"}, {"DFlashDraftModel", "dflash"}, /* drafters */
+    {"Mistral4ForCausalLM", "mistral4"},
 };
 
 /* Other names of the same architecture. */
@@ -36,9 +37,13 @@ static const struct {
     {"Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"},
     {"Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"},
     {"Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"},
+    {"Qwen2_5_VLForConditionalGeneration", "Qwen2ForCausalLM"},
+    {"Qwen3VLForConditionalGeneration", "Qwen3ForCausalLM"},
+    {"Qwen3VLMoeForConditionalGeneration", "Qwen3MoeForCausalLM"},
     {"Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3"},
     {"Eagle3Speculator", "LlamaForCausalLMEagle3"},
     {"Eagle3DraftModel", "LlamaForCausalLMEagle3"},
+    {"NemotronHPuzzleForCausalLM", "NemotronHForCausalLM"},
     {"DFlashSpeculator", "DFlashDraftModel"},
     {"DSparkDraftModel", "DFlashDraftModel"},
     {"DSparkSpeculator", "DFlashDraftModel"},
@@ -65,7 +70,9 @@ static void read_arch(config_reader *r, convert_config *c)
     /* Beside a vision model, Mistral's decoder is one of two kinds. */
     const char *kind = config_text(r->root, "model_type");
     if (!strcmp(name, "Mistral3ForConditionalGeneration"))
-        name = kind && !strcmp(kind, "ministral3") ? "Ministral3ForCausalLM" : "LlamaForCausalLM";
+        name = kind && !strcmp(kind, "ministral3") ? "Ministral3ForCausalLM"
+               : kind && !strcmp(kind, "mistral4") ? "Mistral4ForCausalLM"
+                                                   : "LlamaForCausalLM";
     for (size_t i = 0; i < ARRAY_LEN(archs); i++) {
         if (strcmp(name, archs[i].hf) != 0) continue;
         c->arch = (convert_arch)i;
@@ -77,7 +84,8 @@ static void read_arch(config_reader *r, convert_config *c)
                               "Mistral, Ministral3, Qwen2, Qwen3, Qwen3Moe, GptOss, Starcoder2, "
                               "SmolLM3, SeedOss, Granite, GraniteMoe, GraniteMoeHybrid, Gemma3, "
                               "Mellum, Glm4Moe, MiniMaxM2, Qwen3_5, Qwen3_5Moe, Qwen3Next, "
-                              "Gemma4, Laguna, DeepseekV2, DeepseekV3, Glm4MoeLite and NemotronH, "
+                              "Gemma4, Laguna, DeepseekV2, DeepseekV3, Glm4MoeLite, Mistral4, "
+                              "NemotronH and NemotronHPuzzle, "
                               "and the drafters EAGLE-3, DFlash and DSpark", name);
 }
 
@@ -312,18 +320,9 @@ static void read_shape(config_reader *r, convert_config *c)
 
 int convert_config_parse(convert_config *out, view json, cerium_error *err)
 {
-    json_error_t at;
-    json_t *root = json_read(json, JSON_READ_PYTHON, &at);
-    config_reader r = {.whole = root, .root = root, .err = err};
+    config_reader r;
     *out = (convert_config){.rope_factor = 1, .bos = -1, .eos = -1};
-    if (!json_is_object(root)) {
-        const bool is_json = root != NULL;
-        json_decref(root);
-        if (is_json) return error_set(err, CERIUM_ERR_FORMAT, "config.json: it is not an object");
-        return error_set(err, CERIUM_ERR_FORMAT, "config.json: line %d: %s", at.line, at.text);
-    }
-    const char *part = config_get(root, "text_config") ? "text_config" : "transformer_layer_config";
-    if (json_is_object(config_get(root, part))) r.root = config_get(root, part);
+    RETURN_IF(config_open(&r, json, "config.json", err));
     read_arch(&r, out);
     read_shape(&r, out);
     read_rope(&r, out);
@@ -331,8 +330,7 @@ int convert_config_parse(convert_config *out, view json, cerium_error *err)
     convert_families_read(&r, out);
     read_activation(&r, out);
     read_quantization(&r, out);
-    json_decref(root);
-    return r.status;
+    return config_close(&r);
 }
 
 /* ---- writing ---- */
@@ -385,6 +383,7 @@ void convert_config_write(const convert_config *c, view name, gguf_writer *w)
         gguf_write_array(w, "cerium.end_token_ids", GGUF_INT32, c->ends, c->n_ends);
     if (!c->n_experts) return;
     config_put_u32(&k, "expert_count", c->n_experts);
+    if (c->has_blocks) return; /* convert_nemotron.c */
     config_put_u32(&k, "expert_used_count", c->n_experts_used);
     /* Granite's feed_forward_length is that of its experts. */
     if (c->arch != CONVERT_GRANITEMOE && c->arch != CONVERT_GRANITEHYBRID)

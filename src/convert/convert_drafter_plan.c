@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "convert/convert_plan.h"
 
-enum { LAYER_TENSORS_MAX = 16, OTHER_TENSORS = 12 };
+enum { LAYER_TENSORS_MAX = 16, OTHER_TENSORS = 12 + CONVERT_READ_MAX };
 
 /* A tensor of the whole drafter, which may have the prefix of a decoder. */
 static const char *name_of(const safetensors *set, const char *what, char name[96])
@@ -148,13 +148,13 @@ static void in_pairs(const planner *p, convert_tensor *t, uint32_t n_heads)
 static void plan_drafter_layer(planner *p, uint32_t i)
 {
     const convert_config *c = p->c;
-    const bool is_head = c->arch == CONVERT_EAGLE3;
-    const uint32_t e = c->n_embd, in = is_head ? 2 * e : e, heads[3] = {c->n_heads, c->n_kv_heads};
+    const bool is_head = c->arch == CONVERT_EAGLE3, is_wide = is_head && i == 0;
+    const uint32_t e = c->n_embd, in = is_wide ? 2 * e : e, heads[3] = {c->n_heads, c->n_kv_heads};
     const uint64_t q = (uint64_t)c->n_heads * c->head_dim, kv = (uint64_t)c->n_kv_heads *
                                                                c->head_dim;
     char from[64], to[32];
     plan_plain(p, i, "input_layernorm.weight", "attn_norm.weight", e, 0, false);
-    if (is_head) plan_plain(p, i, "hidden_norm.weight", "attn_norm_2.weight", e, 0, false);
+    if (is_wide) plan_plain(p, i, "hidden_norm.weight", "attn_norm_2.weight", e, 0, false);
     for (int k = 0; k < 3; k++) {
         const uint64_t rows = k == 0 ? q : kv;
         snprintf(from, sizeof from, "self_attn.%c_proj.weight", "qkv"[k]);
@@ -176,6 +176,17 @@ static void plan_drafter_layer(planner *p, uint32_t i)
     plan_plain(p, i, "mlp.gate_proj.weight", "ffn_gate.weight", c->n_ff, e, false);
     plan_plain(p, i, "mlp.up_proj.weight", "ffn_up.weight", c->n_ff, e, false);
     plan_plain(p, i, "mlp.down_proj.weight", "ffn_down.weight", e, c->n_ff, false);
+}
+
+/* EAGLE-3.1: a norm for each layer that is read. */
+static void plan_tap_norms(planner *p)
+{
+    const convert_drafter *d = &p->c->drafter;
+    char name[32];
+    for (uint32_t i = 0; d->norms_each && i < d->n_layers; i++) {
+        snprintf(name, sizeof name, "fc_norm.%u.weight", i);
+        plan_whole(p, name, name, d->n_embd, 0, false);
+    }
 }
 
 /* What a token says of the next, and how sure the drafter is. */
@@ -243,6 +254,7 @@ int convert_plan_drafter(convert_tensor **out, size_t *n, const convert_config *
         plan_whole(&p, "hidden_norm.weight", "enc.output_norm.weight", e, 0, false);
     else if (d->norms_input)
         plan_whole(&p, "input_norm.weight", "enc.output_norm.weight", n_in, 0, false);
+    plan_tap_norms(&p);
     plan_whole(&p, "embed_tokens.weight", "token_embd.weight", c->n_vocab, e, true);
     if (c->rope == ROPE_LLAMA3) {
         const convert_tensor t = {.name = "rope_freqs.weight", .rows = ROWS_DIVISORS, .n_dims = 1,

@@ -51,15 +51,13 @@ static void read_eagle_layers(config_reader *w, convert_drafter *d)
 static void read_eagle3(config_reader *w, convert_config *c)
 {
     convert_drafter *d = &c->drafter;
-    if (c->n_layers != 1) config_refuse(w, "an EAGLE-3 head has one layer", "num_hidden_layers");
     read_eagle_layers(w, d);
     d->norms_residual = json_is_true(config_get(w->root, "norm_before_residual"));
     d->norms_input = json_is_true(config_get(w->root, "norm_before_fc"));
-    if (json_is_true(config_get(w->root, "fc_norm")))
-        config_refuse(w, "norms of each layer that is read are not supported", "fc_norm");
-    if (json_is_true(config_get(w->root, "norm_output")))
-        config_refuse(w, "a head that reads its own state behind the norm is not supported",
-                      "norm_output");
+    d->norms_each = json_is_true(config_get(w->root, "fc_norm"));
+    d->norms_output = json_is_true(config_get(w->root, "norm_output"));
+    if (d->norms_input && d->norms_each)
+        config_refuse(w, "what is read has one norm, or one for each layer", "fc_norm");
 }
 
 /* Layers with a window: a list, or all of them. */
@@ -105,11 +103,28 @@ static void read_block_layers(config_reader *w, const json_t *more, convert_draf
     read_list(w, d, list, key, !is_inputs);
 }
 
+/* Relatives of DFlash that need more than is here, and may be called DFlash. */
+static void refuse_kin(config_reader *w, const json_t *more)
+{
+    static const char *const kin[][2] = {
+        {"domino", "Domino is not supported, only DFlash and DSpark"},
+        {"causal_v5", "Domino is not supported, only DFlash and DSpark"},
+        {"dflash2", "DFlash2 is not supported, only DFlash and DSpark"},
+    };
+    static const char key[] = "projector_type";
+    const char *kind = config_text(more, key);
+    if (!kind) kind = config_text(w->root, key);
+    for (size_t i = 0; kind && i < ARRAY_LEN(kin); i++)
+        if (!strcmp(kind, kin[i][0])) config_refuse(w, kin[i][1], key);
+    if (config_get(more, "selector_rank")) config_refuse(w, kin[2][1], "selector_rank");
+}
+
 static void read_dflash(config_reader *r, config_reader *w, convert_config *c)
 {
     convert_drafter *d = &c->drafter;
     const json_t *more = config_get(w->root, "dflash_config");
     const bool is_speculators = w->root != r->root;
+    refuse_kin(w, more);
     read_block_layers(w, more, d);
     read_block(w, more, d, c->n_vocab);
     read_windows(r, more, c);
@@ -166,6 +181,7 @@ void convert_drafters_write(const config_writer *k, const convert_config *c)
         config_put_u32(k, "target_hidden_size", d->n_embd);
         put_flag(k, "norm_before_residual", d->norms_residual);
         put_flag(k, "norm_before_fc", d->norms_input);
+        if (d->norms_output) put_flag(k, "norm_output", true);
         return;
     }
     config_put_u32(k, "block_size", d->n_block);

@@ -83,6 +83,11 @@ static void read_part(config_reader *r, convert_config *c)
     c->turning = part;
     if (convert_is_nemotron(c)) return; /* nothing turns */
     if (c->rope == ROPE_PROPORTIONAL) return; /* in divisors of frequencies */
+    if (c->arch == CONVERT_MISTRAL4) { /* of a latent's channels: those that turn are counted */
+        if (fabs(part * (c->n_plain + c->n_rot) - c->n_rot) > 0.5 && part != 1)
+            config_refuse(r, "differs from qk_rope_head_dim", "partial_rotary_factor");
+        return;
+    }
     c->n_rot = (uint32_t)(c->head_dim * part);
     if (c->arch == CONVERT_MINIMAX_M2)
         c->n_rot = config_u32_or(r, "rotary_dim", c->head_dim, c->n_rot);

@@ -1,5 +1,5 @@
-/* convert_latents.c - attention by latents (DeepSeek V2 and V3, GLM-4.7-Flash): its configuration
- * and that of the experts beside it, and the resulting keys. */
+/* convert_latents.c - attention by latents (DeepSeek V2 and V3, GLM-4.7-Flash, Mistral Small 4):
+ * its configuration and that of the experts beside it, and the resulting keys. */
 #include "convert/convert_states.h"
 
 /* ---- reading ---- */
@@ -23,6 +23,8 @@ static void read_yarn(config_reader *r, convert_config *c)
     if (!rope) rope = config_get(r->root, "rope_scaling");
     const double all = config_number(r, rope, "mscale_all_dim", 0);
     const double own = config_number(r, rope, "mscale", all);
+    if (c->arch == CONVERT_MISTRAL4)
+        c->query_growth = config_number(r, rope, "llama_4_scaling_beta", 0);
     if (c->rope != ROPE_YARN || all == 0) return;
     if (own != all) config_refuse(r, "must be mscale_all_dim", "mscale");
     c->yarn_log_multiplier = 0.1 * all;
@@ -35,7 +37,8 @@ static void read_experts(config_reader *r, convert_config *c)
     const char *scoring = config_text(r->root, "scoring_func");
     c->n_dense = c->n_layers;
     if (!config_get(r->root, "n_routed_experts")) return;
-    c->has_sigmoid = scoring ? !strcmp(scoring, "sigmoid") : !is_v2;
+    const bool is_softmax = is_v2 || c->arch == CONVERT_MISTRAL4;
+    c->has_sigmoid = scoring ? !strcmp(scoring, "sigmoid") : !is_softmax;
     if (scoring && !c->has_sigmoid && strcmp(scoring, "softmax") != 0)
         config_refuse(r, "is neither softmax nor sigmoid", "scoring_func");
     c->n_experts = config_u32(r, "n_routed_experts", 1024);
@@ -59,7 +62,7 @@ static void read_experts(config_reader *r, convert_config *c)
 
 void convert_latents_read(config_reader *r, convert_config *c)
 {
-    if (c->arch != CONVERT_DEEPSEEK2) return;
+    if (c->arch != CONVERT_DEEPSEEK2 && c->arch != CONVERT_MISTRAL4) return;
     c->n_latent = config_u32(r, "kv_lora_rank", CONFIG_WIDTH_MAX);
     c->n_plain = config_u32(r, "qk_nope_head_dim", CONFIG_WIDTH_MAX);
     c->n_value = config_u32(r, "v_head_dim", CONFIG_WIDTH_MAX);

@@ -1,29 +1,22 @@
 /* convert_model.c - the folder: its files, and their conversion to a GGUF file. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "convert/convert_files.h"
 #include "convert/convert_fp4.h"
 
-enum { SLAB_BYTES = 4 << 20, PATH_BYTES = 4096 };
-
-typedef struct {
-    const char *ptr;
-    size_t len;
-} mapping;
+enum { SLAB_BYTES = 4 << 20 };
 
 typedef struct {
     const convert_options *o;
-    mapping *files;     /* [n_files] of weights */
+    view *files;        /* [n_files] of weights */
     safetensors *parts; /* [n_files] */
     size_t n_files;
     safetensors set;    /* all of them; names and bytes belong to the parts, or names */
     char *names;
-    mapping config, tokenizer, tokenizer_config, chat, generation;
+    view config, tokenizer, tokenizer_config, chat, generation;
     convert_config facts;
     convert_vocabulary *vocabulary; /* NULL: of a drafter, whose model's is not at hand */
     convert_target target;
@@ -34,44 +27,6 @@ typedef struct {
 
 /* ---- files ---- */
 
-static int map_file(mapping *out, const char *path, cerium_error *err)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st)) {
-        int reason = errno;
-        if (fd >= 0) close(fd);
-        return error_set(err, CERIUM_ERR_IO, "%s: %s", path, strerror(reason));
-    }
-    void *p = S_ISREG(st.st_mode) && st.st_size
-                  ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-                  : MAP_FAILED;
-    close(fd);
-    if (p == MAP_FAILED)
-        return error_set(err, CERIUM_ERR_IO, "%s: empty, or cannot be mapped", path);
-    *out = (mapping){p, (size_t)st.st_size};
-    return CERIUM_OK;
-}
-
-static void unmap_file(mapping *m)
-{
-    if (m->ptr) munmap((void *)(uintptr_t)m->ptr, m->len);
-    *m = (mapping){0};
-}
-
-static int map_text(const char *folder, mapping *out, const char *name, bool optional,
-                    cerium_error *err)
-{
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (optional && access(path, F_OK)) return CERIUM_OK;
-    RETURN_IF(map_file(out, path, err));
-    if (out->len > CONVERT_TEXT_BYTES_MAX)
-        return error_set(err, CERIUM_ERR_CAPACITY, "%s: longer than %u bytes", path,
-                         CONVERT_TEXT_BYTES_MAX);
-    return CERIUM_OK;
-}
-
 static int is_weights(const struct dirent *entry)
 {
     const char *name = entry->d_name;
@@ -81,14 +36,14 @@ static int is_weights(const struct dirent *entry)
 
 static int open_part(conversion *x, const char *name, cerium_error *err)
 {
-    char path[PATH_BYTES];
-    mapping *m = &x->files[x->n_files];
+    char path[CONVERT_PATH_BYTES];
+    view *m = &x->files[x->n_files];
     snprintf(path, sizeof path, "%s/%s", x->o->folder, name);
-    RETURN_IF(map_file(m, path, err));
+    RETURN_IF(convert_map_file(m, path, err));
     int status =
-        safetensors_parse(&x->parts[x->n_files], (view){m->ptr, m->len}, path, err);
+        safetensors_parse(&x->parts[x->n_files], *m, path, err);
     if (status) {
-        unmap_file(m);
+        convert_unmap(m);
         return status;
     }
     x->n_files++;
@@ -134,7 +89,7 @@ static int check_parts(const conversion *x, struct dirent **names, int n, cerium
 static int no_weights(const char *folder, cerium_error *err)
 {
     static const char old[] = "pytorch_model.bin";
-    char path[PATH_BYTES];
+    char path[CONVERT_PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", folder, old);
     if (access(path, F_OK))
         return error_set(err, CERIUM_ERR_IO, "%s: no model*.safetensors in it", folder);
@@ -238,7 +193,7 @@ static int write_all(conversion *x, cerium_error *err)
     gguf_write_u32(x->writer, "general.quantization_version", 2);
     if (x->vocabulary)
         convert_vocabulary_write(x->vocabulary, x->facts.bos, x->facts.eos,
-                                 (view){x->chat.ptr, x->chat.len},
+                                 x->chat,
                                  x->facts.arch == CONVERT_GEMMA4 || x->target.is_gemma4,
                                  x->writer);
     convert_target_write(&x->target, x->writer);
@@ -255,13 +210,13 @@ static int write_all(conversion *x, cerium_error *err)
 
 static int read_vocabulary(conversion *x, const char *folder, cerium_error *err)
 {
-    RETURN_IF(map_text(folder, &x->tokenizer, "tokenizer.json", false, err));
-    RETURN_IF(map_text(folder, &x->tokenizer_config, "tokenizer_config.json", true, err));
+    RETURN_IF(convert_map_text(folder, &x->tokenizer, "tokenizer.json", false, err));
+    RETURN_IF(convert_map_text(folder, &x->tokenizer_config, "tokenizer_config.json", true, err));
     if (!convert_is_drafter(&x->facts))
-        RETURN_IF(map_text(folder, &x->chat, "chat_template.jinja", true, err));
+        RETURN_IF(convert_map_text(folder, &x->chat, "chat_template.jinja", true, err));
     return convert_vocabulary_parse(
-        &x->vocabulary, (view){x->tokenizer.ptr, x->tokenizer.len},
-        (view){x->tokenizer_config.ptr, x->tokenizer_config.len}, x->o->pre, x->facts.n_vocab,
+        &x->vocabulary, x->tokenizer,
+        x->tokenizer_config, x->o->pre, x->facts.n_vocab,
         err);
 }
 
@@ -269,7 +224,7 @@ static int read_vocabulary(conversion *x, const char *folder, cerium_error *err)
 static int plan_drafter(conversion *x, cerium_error *err)
 {
     const char *of = x->o->target;
-    char path[PATH_BYTES];
+    char path[CONVERT_PATH_BYTES];
     if (of) RETURN_IF(convert_target_open(&x->target, of, err));
     RETURN_IF(convert_complete_drafter(&x->facts, &x->set, of ? &x->target : NULL, err));
     snprintf(path, sizeof path, "%s/tokenizer.json", of ? of : "");
@@ -282,8 +237,8 @@ static int plan_model(conversion *x, cerium_error *err)
     if (x->o->target)
         return error_set(err, CERIUM_ERR_ARGUMENT,
                          "%s: it is no drafter, so it is not --for another model", x->o->folder);
-    RETURN_IF(map_text(x->o->folder, &x->generation, "generation_config.json", true, err));
-    RETURN_IF(convert_config_ends(&x->facts, (view){x->generation.ptr, x->generation.len}, err));
+    RETURN_IF(convert_map_text(x->o->folder, &x->generation, "generation_config.json", true, err));
+    RETURN_IF(convert_config_ends(&x->facts, x->generation, err));
     RETURN_IF(convert_find_fp4(&x->set, &x->names, err));
     convert_find_mtp(&x->facts, &x->set);
     RETURN_IF(read_vocabulary(x, x->o->folder, err));
@@ -292,9 +247,9 @@ static int plan_model(conversion *x, cerium_error *err)
 
 static int run(conversion *x, cerium_error *err)
 {
-    RETURN_IF(map_text(x->o->folder, &x->config, "config.json", false, err));
+    RETURN_IF(convert_map_text(x->o->folder, &x->config, "config.json", false, err));
     RETURN_IF(open_weights(x, err)); /* before reading the files: is the folder complete? */
-    RETURN_IF(convert_config_parse(&x->facts, (view){x->config.ptr, x->config.len}, err));
+    RETURN_IF(convert_config_parse(&x->facts, x->config, err));
     RETURN_IF(convert_is_drafter(&x->facts) ? plan_drafter(x, err) : plan_model(x, err));
     if (x->o->notice) say_left_out(x);
     return write_all(x, err);
@@ -312,14 +267,14 @@ int convert_model(const convert_options *options, cerium_error *err)
     convert_target_close(&x.target);
     for (size_t i = 0; i < x.n_files; i++) {
         safetensors_free(&x.parts[i]);
-        unmap_file(&x.files[i]);
+        convert_unmap(&x.files[i]);
     }
     memory_free(x.files);
     memory_free(x.parts);
-    unmap_file(&x.config);
-    unmap_file(&x.tokenizer);
-    unmap_file(&x.tokenizer_config);
-    unmap_file(&x.chat);
-    unmap_file(&x.generation);
+    convert_unmap(&x.config);
+    convert_unmap(&x.tokenizer);
+    convert_unmap(&x.tokenizer_config);
+    convert_unmap(&x.chat);
+    convert_unmap(&x.generation);
     return status;
 }

@@ -1,5 +1,5 @@
 /* convert_nemotron.c - Nemotron-H and Nemotron 3, whose layers have one part each: their
- * configuration, and the resulting keys. */
+ * configuration, and the resulting keys.  Those of Puzzle have a configuration each. */
 #include "convert/convert_states.h"
 
 bool convert_is_nemotron(const convert_config *c)
@@ -12,7 +12,8 @@ bool convert_is_nemotron(const convert_config *c)
 /* A list, or, in older files, a string with a letter for each layer. */
 static const json_t *list_of(const config_reader *r)
 {
-    return config_get(r->root, "layers_block_type");
+    const json_t *blocks = config_get(r->root, "block_configs");
+    return blocks ? blocks : config_get(r->root, "layers_block_type");
 }
 
 static const char *pattern_of(const config_reader *r)
@@ -38,7 +39,8 @@ static layer_part part_of_layer(config_reader *r, uint32_t i)
                                            {"full_attention", "attention"},
                                            {"mlp", "mlp"},
                                            {"moe", "moe"}};
-    const char *name = json_string_value(json_array_get(list_of(r), i));
+    const json_t *one = json_array_get(list_of(r), i);
+    const char *name = json_string_value(json_is_object(one) ? config_get(one, "block_type") : one);
     const char *letter = list_of(r) ? NULL : strchr(letters, pattern_of(r)[i]);
     for (size_t k = 0; name && k < ARRAY_LEN(names); k++)
         if (!strcmp(name, names[k][0]) || !strcmp(name, names[k][1])) return (layer_part)k;
@@ -66,20 +68,41 @@ static void read_layers(config_reader *r, convert_config *c)
                       "layers_block_type");
 }
 
+/* Experts of each layer of Puzzle, and the most of any. */
+static void read_blocks(config_reader *r, convert_config *c)
+{
+    config_reader in = *r;
+    c->n_experts_used = c->n_ff_expert = 1;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        if (!c->has_experts[i]) continue;
+        in.root = json_array_get(config_get(r->root, "block_configs"), i);
+        c->layer_used[i] = config_u32(&in, "num_experts_per_tok", c->n_experts);
+        c->layer_ff[i] = config_u32(&in, "moe_intermediate_size", CONFIG_WIDTH_MAX);
+        if (c->layer_used[i] > c->n_experts_used) c->n_experts_used = c->layer_used[i];
+        if (c->layer_ff[i] > c->n_ff_expert) c->n_ff_expert = c->layer_ff[i];
+    }
+    r->status = in.status;
+}
+
 static void read_experts(config_reader *r, convert_config *c)
 {
     const json_t *norm = config_get(r->root, "norm_topk_prob");
     if (c->arch != CONVERT_NEMOTRON_H_MOE) return;
     c->n_experts = config_u32(r, "n_routed_experts", 1024);
-    c->n_experts_used = config_u32(r, "num_experts_per_tok", c->n_experts);
-    c->n_ff_expert = config_u32(r, "moe_intermediate_size", CONFIG_WIDTH_MAX);
+    c->has_blocks = config_get(r->root, "block_configs") != NULL;
+    if (c->has_blocks) {
+        read_blocks(r, c);
+    } else {
+        c->n_experts_used = config_u32(r, "num_experts_per_tok", c->n_experts);
+        c->n_ff_expert = config_u32(r, "moe_intermediate_size", CONFIG_WIDTH_MAX);
+    }
     c->n_ff_shared = config_u32(r, "moe_shared_expert_intermediate_size", CONFIG_WIDTH_MAX);
     c->n_groups = config_u32_or(r, "n_group", c->n_experts, 1);
     c->n_groups_used = config_u32_or(r, "topk_group", c->n_groups, 1);
     c->expert_scale = config_number(r, r->root, "routed_scaling_factor", 1);
     c->weights_sum_to_one = !norm || json_is_true(norm);
     for (uint32_t i = 0; i < c->n_layers; i++)
-        if (c->has_experts[i]) c->layer_ff[i] = c->n_ff_expert;
+        if (c->has_experts[i] && !c->has_blocks) c->layer_ff[i] = c->n_ff_expert;
     c->n_expert_latent = config_u32_or(r, "moe_latent_size", CONFIG_WIDTH_MAX, 0);
 }
 
@@ -120,6 +143,12 @@ void convert_nemotron_write(const config_writer *k, const convert_config *c)
     config_put_u32(k, "attention.value_length", c->head_dim);
     convert_state_sizes_write(k, c);
     if (!c->n_experts) return;
+    if (c->has_blocks) {
+        gguf_write_array(k->w, config_key(k, "expert_feed_forward_length", key), GGUF_UINT32,
+                         c->layer_ff, c->n_layers);
+        gguf_write_array(k->w, config_key(k, "expert_used_count", key), GGUF_UINT32,
+                         c->layer_used, c->n_layers);
+    }
     config_put_u32(k, "expert_shared_feed_forward_length", c->n_ff_shared);
     if (c->n_expert_latent) config_put_u32(k, "moe_latent_size", c->n_expert_latent);
     gguf_write_bool(k->w, config_key(k, "expert_weights_norm", key), c->weights_sum_to_one);

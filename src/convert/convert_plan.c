@@ -103,3 +103,10 @@ convert_tensor *plan_plain(planner *p, uint32_t layer, const char *from, const c
     plan_shape(p, t.from, rows, columns, 0);
     return plan_add(p, &t);
 }
+
+void plan_norm(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
+               bool optional)
+{
+    convert_tensor *t = plan_plain(p, layer, from, to, n, 0, optional);
+    if (t && (p->c->arch == CONVERT_GEMMA3 || convert_has_states(p->c))) t->more = 1;
+}

@@ -1,5 +1,5 @@
 /* convert_plan.h - the plan of a GGUF file: its tensors, and their sources.  Private to
- * convert_plan.c, convert_tensors.c and convert_recurrent.c. */
+ * this folder. */
 #ifndef CONVERT_CONVERT_PLAN_H
 #define CONVERT_CONVERT_PLAN_H
 
@@ -34,6 +34,9 @@ convert_tensor *plan_add(planner *p, const convert_tensor *t);
 /* A tensor of one source, [rows][columns] or, with columns 0, [rows].  NULL: there is none. */
 convert_tensor *plan_plain(planner *p, uint32_t layer, const char *from, const char *to,
                            uint64_t rows, uint64_t columns, bool optional);
+/* An RMS norm [n]; Gemma's multiplies by 1 + weight, and files hold the sum. */
+void plan_norm(planner *p, uint32_t layer, const char *from, const char *to, uint64_t n,
+               bool optional);
 
 /* ---- convert_tensors.c ---- */
 
@@ -42,6 +45,15 @@ convert_tensor *plan_plain(planner *p, uint32_t layer, const char *from, const c
 bool plan_uses(const planner *p, const safetensor *t);
 /* Finds the prefix of the decoder's names. */
 void plan_find_prefix(planner *p);
+
+/* ---- convert_attention.c, convert_feed_forward.c: the parts of a layer ---- */
+
+void plan_attention(planner *p, uint32_t i);
+void plan_latents(planner *p, uint32_t i);
+void plan_feed_forward(planner *p, uint32_t i);
+/* A tensor for each expert; where: the block's name, names: those of gate, which may be missing, up
+ * and down. */
+void plan_experts(planner *p, uint32_t i, const char *where, const char *const names[3]);
 
 /* ---- convert_recurrent.c: the tensors of a layer's state ---- */
 

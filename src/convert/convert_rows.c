@@ -106,7 +106,8 @@ static int float_row(const convert_tensor *t, const convert_config *c, const saf
         safetensor_values(t->from, row * n * t->step + t->offset, t->step, out, n);
         break;
     case ROWS_COLUMNS: {
-        const uint64_t width = t->dims[1] * t->step, expert = row / t->dims[1];
+        const uint64_t width = t->from->n_dims == 3 ? t->from->dims[2] : t->dims[1] * t->step;
+        const uint64_t expert = row / t->dims[1];
         const uint64_t n_rows = t->n_rows ? t->n_rows : n;
         if (t->from->type == SAFE_F8_E4M3)
             return bad_tensor(t->from, "is in FP8: not supported where rows become columns", err);

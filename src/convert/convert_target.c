@@ -1,52 +1,24 @@
 /* convert_target.c - the model that a drafter was made for: a folder as Hugging Face publishes it,
  * or a GGUF file, whose tokenizer the drafter's file gets, too. */
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "convert/config_reader.h"
-
-enum { CONFIG_BYTES_MAX = 1 << 20 };
-
-static int read_config(view *out, const char *path, cerium_error *err)
-{
-    char *all = memory_alloc(CONFIG_BYTES_MAX);
-    if (!all) return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory to read it", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd >= 0 ? read(fd, all, CONFIG_BYTES_MAX) : -1;
-    if (fd >= 0) close(fd);
-    if (n >= 0 && n < CONFIG_BYTES_MAX) {
-        *out = (view){all, (size_t)n};
-        return CERIUM_OK;
-    }
-    memory_free(all);
-    return error_set(err, CERIUM_ERR_IO, "%s: cannot be read; name a model's folder or GGUF file",
-                     path);
-}
+#include "convert/convert_files.h"
 
 static int parse_config(convert_target *t, view json, const char *path, cerium_error *err)
 {
-    json_error_t at;
-    cerium_error why = {0};
-    json_t *root = json_read(json, JSON_READ_PYTHON, &at);
-    config_reader r = {.whole = root, .root = root, .err = &why};
-    if (!json_is_object(root)) {
-        json_decref(root);
-        return error_set(err, CERIUM_ERR_FORMAT, "%s: it is not a JSON object", path);
-    }
-    if (json_is_object(config_get(root, "text_config"))) r.root = config_get(root, "text_config");
+    config_reader r;
+    RETURN_IF(config_open(&r, json, path, err));
     t->n_layers = config_u32(&r, "num_hidden_layers", CONVERT_LAYERS_MAX);
     t->n_embd = config_u32(&r, "hidden_size", CONFIG_WIDTH_MAX);
-    const char *name = json_string_value(json_array_get(config_get(root, "architectures"), 0));
+    const char *name = json_string_value(json_array_get(config_get(r.whole, "architectures"), 0));
     t->is_gemma = name && !strncmp(name, "Gemma", 5);
     t->is_gemma4 = name && !strncmp(name, "Gemma4", 6);
     const json_t *rope = config_get(r.root, "rope_parameters");
     if (!rope) rope = config_get(r.root, "rope_scaling");
     t->has_sections = config_get(rope, "mrope_section") != NULL;
-    json_decref(root);
-    if (!r.status) return CERIUM_OK;
-    return error_set(err, CERIUM_ERR_FORMAT, "%s: %s", path, why.message);
+    return config_close(&r);
 }
 
 static uint64_t number_of(const gguf_file *file, view arch, const char *name)
@@ -81,14 +53,17 @@ static int open_file(convert_target *t, const char *path, cerium_error *err)
 
 int convert_target_open(convert_target *out, const char *path, cerium_error *err)
 {
-    char name[4096];
+    char name[CONVERT_PATH_BYTES];
     struct stat st;
-    view json;
+    view json = {0};
     if (stat(path, &st) || !S_ISDIR(st.st_mode)) return open_file(out, path, err);
     snprintf(name, sizeof name, "%s/config.json", path);
-    RETURN_IF(read_config(&json, name, err));
-    const int status = parse_config(out, json, name, err);
-    memory_free((char *)(uintptr_t)json.ptr);
+    if (access(name, F_OK))
+        return error_set(err, CERIUM_ERR_IO, "%s: it is not there; name a model's folder or GGUF "
+                         "file", name);
+    int status = convert_map_text(path, &json, "config.json", false, err);
+    if (!status) status = parse_config(out, json, name, err);
+    convert_unmap(&json);
     return status;
 }
 

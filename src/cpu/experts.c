@@ -92,21 +92,21 @@ static void take_best(const cpu_executor *ex, const step_op *op, const float *va
     const step_shape *s = &ex->program->shape;
     float scores[EXPERTS_MAX];
     if (!op->choice_bias && !s->n_expert_groups) {
-        take_top(values, s->n_experts, s->n_experts_used, chosen, weight);
+        take_top(values, s->n_experts, op->n_used, chosen, weight);
         return;
     }
     CHECK(s->n_experts <= EXPERTS_MAX);
     for (uint32_t e = 0; e < s->n_experts; e++)
         scores[e] = values[e] + (op->choice_bias ? op->choice_bias[e] : 0.0f);
     if (s->n_expert_groups) leave_groups(s, scores);
-    take_top(scores, s->n_experts, s->n_experts_used, chosen, weight);
-    for (uint32_t i = 0; i < s->n_experts_used; i++) weight[i] = values[chosen[i]];
+    take_top(scores, s->n_experts, op->n_used, chosen, weight);
+    for (uint32_t i = 0; i < op->n_used; i++) weight[i] = values[chosen[i]];
 }
 
 static void choose(cpu_executor *ex, const step_op *op, uint32_t row)
 {
     const step_shape *s = &ex->program->shape;
-    uint32_t k = s->n_experts_used;
+    uint32_t k = op->n_used;
     float *logits = ex->routes.logits + (size_t)row * router_stride(s);
     uint32_t *chosen = ex->routes.chosen + (size_t)row * k;
     float *weight = ex->routes.chosen_weight + (size_t)row * k, sum = 0;
@@ -135,7 +135,7 @@ static void choose(cpu_executor *ex, const step_op *op, uint32_t row)
 void pass_pick(cpu_executor *ex, const step_op *op)
 {
     pass_routes *routes = &ex->routes;
-    uint32_t n_experts = ex->program->shape.n_experts, k = ex->program->shape.n_experts_used;
+    uint32_t n_experts = ex->program->shape.n_experts, k = op->n_used;
     uint32_t n = ex->n_rows * k, at = 0;
     uint32_t *count = routes->begin; /* by expert at first */
     memset(count, 0, (n_experts + 1) * sizeof *count);
@@ -194,6 +194,7 @@ void pass_experts_in_finish(cpu_executor *ex, const step_op *op, uint32_t row)
 
 void pass_gather(cpu_executor *ex, const step_op *op, uint32_t entry)
 {
+    if (entry >= ex->routes.n_entries) return; /* planned for the most experts of any layer */
     const uint32_t row = ex->routes.row[entry];
     const pass_rows from = input_of(ex, op), to = ex->gathered;
     for (int a = 0; a < KERNEL_ACTS_END; a++)

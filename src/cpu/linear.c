@@ -134,7 +134,7 @@ void cpu_executor_state(const cpu_executor *ex, uint32_t row, float *out)
     const step_op *head = &ex->program->ops[ex->program->n_ops - 1];
     const float *in = ex->x + (size_t)row * s->n_embd;
     CHECK(head->kind == STEP_HEAD && row < ex->n_rows);
-    if (s->n_taps) {
+    if (s->n_taps && !s->norms_state) {
         memcpy(out, in, s->n_embd * sizeof *out);
         return;
     }
@@ -159,6 +159,15 @@ static void join_state(cpu_executor *ex, const step_op *op, float *x, uint32_t r
     memset(x, 0, n * sizeof *x);
 }
 
+/* a = norm(in), all taps together or each by itself. */
+static void norm_taps(const cpu_executor *ex, const step_op *op, float *a, const float *in)
+{
+    const step_shape *s = &ex->program->shape;
+    const uint32_t n = s->n_taps * s->n_tapped, step = op->norms_taps ? s->n_tapped : n;
+    for (uint32_t i = 0; i < n; i += step)
+        ex->k->rms_norm(a + i, in + i, op->norm + i, step, s->norm_eps);
+}
+
 /* What an EAGLE-3 head begins with: x is its own state, or OUT makes it of the model's. */
 static void join_taps(cpu_executor *ex, const step_op *op, float *x, uint32_t row)
 {
@@ -174,7 +183,7 @@ static void join_taps(cpu_executor *ex, const step_op *op, float *x, uint32_t ro
     else if (given->is_own)
         memcpy(x, given->last_state, s->n_embd * sizeof *x);
     else if (op->norm)
-        ex->k->rms_norm(a, given->last_state, op->norm, (uint32_t)n, s->norm_eps);
+        norm_taps(ex, op, a, given->last_state);
     else
         memcpy(a, given->last_state, n * sizeof *a);
 }

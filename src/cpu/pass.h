@@ -86,7 +86,7 @@ typedef struct {
     uint32_t *row;      /* [entries] */
     float *weight;      /* [entries] */
     float *logits;      /* [M][n_experts rounded up to 16] */
-    uint32_t *chosen;   /* [M][n_experts_used] in order of rank */
+    uint32_t *chosen;   /* [M][n_used] in order of rank */
     float *chosen_weight;
     float *shared_gate; /* [M] of the expert that every row takes; 1 / (1 + e^-x) */
 } pass_routes;

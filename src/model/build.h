@@ -25,6 +25,7 @@ typedef struct {
     bool varies;            /* differing values of arrays by layer; the shape has the greatest */
     uint32_t n_heads, n_kv_heads, head_dim, n_ff; /* of the next layer: the shape's, or set by the
                                                      family's file */
+    uint32_t n_ff_expert, n_experts_used;         /* likewise */
     const gguf_tensor *table; /* whose rows are read from the file; or NULL */
     float attention_scale;
     bool is_latent;         /* keys and values are made from one row, and may differ in width */
@@ -93,6 +94,8 @@ void build_rope(builder *b, step_rope kind, bool yarn_exact);
 /* A second one, for layers with a window: with the base that the file names for them, or this one,
  * never scaled. */
 void build_rope_windowed(builder *b, float base);
+/* qwen_vl.c: fails if positions of pictures are more than sections of the first table. */
+void build_sections(builder *b);
 /* The window of each layer, [n_layers]: by the file's pattern; without one, all but the last of
  * `every` layers have it; 0: all see everything. */
 void build_windows(builder *b, uint32_t every, uint32_t *windows);
@@ -173,6 +176,9 @@ void build_llama(builder *b);
 void build_qwen2(builder *b);
 void build_qwen3(builder *b);
 void build_qwen3moe(builder *b);
+void build_qwen2vl(builder *b);
+void build_qwen3vl(builder *b);
+void build_qwen3vlmoe(builder *b);
 void build_gpt_oss(builder *b);
 void build_starcoder2(builder *b);
 void build_mistral3(builder *b);

@@ -12,6 +12,8 @@ void build_llama(builder *b)
     if (s->n_experts) {
         s->n_experts_used = build_u32(b, "expert_used_count", 1, s->n_experts);
         s->n_ff_expert = s->n_ff;
+        b->n_experts_used = s->n_experts_used;
+        b->n_ff_expert = s->n_ff_expert;
         s->routing = STEP_ROUTE_SOFTMAX_TOP;
         s->weights_sum_to_one = true;
         s->routing_scale = 1;

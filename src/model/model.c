@@ -21,6 +21,7 @@ static const struct {
     void (*build)(builder *b);
 } architectures[] = {
     {"llama", build_llama},       {"qwen2", build_qwen2},     {"qwen3", build_qwen3},
+    {"qwen2vl", build_qwen2vl},   {"qwen3vl", build_qwen3vl}, {"qwen3vlmoe", build_qwen3vlmoe},
     {"qwen3moe", build_qwen3moe}, {"gpt-oss", build_gpt_oss}, {"starcoder2", build_starcoder2},
     {"mistral3", build_mistral3}, {"smollm3", build_smollm3}, {"seed_oss", build_seed_oss},
     {"granite", build_granite},   {"granitemoe", build_granite},
@@ -29,7 +30,8 @@ static const struct {
     {"maple", build_maple},       {"laguna", build_laguna},   {"glm4moe", build_glm4moe},
     {"minimax-m2", build_minimax_m2},
     {"qwen35", build_qwen35},     {"qwen35moe", build_qwen35}, {"qwen3next", build_qwen35},
-    {"deepseek2", build_deepseek2}, {"nemotron_h", build_nemotron_h},
+    {"deepseek2", build_deepseek2}, {"mistral4", build_deepseek2},
+    {"nemotron_h", build_nemotron_h},
     {"nemotron_h_moe", build_nemotron_h}, {"eagle3", build_eagle3},
     {"dflash", build_dflash},
 };
@@ -50,6 +52,7 @@ static bool ends_with(view name, view end)
 static size_t times_as_vector(const gguf_tensor *t)
 {
     if (ends_with(t->name, VIEW("ssm_conv1d.weight"))) return 2;
+    if (view_starts(t->name, VIEW("fc_norm."))) return 2; /* of EAGLE-3.1: and all together */
     return t->n_dims == 1 || ends_with(t->name, VIEW(".bias")) ||
            ends_with(t->name, VIEW(".scale")) ||
            ends_with(t->name, VIEW(".ssm_a")) || ends_with(t->name, VIEW(".ssm_d")) ||
@@ -365,7 +368,7 @@ uint64_t model_step_bytes(const model *m)
             if (op->kind == STEP_EMBED) /* one row */
                 total += w->panel_bytes / KERNEL_PANEL_ROWS;
             else
-                total += step_chooses(op) ? one * p->shape.n_experts_used : one * w->n_matrices;
+                total += step_chooses(op) ? one * op->n_used : one * w->n_matrices;
         }
     }
     return total;

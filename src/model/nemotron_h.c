@@ -1,16 +1,22 @@
 /* nemotron_h.c - Nemotron-H and Nemotron 3, dense and with experts (nemotron_h_moe): each layer has
  * one norm and one part, which keeps a state (Mamba-2), attends without a rotation, or is a
- * feed-forward by squared ReLU.  Experts may read a latent of the layer's input (Nemotron 3 Super).
+ * feed-forward by squared ReLU.  Experts may read a latent of the layer's input (Nemotron 3 Super),
+ * and their width and how many a token uses may differ by layer (Puzzle).
  * Blocks after the last layer, which predict further tokens, are left out. */
 #include "model/build.h"
 
 static void feed_forward(builder *b, uint32_t layer)
 {
     static const char norm[] = "blk.%u.attn_norm.weight";
-    if (b->program.shape.n_experts && build_has(b, "blk.%u.ffn_gate_inp.weight", layer))
-        build_experts_ffn(b, layer, norm);
-    else
+    const step_shape *s = &b->program.shape;
+    if (!s->n_experts || !build_has(b, "blk.%u.ffn_gate_inp.weight", layer)) {
         build_ffn(b, layer, norm);
+        return;
+    }
+    b->n_ff_expert = build_u32_of_layer(b, "expert_feed_forward_length", layer, 1, s->n_ff_expert,
+                                        s->n_ff_expert);
+    b->n_experts_used = build_u32_of_layer(b, "expert_used_count", layer, 1, s->n_experts_used, 1);
+    build_experts_ffn(b, layer, norm);
 }
 
 /* Its kind is told by its heads and the width of its feed-forward. */

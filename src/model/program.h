@@ -208,6 +208,7 @@ typedef struct {
     const float *post_norm;       /* OUT, FFN_DOWN, EXPERTS_DOWN: [n_embd] RMS norm of the addend of
                                      x.  LAYER_INPUTS: [n_layer_input] */
     bool is_narrow;               /* EXPERTS_UP, EXPERTS_DOWN: after EXPERTS_IN */
+    bool norms_taps;              /* EMBED: its norm is of each of the shape's taps by itself */
     bool waits;                   /* FFN_DOWN: post_norm's output is added to that of the next
                                      EXPERTS_DOWN, not to x, and then */
     const float *norm_of_sum;     /* EXPERTS_DOWN: [n_embd] RMS norm of that sum */
@@ -220,6 +221,8 @@ typedef struct {
     const model_matrix *beside;   /* QKV: embeddings of tokens, as wide as x; or NULL */
     const float *beside_norm;     /* [n_embd] of x then; NULL: it is normed already */
     const gguf_tensor *table;     /* LAYER_INPUTS: [n_vocab][n_layers][n_layer_input] in the file */
+    uint32_t n_used;              /* ROUTE, EXPERTS_UP, EXPERTS_DOWN: experts of a row, at most the
+                                     shape's */
     const float *expert_scale;    /* ROUTE: [n_experts] times each expert's weight; or NULL */
     const float *conv;            /* CONV: [n_taps][channels], the oldest token first */
     const float *decay, *dt;      /* CONV: [n_value_heads] */
@@ -282,6 +285,8 @@ typedef struct {
     uint32_t n_taps, n_tapped;               /* of an EAGLE-3 head or a DFlash drafter: layers of
                                                 the model that it reads, and the floats of each; 0:
                                                 it is none */
+    bool norms_state;                        /* of an EAGLE-3 head: of its own states it reads what
+                                                is behind its last norm (3.1), not what is before */
     uint32_t n_block, mask_token;            /* of a DFlash drafter: rows of a block, whose first is
                                                 the last token and the others this one; 0 */
     bool block_is_causal;                    /* its rows do not see later ones */

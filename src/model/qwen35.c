@@ -3,24 +3,6 @@
  * gated shared one.  A block for the token after the next (MTP) attends, too, and drafts. */
 #include "model/build.h"
 
-/* Text has one position: all sections of the rotation use it, except a fourth, which files of other
- * models have. */
-static void check_sections(builder *b)
-{
-    char key[96];
-    snprintf(key, sizeof key, "%s.rope.dimension_sections", b->arch);
-    const gguf_value *sections = gguf_find(b->file, key);
-    if (b->status || !sections) return;
-    int64_t sum = 0;
-    bool is_array = sections->type == GGUF_ARRAY && sections->item_type != GGUF_STRING &&
-                    sections->item_type != GGUF_ARRAY && sections->n_items <= 4;
-    for (uint64_t i = 0; is_array && i < sections->n_items && i < 3; i++)
-        sum += gguf_item_i64(sections, i);
-    if (!is_array || sum != b->program.shape.ropes[0].n_rot / 2 ||
-        (sections->n_items > 3 && gguf_item_i64(sections, 3) != 0))
-        build_fail(b, "key %s: these sections are not supported", key);
-}
-
 /* The layers with a state: the file's list, or all but the last of this many. */
 static void find_recurrent(builder *b, bool *is_recurrent)
 {
@@ -69,7 +51,7 @@ void build_qwen35(builder *b)
     build_shape(b, STEP_NORM_RMS);
     build_without_mtp(b);
     build_rope(b, STEP_ROPE_SPLIT, false);
-    check_sections(b);
+    build_sections(b);
     find_recurrent(b, is_recurrent);
     build_recurrence(b);
     s->linear.is_grouped = view_equal(view_of(b->arch), VIEW("qwen3next"));

@@ -319,6 +319,8 @@ void build_routing(builder *b, step_routing routing)
     s->n_experts = build_u32(b, "expert_count", 1, 1024);
     s->n_experts_used = build_u32(b, "expert_used_count", 1, s->n_experts ? s->n_experts : 1);
     s->n_ff_expert = build_u32_or(b, "expert_feed_forward_length", 1, WIDTH_MAX, s->n_ff);
+    b->n_ff_expert = s->n_ff_expert;
+    b->n_experts_used = s->n_experts_used;
     if (!b->status && s->n_ff_expert == 0)
         build_fail(b, "key %s.expert_feed_forward_length is missing", b->arch);
     s->routing_scale = build_f32_or(b, "expert_weights_scale", 1);
@@ -340,8 +342,9 @@ void build_routing(builder *b, step_routing routing)
 step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
 {
     step_shape *s = &b->program.shape;
-    uint32_t n = s->n_experts, n_ff = s->n_ff_expert, n_embd = s->n_embd;
+    uint32_t n = s->n_experts, n_ff = b->n_ff_expert, n_embd = s->n_embd;
     step_op *op = build_op(b, STEP_ROUTE);
+    op->n_used = b->n_experts_used;
     op->norm = build_vector(b, norm_name, layer, n_embd);
     op->w[0] = build_matrix(b, "blk.%u.ffn_gate_inp.weight", layer, n, n_embd);
     op->bias[0] = build_vector_optional(b, "blk.%u.ffn_gate_inp.bias", layer, n);
@@ -356,6 +359,7 @@ step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
     }
 
     op = build_op(b, STEP_EXPERTS_UP);
+    op->n_used = b->n_experts_used;
     op->is_narrow = latent > 0;
     step_op *const up = op;
     const bool gated = step_is_gated(s->activation);
@@ -378,6 +382,7 @@ step_op *build_experts_ffn(builder *b, uint32_t layer, const char *norm_name)
         build_vector_optional(b, "blk.%u.ffn_up_exps.bias", layer, (uint64_t)n * n_ff);
 
     op = build_op(b, STEP_EXPERTS_DOWN);
+    op->n_used = b->n_experts_used;
     op->is_narrow = latent > 0;
     op->w[0] = build_experts(b, "blk.%u.ffn_down_exps.weight", layer, n, width, n_ff, 0, width);
     op->bias[0] =

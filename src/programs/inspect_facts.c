@@ -67,9 +67,14 @@ bool facts_name_has(view name, const char *part)
 static uint64_t bytes_per_step(const facts *f, const gguf_tensor *t)
 {
     const bool is_of_block = t->name.len > 4 && !memcmp(t->name.ptr, "blk.", 4);
-    if (is_of_block && strtoull(t->name.ptr + 4, NULL, 10) >= f->n_layers) return 0; /* drafts */
-    if (f->n_experts && f->n_used <= f->n_experts && facts_name_has(t->name, "_exps."))
-        return (uint64_t)((double)t->size / (double)f->n_experts * (double)f->n_used);
+    const uint64_t layer = is_of_block ? strtoull(t->name.ptr + 4, NULL, 10) : 0;
+    const gguf_value *used = facts_value(f, "expert_used_count");
+    if (is_of_block && layer >= f->n_layers) return 0; /* drafts */
+    if (f->n_experts && f->n_used <= f->n_experts && facts_name_has(t->name, "_exps.")) {
+        const bool has = used && facts_is_numbers(used) && layer < used->n_items;
+        const double n = has ? (double)gguf_item_i64(used, layer) : (double)f->n_used;
+        return (uint64_t)((double)t->size / (double)f->n_experts * (n > 0 ? n : 0));
+    }
     bool embedding = view_equal(t->name, VIEW("token_embd.weight"));
     if (embedding && gguf_find_tensor(f->file, "output.weight"))
         return t->size / (tensor_values(t) / t->dims[0]);

@@ -267,7 +267,8 @@ static void print_drafter(const facts *f)
         printf("%s: it drafts for another model, blocks of %" PRIu64 " tokens (--draft-model)",
                is_spark ? "DSpark" : "DFlash", block > 1 ? block : 16);
     else
-        printf("EAGLE-3: it drafts for another model, %" PRIu64 " wide (--draft-model)",
+        printf("EAGLE-3%s: it drafts for another model, %" PRIu64 " wide (--draft-model)",
+               gguf_find_tensor(f->file, "fc_norm.0.weight") ? ".1" : "",
                facts_number(f, "target_hidden_size"));
     for (uint64_t i = 0; taps && facts_is_numbers(taps) && i < taps->n_items && i < 8; i++)
         printf("%s%lld", i ? ", " : ", and reads the inputs of its layers ",
@@ -306,7 +307,9 @@ void inspect_print_summary(const facts *f)
     print_by_layer(f, "feed forward", f->n_ff, "feed_forward_length");
     if (f->n_experts) {
         print_label("experts");
-        printf("%" PRIu64 " of %" PRIu64 " for each token%s", f->n_used, f->n_experts,
+        printf("%" PRIu64 " of %" PRIu64 " for each token%s%s", f->n_used, f->n_experts,
+               facts_differ_by_layer(f, "expert_used_count")
+                   ? " in some layers, fewer in others" : "",
                has_tensor(f, "_shexp.") ? ", beside one that all take" : "");
         if (f->n_expert_latent) printf(", of a latent of %" PRIu64, f->n_expert_latent);
         printf("\n");

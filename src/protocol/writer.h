@@ -1,8 +1,8 @@
 /* writer.h - shared by the writers of all APIs: choices, pieces of answers, one event buffer.
  *
- * writer.c reads the model's text and cuts it into pieces (a text, a thought, a call), each opened,
- * continued and closed; a writer_api turns these into the events of its API.  Private to
- * protocol/. */
+ * writer_open.c opens and closes them.  writer.c reads the model's text and cuts it into pieces (a
+ * text, a thought, a call), each opened, continued and closed; a writer_api turns these into the
+ * events of its API.  Private to protocol/. */
 #ifndef PROTOCOL_WRITER_H
 #define PROTOCOL_WRITER_H
 

@@ -459,6 +459,9 @@ int main(int argc, char **argv)
     /* A head in a file of its own, the same. */
     test_pair("tests/golden/fixtures/llama.gguf", "tests/golden/fixtures/eagle3-llama.gguf", false);
     test_pair("tests/golden/fixtures/qwen35.gguf", "tests/golden/fixtures/eagle3-wide.gguf", false);
+    test_pair("tests/golden/fixtures/llama.gguf", "tests/golden/fixtures/eagle3-norms.gguf", false);
+    test_pair("tests/golden/fixtures/qwen35.gguf", "tests/golden/fixtures/eagle3-layers.gguf",
+              false);
     test_pair("tests/golden/fixtures/mtp-planted-state.gguf",
               "tests/golden/fixtures/eagle3-planted.gguf", true);
     /* A drafter that says blocks, the same. */

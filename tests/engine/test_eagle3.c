@@ -86,6 +86,8 @@ static void test_logits(void)
     check_logits(FIXTURES "llama.gguf", "eagle3-llama");
     check_logits(FIXTURES "qwen35.gguf", "eagle3-qwen35");
     check_logits(FIXTURES "qwen35.gguf", "eagle3-wide");
+    check_logits(FIXTURES "llama.gguf", "eagle3-norms");
+    check_logits(FIXTURES "qwen35.gguf", "eagle3-layers");
 }
 
 /* ---- what it reads ---- */
@@ -235,15 +237,21 @@ static char *find_name(char *all, size_t len, const char *name)
     return NULL;
 }
 
-/* The head of llama.gguf with some bytes changed: those `at` after the end of a name, or with
+/* A head of llama.gguf with some bytes changed: those `at` after the end of a name, or with
  * at < 0 those of it. */
-static void damaged(const char *name, long at, const void *put, size_t n_put, const char *why)
+static void damage(const char *head, const char *name, long at, const void *put, size_t n_put,
+                   const char *why)
 {
     size_t len;
-    char *all = read_file(FIXTURES "eagle3-llama.gguf", &len);
+    char *all = read_file(head, &len);
     char *place = find_name(all, len, name);
     memcpy(at < 0 ? place : place + strlen(name) + at, put, n_put);
     refused_bytes(all, len, why);
+}
+
+static void damaged(const char *name, long at, const void *put, size_t n_put, const char *why)
+{
+    damage(FIXTURES "eagle3-llama.gguf", name, at, put, n_put, why);
 }
 
 static void lacking(const char *tensor, const char *other)
@@ -285,7 +293,7 @@ static void test_damage(void)
     damaged("fc.weight", 4 + 8, &rows, sizeof rows, "tensor fc.weight has shape");
     damaged("output.weight", -1, "outxut.weight", 13,
             "tensor output.weight is missing, and the model's has");
-    damaged("eagle3.block_count", 4, &two, sizeof two, "2 layers: an EAGLE-3 head has one");
+    damaged("eagle3.block_count", 4, &two, sizeof two, "tensor blk.1.attn_norm.weight is missing");
     damaged("eagle3.target_hidden_size", 4, &wide, sizeof wide, "made for a model 99 wide");
     damaged("eagle3.target_layers", 4 + 4, &short_list, sizeof short_list, "");
     damaged("eagle3.target_layers", 4 + 4 + 8, &deep, sizeof deep, "layer 77: they must ascend");
@@ -293,6 +301,10 @@ static void test_damage(void)
     damaged("eagle3.target_layers", 4 + 4 + 8 + 8, &far, sizeof far, "and the model has 2");
     damaged("eagle3.target_layers", -1, "eagle3.target_xayers", 20,
             "key eagle3.target_layers must");
+    damage(FIXTURES "eagle3-norms.gguf", "fc_norm.1.weight", -1, "fc_norx.1.weight", 16,
+           "tensor fc_norm.1.weight is missing");
+    damage(FIXTURES "eagle3-norms.gguf", "fc_norm.2.weight", 4, &rows, sizeof rows,
+           "tensor fc_norm.2.weight has 16 values");
     damaged("d2t", 4 + 8, &f32, sizeof f32, "tensor d2t must have");
     wrong_token(7, -1, "tensor d2t: token -1, and the model has");
     wrong_token(7, 1 << 20, "tensor d2t: token 1048576, and the model has");

@@ -72,6 +72,7 @@ int main(void)
     put("of/config.json", of, strlen(of));
     check_all("eagle3", NULL);
     check_all("eagle3-default", target);
+    check_all("eagle3-norms", NULL);
     check_all("dspark", NULL);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

@@ -15,6 +15,7 @@ import hybrids
 import latents
 import layered
 import scans
+import vision
 
 
 class MapleForCausalLM(MellumForCausalLM):
@@ -123,6 +124,8 @@ def add_keys(w, arch, c):
     if arch in latents.ARCHS:
         latents.add_keys(w, c)
         return
+    if arch in vision.ARCHS:
+        vision.add_keys(w, c)
     full = c.rope_parameters.get("full_attention", c.rope_parameters)
     if "sliding_attention" in c.rope_parameters:
         w.add_sliding_window(c.sliding_window)
@@ -256,6 +259,7 @@ def fixtures(entry, longest):
         *hybrids.fixtures(family),
         *layered.fixtures(family),
         *latents.fixtures(family),
+        *vision.fixtures(family),
         *scans.fixtures(family, SCALES),
     ]
 

@@ -1,4 +1,5 @@
-"""Attention by latents (MLA: DeepSeek V2 and V3, GLM-4.7-Flash): names in their GGUF files.
+"""Attention by latents (MLA: DeepSeek V2 and V3, GLM-4.7-Flash, Mistral Small 4): names in their
+GGUF files.
 
 kv_b is split: each head's rows for keys and for values are two tensors, the former transposed;
 older files have it whole, and keys for heads only.
@@ -8,9 +9,9 @@ from gguf import GGMLQuantizationType as Q
 from gguf import LlamaFileType as F
 from transformers import (
     DeepseekV2Config, DeepseekV2ForCausalLM, DeepseekV3Config, DeepseekV3ForCausalLM,
-    Glm4MoeLiteConfig, Glm4MoeLiteForCausalLM)
+    Glm4MoeLiteConfig, Glm4MoeLiteForCausalLM, Mistral4Config, Mistral4ForCausalLM)
 
-ARCHS = ("deepseek2",)
+ARCHS = ("deepseek2", "mistral4")
 LENGTHS = (1, 2, 3, 4, 5, 63, 64, 65)
 
 
@@ -72,6 +73,9 @@ def add_keys(w, c):
     if c.model_type == "deepseek_v2":  # files of it lack the two keys below
         return
     w.add_expert_weights_norm(c.norm_topk_prob)
+    if c.model_type == "mistral4":
+        w.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+        return
     w.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
@@ -81,6 +85,9 @@ def rope(kind, theta, **more):
 
 YARN = rope("yarn", 10000.0, factor=40.0, original_max_position_embeddings=64, beta_fast=32.0,
             beta_slow=1.0, mscale=0.707, mscale_all_dim=0.707)
+GROWING = rope("yarn", 10000.0, factor=4.0, original_max_position_embeddings=64, beta_fast=32.0,
+               beta_slow=1.0, mscale=0.5, mscale_all_dim=0.5, llama_4_scaling_beta=0.1,
+               max_position_embeddings=4096)
 PLAIN = rope("default", 10000.0)
 
 
@@ -116,6 +123,14 @@ def fixtures(family):
                     n_shared_experts=2, routed_scaling_factor=1.3, n_group=4, topk_group=1,
                     topk_method="group_limited_greedy", rope_parameters=PLAIN), 92,
                lengths=LENGTHS, without={"groups": dict(topk_method="greedy")}),
+        family("mistral4", "mistral4", Mistral4Config, Mistral4ForCausalLM,
+               dict(small, **experts, q_lora_rank=28, n_shared_experts=1, rope_parameters=GROWING),
+               97, lengths=(*LENGTHS, 160),
+               without={"growth of queries": dict(rope_parameters={
+                   **GROWING, "llama_4_scaling_beta": 0.0}),
+                        "scale of products": dict(rope_parameters={
+                            **GROWING, "mscale": None, "mscale_all_dim": None,
+                            "attention_factor": 1.0})}),
         deepseek("deepseek2-q4_0", {**wide, "q_lora_rank": 96}, 93, qtype=Q.Q4_0,
                  file_type=F.MOSTLY_Q4_0, lengths=LENGTHS),
         deepseek("deepseek2-old-q8_0", wide, 94, old=True, qtype=Q.Q8_0,

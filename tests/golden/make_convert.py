@@ -237,6 +237,7 @@ MODELS = [
     change("nemotron_h", "nemotron_h", {"vocab_size": N_VOCAB}, "tekken"),
     change("nemotron_h_moe", "nemotron_h_moe", {"vocab_size": N_VOCAB}, "qwen2"),
     change("nemotron_h_moe-latent", "nemotron_h_moe-latent", {"vocab_size": N_VOCAB}, "qwen2"),
+    change("nemotron_h_moe-puzzle", "nemotron_h_moe-puzzle", {"vocab_size": N_VOCAB}, "qwen2"),
     change("gemma3", "gemma3", {"vocab_size": 0, "head_dim": 16, "intermediate_size": 32,
                                 "query_pre_attn_scalar": 24}, "sentencepiece"),
     change("mellum", "mellum", {"vocab_size": N_VOCAB}, "starcoder"),
@@ -250,6 +251,7 @@ MODELS = [
     change("deepseek2", "deepseek2", {"vocab_size": N_VOCAB}, "llama3"),
     change("deepseek2-yarn", "deepseek2-yarn", {"vocab_size": N_VOCAB}, "qwen2"),
     change("deepseek2-softmax", "deepseek2-softmax", {"vocab_size": N_VOCAB}, "qwen2"),
+    change("mistral4", "mistral4", {"vocab_size": N_VOCAB}, "tekken"),
     change("qwen3next", "qwen3next", {"vocab_size": N_VOCAB, "num_experts": 4}, "qwen2"),
 ]
 

@@ -4,7 +4,8 @@
 Owns tests/golden/fixtures/eagle3-*: heads of random weights, named as llama.cpp's converter names
 them.  NAME.eagle3 holds tokens, random inputs in the place of those of three layers, and what the
 head makes of them, computed here in float64 from the weights in the files, by the formulas of the
-paper and of llama.cpp's graph, and not by any engine.  eagle3-planted knows how mtp-planted-state
+paper, of llama.cpp's graph and, for EAGLE-3.1 and several layers, of speculators (vLLM's library),
+and not by any engine.  eagle3-planted knows how mtp-planted-state
 counts (make_mtp.py, which comes first).
 
     python3 make_eagle3.py
@@ -40,8 +41,8 @@ def write(name, keys, tensors):
 
 
 def keys_of(width, tapped, layers, heads, kv_heads, dim, n_ff, **more):
-    return {"block_count": 1, "context_length": 4096, "embedding_length": width,
-            "feed_forward_length": n_ff, "attention.head_count": heads,
+    return {"block_count": more.pop("n_layers", 1), "context_length": 4096,
+            "embedding_length": width, "feed_forward_length": n_ff, "attention.head_count": heads,
             "attention.head_count_kv": kv_heads, "attention.key_length": dim,
             "attention.value_length": dim, "attention.layer_norm_rms_epsilon": 1e-5,
             "rope.dimension_count": dim, "rope.freq_base": 10000.0,
@@ -52,14 +53,21 @@ def shapes_of(k, n_draft, n_vocab):
     n, dim = k["embedding_length"], k["attention.key_length"]
     n_q, n_kv = k["attention.head_count"] * dim, k["attention.head_count_kv"] * dim
     n_in = 3 * k["target_hidden_size"]
-    shapes = {"fc": (n, n_in), "blk.0.attn_norm": (n,), "blk.0.attn_norm_2": (n,),
-              "blk.0.attn_q": (n_q, 2 * n), "blk.0.attn_k": (n_kv, 2 * n),
-              "blk.0.attn_v": (n_kv, 2 * n), "blk.0.attn_output": (n, n_q), "blk.0.ffn_norm": (n,),
-              "blk.0.ffn_gate": (k["feed_forward_length"], n),
-              "blk.0.ffn_up": (k["feed_forward_length"], n),
-              "blk.0.ffn_down": (n, k["feed_forward_length"]), "output_norm": (n,)}
+    shapes = {"fc": (n, n_in)}
+    for i in range(k["block_count"]):
+        wide, second = (2 * n, {"attn_norm_2": (n,)}) if i == 0 else (n, {})
+        of_layer = {"attn_norm": (n,)} | second
+        of_layer |= {"attn_q": (n_q, wide), "attn_k": (n_kv, wide), "attn_v": (n_kv, wide),
+                     "attn_output": (n, n_q), "ffn_norm": (n,),
+                     "ffn_gate": (k["feed_forward_length"], n),
+                     "ffn_up": (k["feed_forward_length"], n),
+                     "ffn_down": (n, k["feed_forward_length"])}
+        shapes |= {f"blk.{i}.{name}": shape for name, shape in of_layer.items()}
+    shapes["output_norm"] = (n,)
     if k.get("norm_before_fc"):
         shapes["enc.output_norm"] = (n_in,)
+    if k.get("fc_norm"):
+        shapes |= {f"fc_norm.{i}": (k["target_hidden_size"],) for i in range(3)}
     if n_draft:
         shapes["output"] = (n_draft, n)
     if n_vocab:
@@ -87,7 +95,7 @@ class Head:
         self.t = {name: t.astype(np.float64) for name, t in (model | tensors).items()}
         if "output.weight" not in self.t:
             self.t["output.weight"] = self.t["token_embd.weight"]
-        self.cache = []
+        self.cache = [[] for _ in range(keys["block_count"])]
 
     def norm(self, x, weight):
         eps = self.k["attention.layer_norm_rms_epsilon"]
@@ -102,35 +110,45 @@ class Head:
         turned = [a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)]
         return np.stack(turned, -1).reshape(x.shape)
 
-    def attention(self, n_in):
+    def attention(self, n_in, layer):
         dim, heads = self.k["attention.key_length"], self.k["attention.head_count"]
-        q, k, v = (self.t[f"blk.0.attn_{s}.weight"] @ n_in for s in "qkv")
-        at = len(self.cache)
-        self.cache.append((self.turn(k.reshape(-1, dim), at), v.reshape(-1, dim)))
+        q, k, v = (self.t[f"blk.{layer}.attn_{s}.weight"] @ n_in for s in "qkv")
+        cache = self.cache[layer]
+        at = len(cache)
+        cache.append((self.turn(k.reshape(-1, dim), at), v.reshape(-1, dim)))
         q = self.turn(q.reshape(-1, dim), at)
         out = []
         for h in range(heads):
             of = h // (heads // self.k["attention.head_count_kv"])
-            scores = np.array([q[h] @ keys[of] for keys, _ in self.cache]) / np.sqrt(dim)
+            scores = np.array([q[h] @ keys[of] for keys, _ in cache]) / np.sqrt(dim)
             p = np.exp(scores - scores.max())
-            out.append(sum(w * v[of] for w, (_, v) in zip(p / p.sum(), self.cache)))
-        return self.t["blk.0.attn_output.weight"] @ np.concatenate(out)
+            out.append(sum(w * v[of] for w, (_, v) in zip(p / p.sum(), cache)))
+        return self.t[f"blk.{layer}.attn_output.weight"] @ np.concatenate(out)
 
     def fuse(self, taps):
         if self.k.get("norm_before_fc"):
             taps = self.norm(taps, "enc.output_norm")
+        if self.k.get("fc_norm"):
+            taps = np.concatenate([self.norm(tap, f"fc_norm.{i}")
+                                   for i, tap in enumerate(np.split(taps, 3))])
         return self.t["fc.weight"] @ taps
+
+    def feed_forward(self, x, layer):
+        n_in = self.norm(x, f"blk.{layer}.ffn_norm")
+        gate, up = (self.t[f"blk.{layer}.ffn_{s}.weight"] @ n_in for s in ("gate", "up"))
+        return x + self.t[f"blk.{layer}.ffn_down.weight"] @ (silu(gate) * up)
 
     def step(self, token, f):
         """Logits, and the state for the next."""
         e = self.norm(self.t["token_embd.weight"][token], "blk.0.attn_norm")
         g = self.norm(f, "blk.0.attn_norm_2")
         x = g if self.k.get("norm_before_residual") else f
-        x = x + self.attention(np.concatenate([e, g]))
-        n_in = self.norm(x, "blk.0.ffn_norm")
-        gate, up = (self.t[f"blk.0.ffn_{s}.weight"] @ n_in for s in ("gate", "up"))
-        x = x + self.t["blk.0.ffn_down.weight"] @ (silu(gate) * up)
-        return self.t["output.weight"] @ self.norm(x, "output_norm"), x
+        x = self.feed_forward(x + self.attention(np.concatenate([e, g]), 0), 0)
+        for i in range(1, self.k["block_count"]):
+            x = x + self.attention(self.norm(x, f"blk.{i}.attn_norm"), i)
+            x = self.feed_forward(x, i)
+        last = self.norm(x, "output_norm")
+        return self.t["output.weight"] @ last, last if self.k.get("norm_output") else x
 
 
 def make(name, base, seed, layers, heads, kv_heads, dim, n_ff, width=None, n_draft=None, **more):
@@ -192,4 +210,7 @@ if __name__ == "__main__":
     make("eagle3-qwen35", "qwen35", 91, [1, 2, 4], 2, 2, 32, 64, norm_before_residual=True,
          norm_before_fc=True)
     make("eagle3-wide", "qwen35", 92, [0, 2, 3], 3, 1, 16, 80, width=48, n_draft=256)
+    make("eagle3-norms", "llama", 93, [0, 1, 2], 4, 1, 16, 64, n_draft=120, fc_norm=True,
+         norm_output=True)
+    make("eagle3-layers", "qwen35", 94, [0, 2, 4], 4, 2, 16, 48, n_layers=3)
     planted()

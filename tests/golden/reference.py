@@ -110,8 +110,10 @@ def in_groups(scores, config):
 def router_gaps(routers, config):
     """[batch][tokens]: least distance, over layers, of the last chosen expert or group to the
     next."""
-    k, gaps = families.n_chosen(config), []
-    for scores in routers:
+    gaps = []
+    numbers = [one["num_experts_per_tok"] for one in getattr(config, "block_configs", [])
+               if "num_experts_per_tok" in one]
+    for scores, k in zip(routers, numbers or [families.n_chosen(config)] * len(routers)):
         scores, gap = in_groups(scores, config)
         if k == scores.shape[-1]:  # there is no choice
             gaps.append(torch.full_like(scores[..., 0], math.inf))

@@ -3,6 +3,7 @@ files.
 
 llama.cpp's converter gives ssm_a and ssm_d a second dimension of 1, and ssm_norm one row per group.
 """
+import gguf
 from gguf import GGMLQuantizationType as Q
 from gguf import LlamaFileType as F
 from torch.nn import Linear
@@ -91,7 +92,12 @@ def nemotron_tensors(make, model):
 def nemotron_keys(w, arch, c, n_ahead):
     kinds = c.layers_block_type + ["ahead"] * n_ahead
     width = c.moe_intermediate_size if arch == "nemotron_h_moe" else c.intermediate_size
-    w.add_feed_forward_length([width if k in ("mlp", "moe", "ahead") else 0 for k in kinds])
+    widths = [width if k in ("mlp", "moe", "ahead") else 0 for k in kinds]
+    used = c.num_experts_per_tok
+    if configs := getattr(c, "block_configs", None):
+        width = widths = [one.get("moe_intermediate_size", 0) for one in configs]
+        used = [one.get("num_experts_per_tok", 0) for one in configs]
+    w.add_feed_forward_length(widths)
     w.add_head_count(c.num_attention_heads)
     w.add_head_count_kv([c.num_key_value_heads if k in ("full_attention", "ahead") else 0
                          for k in kinds])
@@ -107,8 +113,10 @@ def nemotron_keys(w, arch, c, n_ahead):
     if arch == "nemotron_h":
         return
     w.add_expert_count(c.n_routed_experts)
-    w.add_expert_used_count(c.num_experts_per_tok)
-    w.add_expert_feed_forward_length(c.moe_intermediate_size)
+    key = gguf.Keys.LLM.EXPERT_USED_COUNT.format(arch=arch)
+    (w.add_array if isinstance(used, list) else w.add_uint32)(key, used)
+    key = gguf.Keys.LLM.EXPERT_FEED_FORWARD_LENGTH.format(arch=arch)
+    (w.add_array if isinstance(width, list) else w.add_uint32)(key, width)
     w.add_expert_shared_feed_forward_length(c.moe_shared_expert_intermediate_size)
     w.add_expert_shared_count(c.n_shared_experts)
     w.add_expert_weights_norm(c.norm_topk_prob)
@@ -116,6 +124,17 @@ def nemotron_keys(w, arch, c, n_ahead):
     w.add_expert_group_count(c.n_group)
     if c.moe_latent_size:
         w.add_moe_latent_size(c.moe_latent_size)
+
+
+class NemotronHPuzzleForCausalLM(NemotronHForCausalLM):
+    """Experts of another width in each layer, and another number of them for each token:
+    transformers lacks it, so its layers are made from configurations of their own."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        for block, one in zip(self.model.layers, config.block_configs):
+            if one["block_type"] == "moe":
+                block.mixer = type(block.mixer)(NemotronHConfig(**{**config.to_dict(), **one}))
 
 
 def nemotron_config(**options):
@@ -151,11 +170,11 @@ def fixtures(family, scales):
         return family(name, "granitehybrid", GraniteMoeHybridConfig, GraniteMoeHybridForCausalLM,
                       options, seed, **more)
 
-    def nemotron(name, arch, options, seed, **more):
+    def nemotron(name, arch, options, seed, model=NemotronHForCausalLM, **more):
         both = dict(hidden_size=32, head_dim=16, mamba_num_heads=4, mamba_head_dim=16,
                     ssm_state_size=16, n_groups=2, tie_word_embeddings=False,
                     layer_norm_epsilon=1e-5, max_position_embeddings=4096)
-        return family(name, arch, nemotron_config, NemotronHForCausalLM, {**both, **options}, seed,
+        return family(name, arch, nemotron_config, model, {**both, **options}, seed,
                       lengths=LENGTHS, **more)
 
     return [
@@ -172,6 +191,19 @@ def fixtures(family, scales):
             n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=40,
             moe_shared_expert_intermediate_size=48, routed_scaling_factor=1.7,
             moe_latent_size=24), 116, long=560),
+        # layers of different widths, as in Nemotron 3 Puzzle
+        nemotron("nemotron_h_moe-puzzle", "nemotron_h_moe", dict(
+            layers_block_type=[state, "moe", full, "moe", "moe"], intermediate_size=64,
+            block_configs=[{"block_type": "mamba"},
+                           {"block_type": "moe", "moe_intermediate_size": 40,
+                            "num_experts_per_tok": 3}, {"block_type": "attention"},
+                           {"block_type": "moe", "moe_intermediate_size": 24,
+                            "num_experts_per_tok": 1},
+                           {"block_type": "moe", "moe_intermediate_size": 64,
+                            "num_experts_per_tok": 2}],
+            n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=64,
+            moe_shared_expert_intermediate_size=48, routed_scaling_factor=1.7,
+            moe_latent_size=24), 118, model=NemotronHPuzzleForCausalLM),
         # all experts are used: rounded activations would choose others
         nemotron("nemotron_h_moe-latent-q8_0", "nemotron_h_moe", dict(
             layers_block_type=[full, state, "moe"], hidden_size=128, intermediate_size=64,

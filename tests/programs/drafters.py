@@ -82,12 +82,15 @@ def halves(shape, data, dim):
 
 def name_of(gguf_name, arch, form):
     name = gguf_name.removesuffix(".weight")
+    if name.startswith("fc_norm."):
+        return ("model." if form == "specforge" else "") + gguf_name
     if name == "enc.output_norm":
         return "input_norm.weight" if arch == "eagle3" else "hidden_norm.weight"
     if not name.startswith("blk."):
         return WHOLE[name] + ".weight"
     layer, rest = name[4:].split(".", 1)
-    begin = "midlayer." if arch == "eagle3" and form != "speculators" else f"layers.{layer}."
+    is_only = arch == "eagle3" and form in ("eagle", "specforge")
+    begin = "midlayer." if is_only else f"layers.{layer}."
     return f"{begin}{LAYER[rest]}.weight"
 
 
@@ -125,12 +128,13 @@ def shape_of(g, arch, n_vocab):
 def eagle3(g, form, n_vocab, n_said):
     shape, layers = shape_of(g, "eagle3", n_vocab), g.keys["eagle3.target_layers"]
     more = {"draft_vocab_size": n_said, "target_hidden_size": g.keys["eagle3.target_hidden_size"]}
-    for name in ("norm_before_residual", "norm_before_fc"):
+    for name in ("norm_before_residual", "norm_before_fc", "norm_output"):
         more[name] = bool(g.keys.get(f"eagle3.{name}"))
+    more["fc_norm"] = "fc_norm.0.weight" in g.tensors
     if form == "speculators":
         return {"architectures": ["Eagle3Speculator"], "speculators_model_type": "eagle3",
                 "speculators_config": {"algorithm": "eagle3"}, "transformer_layer_config": shape,
-                "eagle_aux_hidden_state_layer_ids": layers, "fc_norm": False} | more
+                "eagle_aux_hidden_state_layer_ids": layers} | more
     if form == "specforge":
         return {"architectures": ["LlamaForCausalLMEagle3"],
                 "eagle_config": {"eagle_aux_hidden_state_layer_ids": [n - 1 for n in layers]}} \

@@ -21,6 +21,8 @@ done <<'EOF2'
 eagle eagle3-llama
 specforge eagle3-qwen35
 speculators eagle3-wide
+eagle eagle3-norms
+speculators eagle3-layers
 speculators dflash-llama
 zlab dflash-qwen35
 speculators dflash-window
@@ -147,11 +149,20 @@ eagle eagle3-llama midlayer.hidden_norm.weight
 eagle eagle3-llama midlayer.self_attn.k_proj.weight
 specforge eagle3-qwen35 input_norm.weight
 speculators eagle3-wide layers.0.hidden_norm.weight
+speculators eagle3-layers layers.1.input_layernorm.weight
+eagle eagle3-norms fc_norm.2.weight
 zlab dflash-causal hidden_norm.weight
 zlab dflash-causal layers.0.self_attn.q_norm.weight
 zlab dflash-qwen35 layers.2.mlp.down_proj.weight
 speculators dspark-llama markov_head.markov_w1.weight
 speculators dspark-llama markov_head.markov_w2.weight
+EOF2
+while read -r n; do
+    check "a norm of $n values" damage "fc_norm.1.weight: its shape does not agree" \
+        eagle eagle3-norms "tensors['fc_norm.1.weight'] = ['F32', [$n], bytes(4 * $n)]"
+done <<'EOF2'
+1
+65
 EOF2
 check "a tensor more" damage "tensor fc_norm.0.weight would be left out" eagle eagle3-llama "
 tensors['fc_norm.0.weight'] = ['F32', [1], bytes(4)]"
@@ -160,9 +171,10 @@ tensors['fc_norm.0.weight'] = ['F32', [1], bytes(4)]"
 while IFS='|' read -r form name change said; do
     check "$form: $change" damage "$said" "$form" "$name" "$change"
 done <<'EOF2'
-eagle|eagle3-llama|config['num_hidden_layers'] = 2|an EAGLE-3 head has one layer
-eagle|eagle3-llama|config['fc_norm'] = True|fc_norm: norms of each layer
-eagle|eagle3-llama|config['norm_output'] = True|norm_output: a head that reads its own state
+eagle|eagle3-llama|config['num_hidden_layers'] = 2|midlayer.self_attn.q_proj.weight: its shape
+speculators|eagle3-layers|config['transformer_layer_config']['num_hidden_layers'] = 2|layers.2.
+eagle|eagle3-llama|config['fc_norm'] = True|tensor fc_norm.0.weight is missing
+eagle|eagle3-norms|config['norm_before_fc'] = True|fc_norm: what is read has one norm, or one
 eagle|eagle3-llama|config['hidden_act'] = 'gelu'|hidden_act: this activation is not supported
 eagle|eagle3-llama|config['target_hidden_size'] = 96|tensor fc.weight: its shape does not agree
 eagle|eagle3-llama|config['eagle_aux_hidden_state_layer_ids'] = [3, 2, 1]|layers that ascend
@@ -176,7 +188,12 @@ zlab|dflash-causal|config['block_size'] = 65|block_size: is not a whole number f
 zlab|dflash-causal|config['dflash_config']['attention_value_scale'] = 2.0|attention_value_scale
 zlab|dflash-causal|config['rope_is_neox_style'] = False|rope_is_neox_style
 zlab|dflash-causal|config['sample_from_anchor'] = True|is supported for DSpark only
-zlab|dflash-causal|config['architectures'] = ['DFlash2DraftModel']|and the drafters EAGLE-3, DFlash
+zlab|dflash-causal|config['architectures'] = ['DFlash2DraftModel']|DFlash2DraftModel is not
+zlab|dflash-causal|config['architectures'] = ['DominoDraftModel']|DominoDraftModel is not
+zlab|dflash-causal|config['architectures'] = ['PEagleDraftModel']|and the drafters EAGLE-3, DFlash
+zlab|dflash-causal|config['dflash_config']['projector_type'] = 'domino'|Domino is not supported
+zlab|dflash-causal|config['dflash_config']['projector_type'] = 'causal_v5'|Domino is not supported
+zlab|dflash-causal|config['dflash_config']['selector_rank'] = 256|DFlash2 is not supported
 speculators|dflash-window|config['sliding_window_non_causal'] = False|sliding_window_non_causal
 speculators|dspark-llama|config['markov_head_type'] = 'gated'|only vanilla is supported
 EOF2
@@ -189,9 +206,13 @@ folder eagle eagle3-llama "$no_ids"
 check "none of the usual ones" refuse "of 2 layers there are no usual ones" \
     --for $fixtures/llama.gguf
 check "no such model" refuse "/nowhere" --for /nowhere
-check "a folder without one" refuse "cannot be read; name a model's folder" --for "$work/home"
+check "a folder without one" refuse "is not there; name a model's folder" --for "$work/home"
 echo '{' >"$work/home/config.json"
-check "one that is broken" refuse "it is not a JSON object" --for "$work/home"
+check "one that is broken" refuse "home/config.json: line" --for "$work/home"
+echo '[]' >"$work/home/config.json"
+check "one that is a list" refuse "home/config.json: it is not an object" --for "$work/home"
+echo '{"num_hidden_layers": 0}' >"$work/home/config.json"
+check "one without layers" refuse "home/config.json: num_hidden_layers: is not" --for "$work/home"
 check "--for of a model that is no drafter" refused 2 "it is no drafter" ./cerium convert \
     --for "$work/of" tests/golden/hf/qwen3 "$work/y.gguf"
 folder eagle eagle3-llama

@@ -106,6 +106,8 @@ check "a layer of two parts" names "layer 2 attends and has a feed-forward" \
     nemotron_h nemotron_h.feed_forward_length item 64
 check "no layer of it that attends" names "nemotron_h.attention.head_count_kv is 0" \
     nemotron_h nemotron_h.attention.head_count_kv item 0
+check "more experts of a layer than there are" names nemotron_h_moe.expert_used_count \
+    nemotron_h_moe-puzzle nemotron_h_moe.expert_used_count item 9
 check "blocks that are taken for layers" names "layer 4 attends and has a feed-forward" \
     nemotron_h_moe nemotron_h_moe.nextn_predict_layers I 0
 
@@ -146,6 +148,54 @@ check "Gemma's decoder beside pictures" same_logits gemma3
 fresh mistral3 && rename "$work/model" model. model.language_model. &&
     config 'j = {"architectures": ["Mistral3ForConditionalGeneration"], "text_config": j}'
 check "Mistral's, which is one of two kinds" same_logits mistral3
+sections='j["rope_parameters"] |= {"mrope_interleaved": True, "mrope_section": [4, 2, 2]}'
+fresh qwen3 && rename "$work/model" model. model.language_model. && config "$sections
+j = {'architectures': ['Qwen3VLForConditionalGeneration'], 'text_config': j}"
+check "Qwen3-VL's" same_logits qwen3
+fuse() { # experts in two tensors whose rows are columns, as Qwen3-VL is published
+    python3 - "$work/model/model.safetensors" <<'PYTHON'
+import json
+import re
+import struct
+import sys
+data = open(sys.argv[1], "rb").read()
+n = struct.unpack_from("<Q", data)[0]
+head, at = json.loads(data[8:8 + n]), 8 + n
+def turned(name):
+    (rows, columns), (a, b) = head[name]["shape"], head[name]["data_offsets"]
+    size = (b - a) // (rows * columns)
+    row = [data[at + a + r * columns * size:][:columns * size] for r in range(rows)]
+    return [b"".join(x[c * size:c * size + size] for x in row) for c in range(columns)]
+out = {k: (v["dtype"], v["shape"], data[at + v["data_offsets"][0]:at + v["data_offsets"][1]])
+       for k, v in head.items() if k != "__metadata__" and ".experts." not in k}
+begins = sorted({k[:k.index("experts.")] for k in head if ".experts." in k})
+for begin in begins:
+    numbers = (re.match(re.escape(begin) + r"experts\.(\d+)", k) for k in head)
+    count = 1 + max(int(m[1]) for m in numbers if m)
+    kind = head[begin + "experts.0.down_proj.weight"]["dtype"]
+    both, down = [], []
+    for e in range(count):
+        gate, up, low = (turned(f"{begin}experts.{e}.{s}_proj.weight")
+                         for s in ("gate", "up", "down"))
+        both += [g + u for g, u in zip(gate, up)]
+        down += low
+    ff, width = len(down) // count, len(both) // count
+    out[begin + "experts.gate_up_proj"] = (kind, [count, width, 2 * ff], b"".join(both))
+    out[begin + "experts.down_proj"] = (kind, [count, ff, width], b"".join(down))
+new, body = {}, b""
+for k, (dtype, shape, part) in out.items():
+    new[k] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(part)]}
+    body += part
+text = json.dumps(new).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + body)
+PYTHON
+}
+fresh qwen3moe && rename "$work/model" model. model.language_model. && fuse && config "$sections
+j = {'architectures': ['Qwen3VLMoeForConditionalGeneration'], 'text_config': j}"
+check "its experts, which are transposed" same_logits qwen3moe
+fresh qwen2 && rename "$work/model" model. model.language_model. && config "
+j = {'architectures': ['Qwen2_5_VLForConditionalGeneration'], 'text_config': j}"
+check "and Qwen2.5-VL's" same_logits qwen2
 fresh glm4moe && rename "$work/model" layers.2. layers.9. &&
     config 'j["num_hidden_layers"] = 2; j["num_nextn_predict_layers"] = 9'
 left_out() { # N: they are, and one line says so
@@ -251,6 +301,18 @@ check "a latent that is not there" odd_nemotron "mixer.fc1_latent_proj.weight is
 fresh nemotron_h_moe-latent && config 'j["moe_latent_size"] = 12'
 check "a latent of another width" refused 1 "mixer.fc1_latent_proj.weight: its shape" \
     ./cerium convert "$work/model" "$work/z.gguf"
+odd_puzzle() { # WHAT PYTHON
+    fresh nemotron_h_moe-puzzle && config "$2" &&
+        refused 1 "$1" ./cerium convert "$work/model" "$work/y.gguf"
+}
+check "a layer without its number of experts" odd_puzzle "num_experts_per_tok: is missing" \
+    'del j["block_configs"][3]["num_experts_per_tok"]'
+check "more experts than there are" odd_puzzle "num_experts_per_tok: is not a whole number" \
+    'j["block_configs"][1]["num_experts_per_tok"] = 9'
+check "another width of one layer" odd_puzzle "its shape does not agree" \
+    'j["block_configs"][4]["moe_intermediate_size"] = 32'
+check "layers that are lists" odd_puzzle "a kind of layer that is not supported" \
+    'j["block_configs"][2] = []'
 check "biases of a feed-forward" odd_nemotron mlp_bias 'j["mlp_bias"] = True'
 check "another activation" odd_nemotron mlp_hidden_act 'j["mlp_hidden_act"] = "silu"'
 check "a part that is missing" odd_nemotron "mixer.up_proj.weight is missing" \
@@ -365,6 +427,9 @@ drafted() { # quantized, it drafts, and the text stays
 }
 check "experts of a latent" inspect nemotron_h_moe-latent \
     "experts  *3 of 8 for each token, beside one that all take, of a latent of 24"
+check "in layers that differ" inspect nemotron_h_moe-puzzle \
+    "experts  *3 of 8 for each token in some layers, fewer in others, beside one that all take"
+check "of which a token reads only those" inspect nemotron_h_moe-puzzle "one token reads 207.1 kB"
 check "and drafts for one" drafted eagle3-llama
 check "and so does one of blocks" drafted dflash-llama
 check "and one whose tokens are chosen in turn" drafted dspark-llama
@@ -372,7 +437,8 @@ check "latents" inspect deepseek2 "24 + 8 values of a token in each layer are ke
 check "their heads" inspect deepseek2 "28 of queries, of which 8 turn, 12 of values$"
 check "of older files" inspect deepseek2-yarn "12 of values; an older file"
 for model in mistral3 smollm3 granite granitemoe granitehybrid gemma3 mellum maple glm4moe \
-    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h nemotron_h_moe-latent; do
+    minimax-m2 deepseek2 deepseek2-yarn deepseek2-softmax nemotron_h nemotron_h_moe-latent \
+    nemotron_h_moe-puzzle mistral4; do
     check "the wafer does not model $model" refused 1 "not modelled: " \
         ./cerium wafer simulate -m "$fixtures/$model.gguf" -p x -n 1
 done
