@@ -7,13 +7,15 @@
 json_t *scan_json(scan_place at, const guard_finding *f)
 {
     static const char *const severities[] = {"note", "warn", "block"};
+    static const char *const values[] = {"constant", "unknown", "parameter", "source"};
     char cwe[16];
     snprintf(cwe, sizeof cwe, "CWE-%u", f->cwe);
     json_t *one =
-           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
+           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
                      json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule, "cwe", cwe,
                      "weakness", f->weakness, "severity",
-                     severities[f->severity], "language",
+                     severities[f->severity], "confidence", f->unlikely ? "low" : "high", "value",
+                     values[f->value], "language",
                      guard_language_name(f->language), "message", f->message, "idiom", f->idiom,
                      "begin", (json_int_t)f->begin, "end", (json_int_t)f->end, "line_begin",
                      (json_int_t)f->line_begin, "byte", (json_int_t)f->raised);
