@@ -52,7 +52,8 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             guard_severity severity =
                 rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last);
             /* An example shows the form of a key; one of a provider's form is told anyway. */
-            bool example = !u->firm && u->weak == WEAK_SECRET && is_explained(s, first);
+            bool example =
+                u->weak == WEAK_SECRET && (!u->firm || u->live) && is_explained(s, first);
             if (example && severity == GUARD_BLOCK) severity = GUARD_WARN;
             finding_report(s, u, severity, example ? TAINT_UNKNOWN : TAINT_CONST, first, last,
                            (view){NULL, 0});

@@ -13,9 +13,9 @@
 static const char *const manifests[] = {
     "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "PKG-INFO",
     "*.dist-info", "*.egg-info", "package.json", "bower.json", "go.mod", "pom.xml", "build.gradle",
-    "build.gradle.kts", "META-INF", "composer.json", "Gemfile", "*.gemspec", "Rakefile", "Makefile",
-    "GNUmakefile", "Makefile.am", "Makefile.in", "configure", "configure.ac", "CMakeLists.txt",
-    "meson.build", "Cargo.toml",
+    "build.gradle.kts", "META-INF", "composer.json", "autoload.php", "Gemfile", "*.gemspec",
+    "Rakefile", "Makefile", "GNUmakefile", "Makefile.am", "Makefile.in", "configure",
+    "configure.ac", "CMakeLists.txt", "meson.build", "Cargo.toml",
 };
 
 static bool is_manifest(const char *name)
