@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """precision.py - how often each rule is right in clean libraries.
 
-usage: precision.py draw CERIUM N FOLDER.. >FILE   N findings of each rule and value, to be read
+usage: precision.py draw CERIUM N FOLDER.. >FILE   N findings of each rule and value, to be read, at
+                                                   most three of a folder, which is one library
        precision.py take FILE..                    adds them to bench/readings.jsonl, once read
        precision.py write                          rules/*.yaml and docs/watchdog.md get the figures
        precision.py check                          status 1 if they have others
@@ -22,6 +23,7 @@ import sys
 import time
 
 READINGS, DOCS = "bench/readings.jsonl", "docs/watchdog.md"
+OF_FOLDER = 3  # findings of a rule that one library tells the same of
 LEAST = 10  # as RULE_READ_LEAST in src/guard/rules.h
 VALUES = ("constant", "unknown", "parameter", "source")  # as guard_value in src/guard/guard.h
 BEGIN, END = "<!-- precision -->\n", "<!-- end of precision -->\n"
@@ -44,11 +46,15 @@ def of_rule(rule, all_readings, value=None):
 
 def draw(cerium, n, folders):
     by_rule = collections.defaultdict(list)
-    run = subprocess.run([cerium, "scan", "--json", "--confidence", "low", *folders],
-                         capture_output=True, text=True, errors="replace")
-    for line in run.stdout.splitlines():
-        found = json.loads(line)
-        by_rule[found["rule"], found["value"]].append(found)
+    for folder in folders:
+        run = subprocess.run([cerium, "scan", "--json", "--confidence", "low", folder],
+                             capture_output=True, text=True, errors="replace")
+        of_folder = collections.defaultdict(list)
+        for line in run.stdout.splitlines():
+            found = json.loads(line)
+            of_folder[found["rule"], found["value"]].append(found)
+        for key, found in of_folder.items():
+            by_rule[key] += random.Random(folder).sample(found, min(OF_FOLDER, len(found)))
     for (rule, value), found in sorted(by_rule.items()):
         for f in random.Random(rule + value).sample(found, min(n, len(found))):
             with open(f["file"], errors="replace") as code:

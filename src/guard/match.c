@@ -200,21 +200,22 @@ static view fix_for(judge *j, const rule *u, guard_severity severity, taint leve
     return fix_of(j, u, by);
 }
 
-static bool was_wrong(const rule_read *r)
+/* Were fewer than one in `of` right? */
+static bool was_wrong(const rule_read *r, uint32_t of)
 {
-    return r->n >= RULE_READ_LEAST && 2 * r->n_right < r->n;
+    return r->n >= RULE_READ_LEAST && of * r->n_right < r->n;
 }
 
 bool rule_only_warns(const rule *u, taint level)
 {
-    return was_wrong(&u->read) && level != TAINT_SOURCE;
+    return was_wrong(&u->read, 2) && level != TAINT_SOURCE;
 }
 
 bool rule_is_unlikely(const rule *u, taint level)
 {
     const rule_read *r = &u->read_of[level];
-    if (r->n >= RULE_READ_LEAST) return was_wrong(r);
-    return level == TAINT_CONST ? was_wrong(&u->read) : level != TAINT_SOURCE;
+    if (r->n >= RULE_READ_LEAST) return was_wrong(r, level == TAINT_SOURCE ? 10 : 2);
+    return level == TAINT_CONST ? was_wrong(&u->read, 2) : level != TAINT_SOURCE;
 }
 
 static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)

@@ -469,8 +469,10 @@ static void test_unlikely(void)
         {"", {false, true, true, false}},
         {"    precision: 2 of 9\n", {false, true, true, false}},
         {"    precision: 2 of 10\n", {true, true, true, false}},
-        {"    precision: {all: 2 of 30, source: 4 of 10, constant: 5 of 10}\n",
+        {"    precision: {all: 2 of 30, source: 1 of 11, constant: 5 of 10}\n",
          {false, true, true, true}},
+        {"    precision: {all: 2 of 30, source: 1 of 10, constant: 4 of 10}\n",
+         {true, true, true, false}},
         {"    precision: {all: 9 of 30, parameter: 9 of 10, unknown: 0 of 9}\n",
          {true, true, false, false}},
     };
