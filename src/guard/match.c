@@ -206,16 +206,29 @@ static bool was_wrong(const rule_read *r, uint32_t of)
     return r->n >= RULE_READ_LEAST && of * r->n_right < r->n;
 }
 
+/* The findings with such a value, and those of whose value nothing was written down. */
+static rule_read read_with(const rule *u, taint level)
+{
+    rule_read r = u->read;
+    for (int l = 0; l < RULE_TIERS; l++) {
+        if (l == (int)level) continue;
+        r.n -= r.n < u->read_of[l].n ? r.n : u->read_of[l].n;
+        r.n_right -= r.n_right < u->read_of[l].n_right ? r.n_right : u->read_of[l].n_right;
+    }
+    return r;
+}
+
 bool rule_only_warns(const rule *u, taint level)
 {
-    return was_wrong(&u->read, 2) && level != TAINT_SOURCE;
+    const rule_read r = read_with(u, level);
+    return was_wrong(&r, 2) && level != TAINT_SOURCE;
 }
 
 bool rule_is_unlikely(const rule *u, taint level)
 {
-    const rule_read *r = &u->read_of[level];
+    const rule_read *r = &u->read_of[level], with = read_with(u, level);
     if (r->n >= RULE_READ_LEAST) return was_wrong(r, level == TAINT_SOURCE ? 10 : 2);
-    return level == TAINT_CONST ? was_wrong(&u->read, 2) : level != TAINT_SOURCE;
+    return level == TAINT_CONST ? was_wrong(&with, 2) : level != TAINT_SOURCE;
 }
 
 static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)

@@ -475,6 +475,8 @@ static void test_unlikely(void)
          {true, true, true, false}},
         {"    precision: {all: 9 of 30, parameter: 9 of 10, unknown: 0 of 9}\n",
          {true, true, false, false}},
+        {"    precision: {all: 4 of 18, constant: 4 of 8, unknown: 0 of 10}\n",
+         {false, true, true, false}},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char text[512];
