@@ -119,8 +119,8 @@ def table(seen):
         values = ", ".join("%s %d of %d" % one for one in by_value)
         text += "| %s | %d | %d | %s | %s |\n" % (names, right, read, verdict, values)
     n = sum(1 for _, read, _ in seen.values() if not read)
-    return text + ("\n%d rules had fewer than %d findings that were read, none of them right; %d had "
-                   "none.\n" % (few, LEAST, n))
+    return text + ("\n%d rules had fewer than %d findings that were read, none of them right; %d "
+                   "had none.\n" % (few, LEAST, n))
 
 
 def write(check):

@@ -208,8 +208,8 @@ void rule_index_close(rule_index **index);
  * the value is from outside: who calls a function, and with what, is not in its file. */
 bool rule_only_warns(const rule *u, taint level);
 /* Is a finding of the rule with such a value probably wrong?  By the findings with such a value
- * that were read: fewer than half were right, of those with a value from outside, which was seen to
- * be there, fewer than a tenth.  If too few were read, a parameter and an unknown value are. */
+ * that were read: fewer than half were right; of those with a value from outside, which was seen to
+ * be there, none.  If too few were read, a parameter and an unknown value are. */
 bool rule_is_unlikely(const rule *u, taint level);
 /* What a finding of the rule is, where text[begin..end) is the use. */
 guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,

@@ -200,10 +200,9 @@ static view fix_for(judge *j, const rule *u, guard_severity severity, taint leve
     return fix_of(j, u, by);
 }
 
-/* Were fewer than one in `of` right? */
-static bool was_wrong(const rule_read *r, uint32_t of)
+static bool was_wrong(const rule_read *r)
 {
-    return r->n >= RULE_READ_LEAST && of * r->n_right < r->n;
+    return r->n >= RULE_READ_LEAST && 2 * r->n_right < r->n;
 }
 
 /* The findings with such a value, and those of whose value nothing was written down. */
@@ -221,14 +220,15 @@ static rule_read read_with(const rule *u, taint level)
 bool rule_only_warns(const rule *u, taint level)
 {
     const rule_read r = read_with(u, level);
-    return was_wrong(&r, 2) && level != TAINT_SOURCE;
+    return was_wrong(&r) && level != TAINT_SOURCE;
 }
 
 bool rule_is_unlikely(const rule *u, taint level)
 {
     const rule_read *r = &u->read_of[level], with = read_with(u, level);
-    if (r->n >= RULE_READ_LEAST) return was_wrong(r, level == TAINT_SOURCE ? 10 : 2);
-    return level == TAINT_CONST ? was_wrong(&with, 2) : level != TAINT_SOURCE;
+    if (level == TAINT_SOURCE) return r->n >= RULE_READ_LEAST && !r->n_right;
+    if (r->n >= RULE_READ_LEAST) return was_wrong(r);
+    return level != TAINT_CONST || was_wrong(&with);
 }
 
 static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)

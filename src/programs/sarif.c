@@ -4,7 +4,10 @@
 #include "base/memory.h"
 #include "programs/output.h"
 
-static const char *confidence_of(const guard_finding *f) { return f->unlikely ? "low" : "high"; }
+static const char *confidence_of(const guard_finding *f)
+{
+    return f->unlikely ? "low" : "high";
+}
 
 json_t *scan_json(scan_place at, const guard_finding *f)
 {
@@ -13,8 +16,9 @@ json_t *scan_json(scan_place at, const guard_finding *f)
     char cwe[16];
     snprintf(cwe, sizeof cwe, "CWE-%u", f->cwe);
     json_t *one =
-           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
-                     json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule, "cwe", cwe,
+           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}",
+                     "file", json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule,
+                     "cwe", cwe,
                      "weakness", f->weakness, "severity",
                      severities[f->severity], "confidence", confidence_of(f), "value",
                      values[f->value], "language",

@@ -220,7 +220,8 @@ static int add_findings(const scan *s, json_t *list, const guard_result *r)
 {
     for (uint32_t i = 0; i < r->n_findings; i++) {
         if (is_hidden(s, false, &r->findings[i])) continue;
-        json_t *one = scan_json((scan_place){"", r->findings[i].line, false, false}, &r->findings[i]);
+        scan_place at = {.path = "", .line = r->findings[i].line};
+        json_t *one = scan_json(at, &r->findings[i]);
         if (!one) return CERIUM_ERR_MEMORY;
         json_object_del(one, "file");
         if (json_array_append_new(list, one)) return CERIUM_ERR_MEMORY;

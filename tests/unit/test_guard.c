@@ -469,9 +469,9 @@ static void test_unlikely(void)
         {"", {false, true, true, false}},
         {"    precision: 2 of 9\n", {false, true, true, false}},
         {"    precision: 2 of 10\n", {true, true, true, false}},
-        {"    precision: {all: 2 of 30, source: 1 of 11, constant: 5 of 10}\n",
+        {"    precision: {all: 2 of 30, source: 0 of 10, constant: 5 of 10}\n",
          {false, true, true, true}},
-        {"    precision: {all: 2 of 30, source: 1 of 10, constant: 4 of 10}\n",
+        {"    precision: {all: 2 of 30, source: 1 of 40, constant: 4 of 10}\n",
          {true, true, true, false}},
         {"    precision: {all: 9 of 30, parameter: 9 of 10, unknown: 0 of 9}\n",
          {true, true, false, false}},
@@ -500,7 +500,8 @@ static void test_examples_of_keys(void)
         const char *before, *after;
         bool example;
     } cases[] = {
-        {GUARD_PYTHON, "def f():\n    \"\"\"Make it so:\n\n    ", "\n    \"\"\"\n    return 1\n", true},
+        {GUARD_PYTHON, "def f():\n    \"\"\"Make it so:\n\n    ", "\n    \"\"\"\n    return 1\n",
+         true},
         {GUARD_PYTHON, "def f():\n    ", "\n    return 1\n", false},
         {GUARD_PYTHON, "x = 1 # ", "\n", true},
         {GUARD_PYTHON, "def f():\n    \"\"\"Make it so.\"\"\"\n    ", "\n", false},
