@@ -76,10 +76,20 @@ typedef enum {
     GUARD_BLOCK = 2, /* must not be released */
 } guard_severity;
 
+/* How far the worst value of a finding is from constant. */
+typedef enum {
+    GUARD_CONSTANT = 0,
+    GUARD_UNKNOWN = 1,
+    GUARD_PARAMETER = 2, /* of the function that it is in */
+    GUARD_SOURCE = 3,    /* from outside; of a secret: it looks live */
+} guard_value;
+
 typedef struct {
     const char *rule, *weakness, *message, *idiom; /* of the guard, while it is open */
     uint32_t cwe;
     guard_severity severity;
+    guard_value value;
+    bool unlikely;        /* most such findings in clean code were wrong */
     guard_language language;
     uint64_t begin, end;  /* bytes of the stream: the weak expression, clipped to the held line */
     uint64_t line_begin;  /* byte of the stream at which the held line begins: cut there */

@@ -23,6 +23,7 @@ typedef struct {
     const rule *rule;
     uint64_t line;
     guard_severity severity;
+    taint level;
 } known_finding;
 
 struct guard {
@@ -66,6 +67,7 @@ struct guard_stream {
     unwrap unwrap;
     carrier carrier;
     lexer lexer;
+    lexer before;   /* the same before the held bytes */
     guard_language language;
     bool detect;    /* the language is not known yet */
     bool guess;     /* but it is code */
@@ -140,8 +142,8 @@ void finding_raise(guard_stream *s, const awaited *a, view line);
  * now, or never comes. */
 void finding_decide_awaited(guard_stream *s);
 /* Bytes [begin, end) of the window are weak. */
-void finding_report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
-                    uint32_t end, view fix);
+void finding_report(guard_stream *s, const rule *u, guard_severity severity, taint level,
+                    uint32_t begin, uint32_t end, view fix);
 
 /* Something that a reader found in the held bytes. */
 void finding_read(guard_stream *s, const guard_read *f);

@@ -69,7 +69,7 @@ typedef struct {
     const rule *rule;
     guard_severity severity;
     uint32_t begin, end; /* in the window */
-    bool only_warns;     /* in files */
+    taint level;         /* of the worst value */
     view fix;            /* the safe form, or empty */
 } hit;
 
@@ -204,7 +204,14 @@ void judge_import(judge *j, int32_t n);
 /* ---- match.c ---- */
 int rule_index_open(rule_index **out, const rule_set *rules);
 void rule_index_close(rule_index **index);
-/* The same, where text[begin..end) is the use. */
+/* In a folder's files a rule that was wrong in most of its findings in libraries only warns, unless
+ * the value is from outside: who calls a function, and with what, is not in its file. */
+bool rule_only_warns(const rule *u, taint level);
+/* Is a finding of the rule with such a value probably wrong?  By the findings with such a value
+ * that were read: fewer than half were right; of those with a value from outside, which was seen to
+ * be there, none.  If too few were read, a parameter and an unknown value are. */
+bool rule_is_unlikely(const rule *u, taint level);
+/* What a finding of the rule is, where text[begin..end) is the use. */
 guard_severity rule_severity_near(const rule *u, taint level, regex_scratch *re, view text,
                                   uint32_t begin, uint32_t end);
 void match_use(judge *j, rule_kind kind, const use *u);

@@ -45,6 +45,12 @@ bool lexer_in_text(const lexer *x)
     return t && strchr("'\"`32Dd/#RJHM", t);
 }
 
+bool lexer_in_comment(const lexer *x)
+{
+    char t = top(x);
+    return t && strchr("Dd/#", t);
+}
+
 unsigned lexer_n_parens(const lexer *x)
 {
     unsigned n = 0;

@@ -36,6 +36,8 @@ void lexer_begin(lexer *x, guard_language language);
 bool lexer_step(lexer *x, char c);
 /* Is the position inside a string or a comment? */
 bool lexer_in_text(const lexer *x);
+/* Inside a comment or documentation? */
+bool lexer_in_comment(const lexer *x);
 /* Is a round or square bracket open around the current position? */
 unsigned lexer_n_parens(const lexer *x);
 /* The text that closes all open constructs; returns its length, at most size. */

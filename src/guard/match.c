@@ -155,12 +155,12 @@ static int32_t condition_of(const judge *j, int32_t branch, int32_t n)
     return condition == n ? -1 : condition;
 }
 
-/* Verification that an option turns off. */
+/* Verification that an option turns off, or a function that is named after it. */
 static bool is_asked_for(const judge *j, int32_t n)
 {
     static const char *const words[] = {"insecure", "verif", "skip", "allow", "unsafe", "trust",
                                         "cert", "check_host", "tls_version", "ssl_version",
-                                        "strict"};
+                                        "strict", "ignore"};
     /* A conditional expression counts, whatever its condition, also in parentheses. */
     bool pair = j->tree.list[n].role == NODE_PAIR;
     int32_t inner = pair ? tree_field(&j->tree, n, FIELD_VALUE) : n;
@@ -176,6 +176,14 @@ static bool is_asked_for(const judge *j, int32_t n)
         case NODE_IF:
         case NODE_UNLESS:
         case NODE_OPTIONAL: break;
+        case NODE_FUNCTION: {
+            static const char *const named[] = {"insecure", "unverified", "noverify", "no_verif",
+                                                "skipverif", "skip_verif", "trustall", "trust_all"};
+            int32_t name = tree_field(&j->tree, p, FIELD_NAME);
+            if (name >= 0 && mentions(tree_text(&j->tree, name), named, ARRAY_LEN(named)))
+                return true;
+            continue;
+        }
         default: continue;
         }
         int32_t condition = condition_of(j, p, n);
@@ -192,12 +200,35 @@ static view fix_for(judge *j, const rule *u, guard_severity severity, taint leve
     return fix_of(j, u, by);
 }
 
-/* In a folder's files, a rule that was wrong in most of its findings in libraries only warns unless
- * the value is from outside: who calls a function, and with what, is not in its file. */
-static bool only_warns(const rule *u, taint level)
+static bool was_wrong(const rule_read *r)
 {
-    bool imprecise = u->n_read >= RULE_READ_LEAST && 2 * u->n_right < u->n_read;
-    return imprecise && level != TAINT_SOURCE;
+    return r->n >= RULE_READ_LEAST && 2 * r->n_right < r->n;
+}
+
+/* The findings with such a value, and those of whose value nothing was written down. */
+static rule_read read_with(const rule *u, taint level)
+{
+    rule_read r = u->read;
+    for (int l = 0; l < RULE_TIERS; l++) {
+        if (l == (int)level) continue;
+        r.n -= r.n < u->read_of[l].n ? r.n : u->read_of[l].n;
+        r.n_right -= r.n_right < u->read_of[l].n_right ? r.n_right : u->read_of[l].n_right;
+    }
+    return r;
+}
+
+bool rule_only_warns(const rule *u, taint level)
+{
+    const rule_read r = read_with(u, level);
+    return was_wrong(&r) && level != TAINT_SOURCE;
+}
+
+bool rule_is_unlikely(const rule *u, taint level)
+{
+    const rule_read *r = &u->read_of[level], with = read_with(u, level);
+    if (level == TAINT_SOURCE) return r->n >= RULE_READ_LEAST && !r->n_right;
+    if (r->n >= RULE_READ_LEAST) return was_wrong(r);
+    return level != TAINT_CONST || was_wrong(&with);
 }
 
 static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *by)
@@ -213,13 +244,13 @@ static void hit_at(judge *j, const rule *u, taint level, int32_t n, const use *b
         if (h->rule->cwe != u->cwe || h->begin >= at->end || at->begin >= h->end) continue;
         if (severity <= h->severity) return;
         /* The worse one is reported. */
-        *h = (hit){u, severity, at->begin, at->end, only_warns(u, level),
+        *h = (hit){u, severity, at->begin, at->end, level,
                    fix_for(j, u, severity, level, by)};
         return;
     }
     if (j->n_hits < GUARD_FINDINGS_MAX)
         j->hits[j->n_hits++] =
-            (hit){u, severity, at->begin, at->end, only_warns(u, level),
+            (hit){u, severity, at->begin, at->end, level,
                    fix_for(j, u, severity, level, by)};
 }
 

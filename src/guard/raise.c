@@ -57,6 +57,8 @@ awaited finding_describe(const guard_stream *s, known_finding what, position fir
                                  .idiom = u->idiom,
                                  .cwe = u->cwe,
                                  .severity = what.severity,
+                                 .value = (guard_value)what.level,
+                                 .unlikely = rule_is_unlikely(u, what.level),
                                  .language = s->language,
                                  .begin = first.at,
                                  .end = last.at + 1,
@@ -199,8 +201,8 @@ static bool has_environment(const guard_stream *s)
     }
 }
 
-void finding_report(guard_stream *s, const rule *u, guard_severity severity, uint32_t begin,
-                   uint32_t end, view fix)
+void finding_report(guard_stream *s, const rule *u, guard_severity severity, taint level,
+                    uint32_t begin, uint32_t end, view fix)
 {
     view held = {s->text + s->held, s->n - s->held};
     bool fresh = false;
@@ -210,7 +212,7 @@ void finding_report(guard_stream *s, const rule *u, guard_severity severity, uin
     if (from > last) from = last;
     for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
     if (!fresh || is_allowed(s, held, u->id) || is_reported(s, u->cwe, begin)) return;
-    known_finding what = {u, known_line(held), finding_soften(s, u, severity)};
+    known_finding what = {u, known_line(held), finding_soften(s, u, severity), level};
     awaited a = finding_describe(s, what, s->map[from], s->map[last], s->map[0]);
     /* An expression of which a part was released has none. */
     bool whole = begin >= s->held && !s->continues && fix.len < sizeof a.finding.fix;
@@ -235,7 +237,7 @@ void finding_read(guard_stream *s, const guard_read *f)
     uint32_t last = f->end > from && f->end <= held.len ? f->end - 1 : from;
     for (uint32_t i = from; i <= last; i++) fresh |= s->map[i].fresh;
     if (!fresh) return;
-    known_finding what = {&by_reader, 0, GUARD_WARN};
+    known_finding what = {&by_reader, 0, GUARD_WARN, TAINT_SOURCE};
     awaited a = finding_describe(s, what, s->map[from], s->map[last], s->map[0]);
     a.finding.message = f->message;
     a.finding.idiom = f->idiom;

@@ -213,8 +213,8 @@ static int read_severity(reading *r, rule *u, yaml_node_t *node)
     return CERIUM_OK;
 }
 
-/* "3 of 42": findings in clean libraries that were right, of those that were read. */
-static int read_precision(reading *r, rule *u, yaml_node_t *node)
+/* "3 of 42": findings in clean code that were right, of those that were read. */
+static int read_share(reading *r, rule_read *out, yaml_node_t *node)
 {
     view text = yaml_scalar(node);
     const char *of = text.len ? memmem(text.ptr, text.len, " of ", 4) : NULL;
@@ -223,8 +223,22 @@ static int read_precision(reading *r, rule *u, yaml_node_t *node)
     view second = {of ? of + 4 : NULL, of ? text.len - first.len - 4 : 0};
     if (!of || !parse_u64(first, &right) || !parse_u64(second, &n) || right > n || n > UINT16_MAX)
         return yaml_bad(&r->yaml, node, "write '3 of 42': right, of those that were read");
-    u->n_right = (uint32_t)right;
-    u->n_read = (uint32_t)n;
+    *out = (rule_read){(uint32_t)n, (uint32_t)right};
+    return CERIUM_OK;
+}
+
+/* "3 of 42", or {all: 3 of 42, source: 2 of 12}. */
+static int read_precision(reading *r, rule *u, yaml_node_t *node)
+{
+    static const char *const of[RULE_TIERS + 1] = {"constant", "unknown", "parameter", "source",
+                                                   "all"};
+    yaml_entry e;
+    uint32_t n = 0;
+    if (!yaml_is_map(node)) return read_share(r, &u->read, node);
+    for (size_t i = 0; yaml_entry_at(&r->yaml, node, i, &e); i++) {
+        RETURN_IF(read_choice(r, e.key_node, of, ARRAY_LEN(of), &n));
+        RETURN_IF(read_share(r, n < RULE_TIERS ? &u->read_of[n] : &u->read, e.value));
+    }
     return CERIUM_OK;
 }
 

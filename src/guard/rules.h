@@ -59,13 +59,19 @@ typedef struct {
                                  it */
 } rule_if;
 
+/* Findings in clean code that were read, and how many were right. */
+typedef struct {
+    uint32_t n, n_right;
+} rule_read;
+
 typedef struct {
     const char *id, *message, *idiom, *file;
     const char *needs; /* a line that its safe forms require before them, or NULL */
     uint32_t line, cwe, languages; /* languages: a bit each */
     weakness weak;
     int8_t tiers[RULE_TIERS]; /* guard_severity by how far from constant; -1: by class */
-    uint32_t n_read, n_right; /* findings in clean libraries that were read, and were right */
+    rule_read read;           /* all that were read */
+    rule_read read_of[RULE_TIERS]; /* of them, by how far from constant; a few are not known */
     bool firm;                /* a test or a document does not soften it */
     rule_kind kind;
     rule_level level;

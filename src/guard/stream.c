@@ -23,6 +23,15 @@ static bool is_embedded(view text, size_t at)
     return at >= 7 && !memcmp(text.ptr + at - 7, "base64,", 7);
 }
 
+/* Is the byte of the window in a comment or in documentation of code? */
+static bool is_explained(const guard_stream *s, uint32_t at)
+{
+    lexer x = s->before;
+    if (s->language == GUARD_TEXT) return false;
+    for (uint32_t i = s->held; i < at; i++) lexer_step(&x, s->text[i]);
+    return lexer_in_comment(&x);
+}
+
 static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint32_t at)
 {
     const rule_set *rules = &s->g->rules;
@@ -40,9 +49,14 @@ static void judge_text_rules(guard_stream *s, const woken *woke, view text, uint
             if (u->unseen && regex_found(u->unseen, &s->worker->judge.re, window)) break;
             if (u->live && !secret_is_live(what)) continue;
             uint32_t first = at + (uint32_t)begin, last = at + (uint32_t)end;
-            finding_report(s, u,
-                   rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last),
-                   first, last, (view){NULL, 0});
+            guard_severity severity =
+                rule_severity_near(u, TAINT_CONST, &s->worker->judge.re, window, first, last);
+            /* An example shows the form of a key; one of a provider's form is told anyway. */
+            bool example =
+                u->weak == WEAK_SECRET && (!u->firm || u->live) && is_explained(s, first);
+            if (example && severity == GUARD_BLOCK) severity = GUARD_WARN;
+            finding_report(s, u, severity, example ? TAINT_UNKNOWN : TAINT_CONST, first, last,
+                           (view){NULL, 0});
             if (from > text.len) break;
         }
     }
@@ -107,7 +121,7 @@ static void keep_deferred(guard_stream *s, uint32_t i, guard_finding *f)
 /* A test softens it anyway. */
 static guard_severity severity_of(const guard_stream *s, const hit *h)
 {
-    bool warns = s->config.is_existing && h->only_warns && !s->soft;
+    bool warns = s->config.is_existing && rule_only_warns(h->rule, h->level) && !s->soft;
     return warns && h->severity == GUARD_BLOCK ? GUARD_WARN : h->severity;
 }
 
@@ -130,7 +144,8 @@ static void decide_deferred(guard_stream *s, bool finally)
             const rule *u = j->hits[k].rule;
             if (!is_at(s, i, j->hits[k].begin, shift) || n_raised == JUDGE_DEFERRED_MAX) continue;
             known_finding what = {u, s->deferred[i].hash,
-                                  finding_soften(s, u, severity_of(s, &j->hits[k]))};
+                                  finding_soften(s, u, severity_of(s, &j->hits[k])),
+                                  j->hits[k].level};
             raised[n_raised] = finding_describe(s, what, s->deferred[i].first,
                                                 s->deferred[i].last, s->deferred[i].line);
             keep_deferred(s, i, &raised[n_raised++].finding);
@@ -170,8 +185,8 @@ static void judge_tree(guard_stream *s)
     }
     for (uint32_t i = 0; i < n_hits; i++) {
         uint32_t begin = hits[i].begin > shift ? hits[i].begin - shift : 0;
-        finding_report(s, hits[i].rule, severity_of(s, &hits[i]), begin, hits[i].end - shift,
-                       hits[i].fix);
+        finding_report(s, hits[i].rule, severity_of(s, &hits[i]), hits[i].level, begin,
+                       hits[i].end - shift, hits[i].fix);
     }
 }
 
@@ -303,6 +318,7 @@ static void commit(guard_stream *s, bool whole)
         s->depth = s->lexer.n;
     }
     s->held = s->n;
+    s->before = s->lexer;
     s->continues = !whole;
     s->in_comment = s->lexer.n && s->lexer.stack[s->lexer.n - 1] == '/';
     bool waited = s->n_deferred && s->fed - s->deferred[0].line.at > GUARD_DEFERRED_BYTES;
@@ -382,10 +398,19 @@ static void judge_held(guard_stream *s, bool whole)
 
 /* ---- bytes ---- */
 
+static void begin_lexer(guard_stream *s, guard_language language)
+{
+    lexer_begin(&s->lexer, language);
+    s->before = s->lexer;
+}
+
 static void relex(guard_stream *s)
 {
-    lexer_begin(&s->lexer, s->language);
-    for (uint32_t i = 0; i < s->n; i++) lexer_step(&s->lexer, s->text[i]);
+    begin_lexer(s, s->language);
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i == s->held) s->before = s->lexer;
+        lexer_step(&s->lexer, s->text[i]);
+    }
 }
 
 /* While the language is unknown, text is held, and judged once it is known.  finally: the text
@@ -419,7 +444,7 @@ static void begin_segment(void *arg, unwrap_segment segment)
     if (s->unwrap.json.in_string && !s->escaped) s->inner = 1;
     s->escaped = s->unwrap.json.in_string;
     s->added = s->unwrap.mode == UNWRAP_DIFF;
-    lexer_begin(&s->lexer, segment.language);
+    begin_lexer(s, segment.language);
 }
 
 /* In prose a word is held, and a line that may be the head of a key. */
@@ -608,7 +633,7 @@ void stream_reset(guard_stream *s, guard_language language)
     s->records = true;
     s->line = s->inner = 1;
     s->language = language;
-    lexer_begin(&s->lexer, language);
+    begin_lexer(s, language);
 }
 
 void stream_judge(guard_stream *s, guard_worker *w, view text)

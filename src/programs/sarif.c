@@ -4,16 +4,24 @@
 #include "base/memory.h"
 #include "programs/output.h"
 
+static const char *confidence_of(const guard_finding *f)
+{
+    return f->unlikely ? "low" : "high";
+}
+
 json_t *scan_json(scan_place at, const guard_finding *f)
 {
     static const char *const severities[] = {"note", "warn", "block"};
+    static const char *const values[] = {"constant", "unknown", "parameter", "source"};
     char cwe[16];
     snprintf(cwe, sizeof cwe, "CWE-%u", f->cwe);
     json_t *one =
-           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "file",
-                     json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule, "cwe", cwe,
+           json_pack("{s:o, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}",
+                     "file", json_name(at.path), "line", (json_int_t)at.line, "rule", f->rule,
+                     "cwe", cwe,
                      "weakness", f->weakness, "severity",
-                     severities[f->severity], "language",
+                     severities[f->severity], "confidence", confidence_of(f), "value",
+                     values[f->value], "language",
                      guard_language_name(f->language), "message", f->message, "idiom", f->idiom,
                      "begin", (json_int_t)f->begin, "end", (json_int_t)f->end, "line_begin",
                      (json_int_t)f->line_begin, "byte", (json_int_t)f->raised);
@@ -40,9 +48,9 @@ static int rule_place(json_t *rules, const guard_finding *f)
         if (!strcmp(json_string_value(json_object_get(one, "id")), f->rule)) return (int)i;
     snprintf(cwe, sizeof cwe, "CWE-%u", f->cwe);
     snprintf(uri, sizeof uri, "https://cwe.mitre.org/data/definitions/%u.html", f->cwe);
-    one = json_pack("{s:s, s:{s:s}, s:{s:s}, s:s, s:{s:[s, s], s:s}}", "id", f->rule,
+    one = json_pack("{s:s, s:{s:s}, s:{s:s}, s:s, s:{s:[s, s]}}", "id", f->rule,
                     "shortDescription", "text", f->message, "help", "text", f->idiom, "helpUri",
-                    uri, "properties", "tags", "security", cwe, "precision", "high");
+                    uri, "properties", "tags", "security", cwe);
     if (!one || json_array_append_new(rules, one)) return -1;
     return (int)json_array_size(rules) - 1;
 }
@@ -80,10 +88,10 @@ int sarif_add(json_t *log, scan_place at, const guard_finding *f)
         json_object_set_new(region, "byteLength", json_integer((json_int_t)(f->end - f->begin)));
     }
     json_t *result = json_pack(
-        "{s:s, s:i, s:s, s:{s:s}, s:[{s:{s:{s:o}, s:o}}]}", "ruleId", f->rule,
+        "{s:s, s:i, s:s, s:{s:s}, s:{s:s}, s:[{s:{s:{s:o}, s:o}}]}", "ruleId", f->rule,
         "ruleIndex", place, "level", levels[f->severity], "message",
-        "text", f->message, "locations", "physicalLocation", "artifactLocation", "uri",
-        path_uri(at.path), "region", region);
+        "text", f->message, "properties", "confidence", confidence_of(f), "locations",
+        "physicalLocation", "artifactLocation", "uri", path_uri(at.path), "region", region);
     if (!result || json_array_append_new(json_object_get(run, "results"), result))
         return CERIUM_ERR_MEMORY;
     return CERIUM_OK;

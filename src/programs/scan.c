@@ -27,7 +27,8 @@ typedef struct {
     guard_worker *worker;
     json_t *log;
     bool trouble; /* something was not read or not fully judged */
-    uint64_t n_found;
+    uint64_t n_found, n_hidden; /* hidden: they are probably wrong */
+    int confidence;          /* the least that is shown; by default it depends on the file */
 } scan;
 
 static bool take_language(void *program, const char *value)
@@ -53,6 +54,24 @@ static bool take_arguments(void *program, const char *value)
     return true;
 }
 
+enum { CONFIDENCE_BY_FILE = 0, CONFIDENCE_LOW = 1, CONFIDENCE_HIGH = 2 };
+
+static bool take_confidence(void *program, const char *value)
+{
+    scan *s = program;
+    if (!strcmp(value, "low")) s->confidence = CONFIDENCE_LOW;
+    if (!strcmp(value, "high")) s->confidence = CONFIDENCE_HIGH;
+    return s->confidence || option_wants("low or high");
+}
+
+/* Most findings of its kind in clean code were wrong: in a project it is not shown. */
+static bool is_hidden(const scan *s, bool in_project, const guard_finding *f)
+{
+    if (s->pedantic && !s->confidence) return false;
+    bool only_high = s->confidence ? s->confidence == CONFIDENCE_HIGH : in_project;
+    return only_high && f->unlikely;
+}
+
 /* clang-format off */
 static const option_spec own[] = {
     {"lang", "NAME", "language of the files (default: by name, else by content)",
@@ -69,6 +88,10 @@ static const option_spec own[] = {
     {"pedantic", NULL,
      "report notes, too: common defaults, and what would warn outside of a test or a document",
      TAKES_FLAG(scan, pedantic)},
+    {"confidence", "low|high",
+     "the least that a finding must have: low where most findings of its kind were wrong (default: "
+     "high in the files of a project's folder, else low)",
+     TAKES_CALL(take_confidence)},
     {"exists", NULL,
      "look for names that are not there instead: imports, what is taken from modules, keywords of "
      "calls (Python, JavaScript, TypeScript, Go, Java; headers of C and C++); with --batch the "
@@ -95,7 +118,9 @@ const command_table scan_command = {
              "cryptography and more, each with its CWE number and the safe way to write it. A "
              "folder is read as git lists it, without what .gitignore leaves out; binary files "
              "are skipped. There, a rule that was mostly wrong in libraries warns, unless the "
-             "value comes from outside. - is standard input, read as it comes.\n\n"
+             "value comes from outside. If the folder is a project (it has a manifest such as "
+             "package.json, go.mod or a Makefile) of 20 files or more, findings of low confidence "
+             "are counted, not shown. - is standard input, read as it comes.\n\n"
              "A comment `cerium: allow RULE reason` on a line, or alone on the line before it, "
              "suppresses a finding.\n\n"
              "Exit status: 0 nothing found, 1 something found, 2 something could not be read or "
@@ -145,6 +170,10 @@ static int show(void *user, scan_place at, const guard_finding *f, cerium_error 
 {
     static const char *const tiers[] = {"note", "warning", "weak"};
     scan *s = user;
+    if (is_hidden(s, at.in_project, f)) {
+        s->n_hidden++;
+        return CERIUM_OK;
+    }
     if (f->severity == GUARD_BLOCK || (f->severity == GUARD_WARN && !s->block_only)) s->n_found++;
     if (s->sarif && sarif_add(s->log, at, f))
         return error_set(err, CERIUM_ERR_MEMORY, "%s: no memory for findings", at.path);
@@ -178,16 +207,21 @@ static int scan_paths(scan *s, int n, char **paths, cerium_error *err)
         fprintf(stderr, "cerium scan: read for secrets only, as their languages have no rules: "
                 "%llu of %llu files, such as %s\n", (unsigned long long)job.n_others,
                 (unsigned long long)job.n_files, job.other);
+    if (s->n_hidden)
+        fprintf(stderr, "cerium scan: %llu findings of low confidence are not shown (--confidence "
+                "low shows them)\n", (unsigned long long)s->n_hidden);
     s->trouble |= job.n_others && job.n_others == job.n_files; /* nothing was judged */
     return status;
 }
 
 /* ---- batch ---- */
 
-static int add_findings(json_t *list, const guard_result *r)
+static int add_findings(const scan *s, json_t *list, const guard_result *r)
 {
     for (uint32_t i = 0; i < r->n_findings; i++) {
-        json_t *one = scan_json((scan_place){"", r->findings[i].line, false}, &r->findings[i]);
+        if (is_hidden(s, false, &r->findings[i])) continue;
+        scan_place at = {.path = "", .line = r->findings[i].line};
+        json_t *one = scan_json(at, &r->findings[i]);
         if (!one) return CERIUM_ERR_MEMORY;
         json_object_del(one, "file");
         if (json_array_append_new(list, one)) return CERIUM_ERR_MEMORY;
@@ -208,10 +242,10 @@ static int scan_text(void *user, guard_language language, view code, json_t *lis
     for (size_t at = 0; at < code.len && !status; at += PIECE_BYTES) {
         size_t n = code.len - at < PIECE_BYTES ? code.len - at : PIECE_BYTES;
         guard_feed(stream, s->worker, code.ptr + at, n, &r);
-        status = add_findings(list, &r);
+        status = add_findings(s, list, &r);
     }
     guard_finish(stream, s->worker, &r);
-    if (!status) status = add_findings(list, &r);
+    if (!status) status = add_findings(s, list, &r);
     if (status) error_set(err, status, "no memory for findings");
     s->n_found += json_array_size(list);
     guard_stream_close(&stream);

@@ -12,6 +12,7 @@ typedef struct {
     const char *path;
     uint32_t line;
     bool in_diff;
+    bool in_project; /* a file of a folder, in a project */
 } scan_place;
 
 /* Write one finding.  NULL when out of memory. */

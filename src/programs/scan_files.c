@@ -10,9 +10,10 @@
 #include "base/thread.h"
 #include "programs/combined.h"
 #include "programs/places.h"
+#include "programs/project.h"
 #include "programs/walk.h"
 
-enum { READ_BYTES = 65536, READERS_MAX = 16, LIST_BYTES_MAX = 1 << 30 };
+enum { PROJECT_FILES_MIN = 20, READ_BYTES = 65536, READERS_MAX = 16, LIST_BYTES_MAX = 1 << 30 };
 enum { BINARY_BYTES = 8000 }; /* first bytes of a file; a NUL in them means binary, as in git */
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
 typedef struct {
     size_t path;     /* in the job's names */
     bool in_folder;  /* it was not named itself */
+    bool in_project; /* and is part of a project */
     bool done, binary, empty;
     int code;        /* errno, or 0 */
     int status;      /* CERIUM_ERR_MEMORY */
@@ -44,6 +46,7 @@ typedef struct {
     bytes names, files;   /* files: of file_scan, [n]; neither moves while readers run */
     uint64_t n;
     bool in_folder;
+    project project; /* if in_folder */
     _Atomic uint64_t next;
     _Atomic bool stops;
     pthread_mutex_t lock; /* over `done` */
@@ -247,7 +250,7 @@ static int tell_found(const scan_job *job, file_scan *r, const char *path, ceriu
     const found *list = (const found *)(const void *)r->list.ptr;
     int status = CERIUM_OK;
     for (size_t i = 0; i < r->list.len / sizeof *list && !status; i++) {
-        scan_place at = {path, list[i].line, list[i].in_diff};
+        scan_place at = {path, list[i].line, list[i].in_diff, r->in_project};
         if (at.in_diff) at.path = r->names.ptr + list[i].path;
         status = job->found(job->user, at, &list[i].finding, err);
     }
@@ -361,6 +364,7 @@ static int add_file(void *user, const char *path, cerium_error *err)
 {
     scanning *s = user;
     file_scan r = {.path = s->names.len, .in_folder = s->in_folder};
+    r.in_project = s->in_folder && project_has(&s->project, path);
     int status = bytes_append(&s->names, path, strlen(path) + 1);
     if (!status) status = bytes_append(&s->files, &r, sizeof r);
     return status ? error_set(err, status, "no memory for the names of files") : CERIUM_OK;
@@ -383,7 +387,12 @@ static int add_path(scanning *s, const char *path, cerium_error *err)
     size_t before = s->files.len;
     s->in_folder = is_folder(path);
     if (!s->in_folder) return add_file(s, path, err);
+    project_begin(&s->project, path);
     RETURN_IF(walk_folder(path, &v, err));
+    /* Who has written a few files wants to read all that is said of them. */
+    file_scan *files = (file_scan *)(void *)(s->files.ptr + before);
+    const size_t n = (s->files.len - before) / sizeof *files;
+    for (size_t i = 0; i < n && n < PROJECT_FILES_MIN; i++) files[i].in_project = false;
     if (s->files.len == before)
         fprintf(stderr, "cerium scan: %s: no file in it that git would list\n", path);
     return CERIUM_OK;

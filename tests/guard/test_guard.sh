@@ -31,6 +31,28 @@ printf 'from flask import request\ndef f(cur):\n    n = request.args["n"]\n' >"$
 printf '    cur.execute(f"SELECT * FROM t WHERE n = {n}")\n' >>"$work/library/a.py"
 check "with a value from outside" status 1 ./cerium scan "$work/library"
 check "it blocks there, too" says "a.py:4: weak: " out
+mkdir -p "$work/whole/src" "$work/whole/.git"
+printf 'def f(cur, n):\n    cur.execute(f"SELECT * FROM t WHERE n = {n}")\n' >"$work/whole/src/a.py"
+check "a folder of loose files" status 1 ./cerium scan "$work/whole"
+check "shows what is probably wrong" says "src/a.py:2: warning: " out
+check "but not if that is asked for" status 0 ./cerium scan --confidence high "$work/whole"
+touch "$work/whole/pyproject.toml"
+check "a project of a few files" status 1 ./cerium scan "$work/whole"
+check "shows it, too" says "src/a.py:2: warning: " out
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do echo "x = $i" >"$work/whole/src/x$i.py"; done
+check "a project" status 0 ./cerium scan "$work/whole"
+check "does not" sh -c "[ ! -s '$work/out' ]"
+check "but counts it" says "1 findings of low confidence are not shown" err
+check "nor does its folder" status 0 ./cerium scan "$work/whole/src"
+check "only if one asks" status 1 ./cerium scan --confidence low "$work/whole"
+check "JSON says why" status 1 ./cerium scan --json --confidence low "$work/whole"
+check "with the confidence and the value" says '"confidence":"low","value":"parameter"' out
+check "a file that was named is shown" status 1 ./cerium scan "$work/whole/src/a.py"
+check "notes ask for all" status 1 ./cerium scan --pedantic "$work/whole"
+cp "$work/library/a.py" "$work/whole/src/b.py"
+check "a value from outside is shown" status 1 ./cerium scan "$work/whole"
+check "with its line" says "src/b.py:4: weak: " out
+check "a bad confidence" status 2 ./cerium scan --confidence some "$work/whole"
 if command -v python3 >/dev/null; then
     check "precisions are those that were read" python3 bench/precision.py check
 else

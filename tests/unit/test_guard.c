@@ -1,6 +1,7 @@
 /* test_guard.c - the watchdog: the same findings however the bytes are cut, nothing weak released,
  * code found in fences, diffs, patches and JSON, bounds kept, bad rules refused with their line. */
 #include "guard/guard.h"
+#include "guard/judge.h"
 #include "guard/rules.h"
 #include "guard/tree.h"
 
@@ -58,7 +59,8 @@ static bool same(const found *a, const found *b)
     for (uint32_t i = 0; i < a->n; i++) {
         const guard_finding *x = &a->list[i], *y = &b->list[i];
         if (strcmp(x->rule, y->rule) || x->begin != y->begin || x->end != y->end ||
-            x->line != y->line || x->line_begin != y->line_begin)
+            x->line != y->line || x->line_begin != y->line_begin || x->value != y->value ||
+            x->unlikely != y->unlikely)
             return false;
     }
     return true;
@@ -441,6 +443,9 @@ static void test_bad_rules(void)
         {RULE REST "    call: [b]\n  - id: a\n" REST "    call: [b]\n", "f:10: the id a is also"},
         {RULE "    call: [b]\n    cwe: 1\n    message: m\n    idiom: i\n", "f:3: a needs tests"},
         {RULE REST "    call: [b]\n    sinks: [c]\n", "f:10: 'sinks' is not known"},
+        {RULE REST "    call: [b]\n    precision: 3\n", "f:10: write '3 of 42'"},
+        {RULE REST "    call: [b]\n    precision: {source: 3 of 2}\n", "f:10: write '3 of 42'"},
+        {RULE REST "    call: [b]\n    precision: {some: 1 of 2}\n", "f:10: 'some' is not known"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         rule_set set;
@@ -450,6 +455,74 @@ static void test_bad_rules(void)
         TEST_CHECK_THAT(status == CERIUM_ERR_FORMAT && strstr(err.message, bad[i].want) != NULL,
                         "%s: %s", status ? err.message : "read", bad[i].text);
         rules_close(&set);
+    }
+}
+
+/* Readings decide what is probably wrong; where they are too few, how far the value is from
+ * constant. */
+static void test_unlikely(void)
+{
+    static const struct {
+        const char *precision;
+        bool want[RULE_TIERS]; /* constant, unknown, parameter, source */
+    } cases[] = {
+        {"", {false, true, true, false}},
+        {"    precision: 2 of 9\n", {false, true, true, false}},
+        {"    precision: 2 of 10\n", {true, true, true, false}},
+        {"    precision: {all: 2 of 30, source: 0 of 10, constant: 5 of 10}\n",
+         {false, true, true, true}},
+        {"    precision: {all: 2 of 30, source: 1 of 40, constant: 4 of 10}\n",
+         {true, true, true, false}},
+        {"    precision: {all: 9 of 30, parameter: 9 of 10, unknown: 0 of 9}\n",
+         {true, true, false, false}},
+        {"    precision: {all: 4 of 18, constant: 4 of 8, unknown: 0 of 10}\n",
+         {false, true, true, false}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[512];
+        rule_set set;
+        cerium_error err;
+        snprintf(text, sizeof text, RULE REST "    call: [b]\n%s", cases[i].precision);
+        CHECK(rules_begin(&set) == CERIUM_OK);
+        CHECK(rules_read(&set, "f", view_of(text), &err) == CERIUM_OK);
+        for (int l = 0; l < RULE_TIERS; l++)
+            TEST_CHECK_THAT(rule_is_unlikely(&set.list[0], (taint)l) == cases[i].want[l],
+                            "case %zu, value %d", i, l);
+        rules_close(&set);
+    }
+}
+
+/* The key of an example, in documentation and comments, is none that is in use. */
+static void test_examples_of_keys(void)
+{
+    static const struct {
+        guard_language language;
+        const char *before, *after;
+        bool example;
+    } cases[] = {
+        {GUARD_PYTHON, "def f():\n    \"\"\"Make it so:\n\n    ", "\n    \"\"\"\n    return 1\n",
+         true},
+        {GUARD_PYTHON, "def f():\n    ", "\n    return 1\n", false},
+        {GUARD_PYTHON, "x = 1 # ", "\n", true},
+        {GUARD_PYTHON, "def f():\n    \"\"\"Make it so.\"\"\"\n    ", "\n", false},
+        {GUARD_JAVASCRIPT, "/*\n * ", "\n */\nf();\n", true},
+        {GUARD_JAVASCRIPT, "/* a comment */\nconst ", ";\n", false},
+        {GUARD_PHP, "<p>Hello</p>\n<?php\n/**\n * ", "\n */\nf();\n", true},
+        {GUARD_PHP, "<?php\n$", ";\n", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[256];
+        int n = snprintf(text, sizeof text, "%sapi_key = \"9f86d081884c7d659a2feaa0c55ad015\"%s",
+                         cases[i].before, cases[i].after);
+        view t = {text, (size_t)n};
+        if (!guard_has_grammar(cases[i].language)) continue;
+        check_cuts(GUARD_CODE, cases[i].language, t, true);
+        found f = scan(GUARD_CODE, cases[i].language, t, 0, 0);
+        TEST_CHECK_THAT(f.n == 1, "%u: %s", f.n, text);
+        if (f.n != 1) continue;
+        TEST_CHECK_THAT(f.list[0].unlikely == cases[i].example, "%s", text);
+        TEST_CHECK_THAT(f.list[0].severity == (cases[i].example ? GUARD_WARN : GUARD_BLOCK), "%s",
+                        text);
     }
 }
 
@@ -505,6 +578,8 @@ int main(void)
     TEST_RUN(test_adversarial);
     TEST_RUN(test_small);
     TEST_RUN(test_bad_rules);
+    TEST_RUN(test_unlikely);
+    TEST_RUN(test_examples_of_keys);
     TEST_RUN(test_no_memory);
     guard_worker_close(&worker);
     guard_close(&rules);
