@@ -6,18 +6,20 @@
 
 uint32_t uses_after(const uses_call *c, uint32_t i)
 {
-    bool opens = i < c->n && c->t[i].kind == TOKEN_SIGN && token_opens(c->t[i].sign);
-    return opens ? c->after[i] : c->n;
+    return i < c->n && c->t[i].turn > 0 ? c->t[i].after : c->n;
 }
 
 /* ---- the values of names ---- */
 
 static uint64_t name_hash(view name) { return hash_bytes(name.ptr, name.len, 1); }
 
+/* The bit of a name in uses_state.seen: cheap, for most names are not bound. */
+static uint64_t name_bit(view name) { return UINT64_C(1) << (name.len ? token_sketch(name) : 0); }
+
 static uses_bound *find_bound(uses_state *s, view name)
 {
+    if (!(s->seen & name_bit(name))) return NULL;
     uint64_t hash = name_hash(name);
-    if (!(s->seen >> (hash & 63) & 1)) return NULL; /* like most names */
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].hash == hash) return &s->bound[i];
     return NULL;
@@ -35,7 +37,7 @@ void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target)
     if (!b && s->n_bound == USES_BOUND_MAX) return;
     if (!b) b = &s->bound[s->n_bound++];
     *b = (uses_bound){name_hash(name), target, (uint8_t)kind, INT32_MAX};
-    s->seen |= UINT64_C(1) << (b->hash & 63);
+    s->seen |= name_bit(name);
 }
 
 void uses_hide(uses_call *c, view name, int32_t until)
@@ -119,21 +121,32 @@ bool uses_is_declared(const uses_call *c, view package)
 
 /* ---- findings ---- */
 
+/* "a.b", "a/b", "f(key)"; false: too long. */
+static bool write_name(exists_finding *f, view before, view word)
+{
+    bool call = f->kind == EXISTS_KEYWORD;
+    bool slash = f->kind == EXISTS_IMPORT && (f->letter == 'j' || f->letter == 'g');
+    if (before.len + word.len + 3 > sizeof f->name) return false;
+    char *p = f->name;
+    if (before.len) memcpy(p, before.ptr, before.len);
+    p += before.len;
+    if (call || before.len) *p++ = call ? '(' : slash ? '/' : '.';
+    memcpy(p, word.ptr, word.len);
+    p += word.len;
+    if (call) *p++ = ')';
+    *p = '\0';
+    f->word = (uint16_t)(before.len ? before.len + 1 : 0);
+    return true;
+}
+
 void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
                   view before, view word)
 {
+    if (c->guards || c->mute) return;
     exists_finding f = {.kind = (uint8_t)kind, .letter = c->letter, .scope = scope,
                         .line = c->s->text_line + c->t[i].line + 1, .begin = c->t[i].begin,
                         .end = c->t[last].end};
-    bool slash = kind == EXISTS_IMPORT && (c->letter == 'j' || c->letter == 'g');
-    const char *form = kind == EXISTS_KEYWORD ? "%.*s(%.*s)"
-                       : !before.len          ? "%.*s%.*s"
-                       : slash                    ? "%.*s/%.*s"
-                                              : "%.*s.%.*s";
-    int n = snprintf(f.name, sizeof f.name, form, (int)before.len, before.ptr, (int)word.len,
-                     word.ptr);
-    if (n >= (int)sizeof f.name || c->guards || c->mute) return;
-    f.word = (uint16_t)(before.len ? before.len + 1 : 0);
+    if (!write_name(&f, before, word)) return;
     uses_state *s = c->s;
     if (c->try_indent >= 0) { /* its handler may expect the error */
         if (s->n_pending < USES_PENDING_MAX)
@@ -180,8 +193,7 @@ static void check_keywords(uses_call *c, uint32_t i, uint32_t call, view label)
     if (index_flags(c->x, call) & SCOPE_OPEN) return;
     for (uint32_t k = i; k < stop; k++) {
         const code_token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
+        depth += (uint32_t)t->turn;
         bool begins = depth == 1 && t->kind == TOKEN_NAME && uses_sign(c, k + 1, '=') &&
                       (uses_sign(c, k - 1, '(') || uses_sign(c, k - 1, ','));
         index_name found;

@@ -47,7 +47,7 @@ static bool func_continues(const uses_call *c)
     for (uint32_t i = 0; i < c->n; i++) {
         if (!uses_is(c, i, "func")) continue;
         for (uint32_t k = i + 1; k < c->n && !uses_sign(c, k, '{'); k++)
-            if (uses_sign(c, k, '(') && c->after[k] == c->n && !uses_sign(c, c->n - 1, ')'))
+            if (uses_sign(c, k, '(') && c->t[k].after == c->n && !uses_sign(c, c->n - 1, ')'))
                 return true;
     }
     return false;
@@ -74,30 +74,16 @@ static bool continues(const uses_call *c)
     return uses_is(c, 0, "import") && c->n > 1 && !closed;
 }
 
-/* The end of each bracket: after the token that closes it, or c->n. */
-static void match_brackets(const uses_call *c, uint16_t *after)
-{
-    uint16_t open[USES_TOKENS_MAX];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n; i++) {
-        after[i] = (uint16_t)c->n;
-        if (c->t[i].kind != TOKEN_SIGN) continue;
-        if (token_opens(c->t[i].sign)) open[n++] = (uint16_t)i;
-        else if (token_closes(c->t[i].sign) && n) after[open[--n]] = (uint16_t)(i + 1);
-    }
-}
-
 static uint32_t read_text(uses_call *c, view text, bool may_wait)
 {
     code_token tokens[USES_TOKENS_MAX];
-    uint16_t after[USES_TOKENS_MAX];
     uses_state *s = c->s;
     tokens_carry before = s->carry;
     c->text = text;
     c->t = tokens;
     c->n = (uint32_t)tokens_read(&s->carry, family_of(c->letter), text, tokens, USES_TOKENS_MAX);
-    match_brackets(c, after);
-    c->after = after;
+    c->marks = 0;
+    for (uint32_t i = 0; i < c->n; i++) c->marks |= tokens[i].marks;
     bool waits = c->letter == 'j' ? continues(c) : c->letter == 'g' && func_continues(c);
     if (waits && may_wait && text.len < USES_TEXT_BYTES) {
         if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);

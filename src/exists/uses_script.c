@@ -278,13 +278,10 @@ static bool is_type_query(const uses_call *c, uint32_t k)
 
 static bool is_guard(const uses_call *c, uint32_t i)
 {
-    static const char *const words[] = {"platform", "versions", "version", "semver", "satisfies"};
     uint32_t stop = uses_after(c, i);
-    for (uint32_t k = i; k < stop; k++) {
-        if (is_type_query(c, k)) return true;
-        for (size_t m = 0; m < ARRAY_LEN(words); m++)
-            if (uses_is(c, k, words[m])) return true;
-    }
+    if (!(c->marks & (MARK_ASKS | MARK_TESTS))) return false; /* as most */
+    for (uint32_t k = i; k < stop; k++)
+        if (is_type_query(c, k) || uses_marked(c, k, MARK_TESTS)) return true;
     return false;
 }
 
@@ -317,8 +314,7 @@ static bool begins(const uses_call *c, uint32_t i)
 
 static bool is_variable(const uses_call *c, uint32_t i)
 {
-    return uses_is(c, i, "const") || uses_is(c, i, "let") || uses_is(c, i, "var") ||
-           uses_is(c, i, "using");
+    return uses_marked(c, i, MARK_BINDS); /* const let var using */
 }
 
 /* The word at i as a used name. */
@@ -328,13 +324,37 @@ static void read_use(uses_call *c, uint32_t i)
     const uses_bound *b = uses_sign(c, i + 1, '.') ? uses_bound_of(c, uses_word(c, i)) : NULL;
     if (b && b->kind == NAME_SCOPE) {
         bool was = c->guards;
-        for (uint32_t k = 0; k < i && !c->guards; k++)
+        for (uint32_t k = 0; k < i && !c->guards && c->marks & MARK_ASKS; k++)
             c->guards = is_type_query(c, k);
         uses_chain(c, i, NAME_SCOPE, b->target);
         c->guards = was;
     }
     bool stores = uses_sign(c, i + 1, '=') && begins(c, i);
     if (stores) uses_hide_here(c, uses_word(c, i));
+}
+
+/* Words that open a block, or decide about the next one. */
+static void read_head(uses_call *c, uint32_t i, bool *pending)
+{
+    const uses_state *s = c->s;
+    if (uses_is(c, i, "try")) *pending = true;
+    if (uses_is(c, i, "catch") && s->was_guard) *pending = true;
+    if (uses_is(c, i, "else") && s->was_guard && s->was_indent == c->indent) *pending = true;
+    if (uses_is(c, i, "if") && uses_sign(c, i + 1, '(')) *pending |= is_guard(c, i + 1);
+}
+
+/* require('m').name that no variable gets: those are read with it. */
+static void read_required(uses_call *c, uint32_t i)
+{
+    uint32_t scope = NAMES_NONE;
+    index_answer a = INDEX_UNKNOWN;
+    bool assigned = i > 1 && uses_sign(c, i - 1, '=') &&
+                    (is_variable(c, i > 2 ? i - 3 : 0) || uses_sign(c, i - 2, '}'));
+    bool awaited = i > 2 && uses_is(c, i - 1, "await") && uses_sign(c, i - 2, '=');
+    if (assigned || awaited) return;
+    uint32_t end = read_require(c, i, &a, &scope);
+    bool member = end > i && a == INDEX_THERE && uses_sign(c, end, '.') && uses_name(c, end + 1);
+    if (member) (void)take(c, a, scope, uses_word(c, i + 2), end + 1, EXISTS_ATTRIBUTE);
 }
 
 void uses_script(uses_call *c)
@@ -350,33 +370,17 @@ void uses_script(uses_call *c)
             pending = false;
         } else if (uses_sign(c, i, '}')) close_block(c);
         if (!uses_name(c, i)) continue;
-        if (uses_is(c, i, "try")) pending = true;
-        if (uses_is(c, i, "catch") && s->was_guard) pending = true;
-        if (uses_is(c, i, "else") && s->was_guard && s->was_indent == c->indent) pending = true;
-        if (uses_is(c, i, "if") && uses_sign(c, i + 1, '(')) pending |= is_guard(c, i + 1);
-        bool imports = uses_is(c, i, "import") || uses_is(c, i, "export");
-        if (imports && begins(c, i)) {
+        if (uses_marked(c, i, MARK_IF)) read_head(c, i, &pending);
+        if (uses_marked(c, i, MARK_MODULE) && !uses_is(c, i, "require") && begins(c, i)) {
             uint32_t next = read_import(c, i);
             if (next > i + 1) {
                 i = next - 1;
                 continue;
             }
         }
-        if (is_variable(c, i)) {
-            read_variables(c, i);
-        }
-        uint32_t scope = NAMES_NONE;
-        index_answer a = INDEX_UNKNOWN;
-        bool assigned = i > 1 && uses_sign(c, i - 1, '=') &&
-                        (is_variable(c, i > 2 ? i - 3 : 0) || uses_sign(c, i - 2, '}'));
-        bool awaited = i > 2 && uses_is(c, i - 1, "await") && uses_sign(c, i - 2, '=');
-        if (!assigned && !awaited) {
-            uint32_t end = read_require(c, i, &a, &scope);
-            bool member = end > i && a == INDEX_THERE && uses_sign(c, end, '.') &&
-                          uses_name(c, end + 1);
-            if (member) (void)take(c, a, scope, uses_word(c, i + 2), end + 1, EXISTS_ATTRIBUTE);
-        }
-        read_use(c, i);
+        if (uses_marked(c, i, MARK_BINDS)) read_variables(c, i);
+        if (uses_marked(c, i, MARK_MODULE)) read_required(c, i);
+        if (s->n_bound) read_use(c, i);
     }
     s->depth = c->indent;
 }

@@ -312,6 +312,25 @@ static void test_words(void)
     index_close(&x);
 }
 
+/* Each word is found by its letters, and no other name is taken for one. */
+static void test_marks(void)
+{
+    const marked_words *lists[] = {marks_of_python, marks_of_scripts};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        for (int c = 0; c < 32; c++)
+            for (const marked_word *m = lists[l][c].words; m && m->word; m++) {
+                char longer[64];
+                int n = snprintf(longer, sizeof longer, "%sx", m->word);
+                uint8_t same = marks_of_name(lists[l], view_of(m->word));
+                uint8_t other = marks_of_name(lists[l], (view){longer, (size_t)n});
+                TEST_CHECK_THAT(same == m->marks, "%s", m->word);
+                TEST_CHECK_THAT(other == (m->begins ? m->marks : 0), "%s", longer);
+            }
+    TEST_CHECK(!marks_of_name(NULL, VIEW("if")));
+    TEST_CHECK(!marks_of_name(marks_of_python, VIEW("i")));
+    TEST_CHECK(marks_of_sign('=') == MARK_BINDS && !marks_of_sign('('));
+}
+
 static void test_without_memory(void)
 {
     bool failed = true;
@@ -339,6 +358,7 @@ int main(void)
     TEST_RUN(test_slips);
     TEST_RUN(test_go_mod);
     TEST_RUN(test_java_image);
+    TEST_RUN(test_marks);
     TEST_RUN(test_without_memory);
     return unit_report("exists");
 }
