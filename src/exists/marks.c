@@ -8,8 +8,9 @@
 
 const marked_words marks_of_python[32] = {
     [AT('a')] = {BIT('s'),
-        (const marked_word[]){WORD("as", MARK_BINDS), WORD("assert_raises", MARK_TESTS),
-            WORD("assertRaises", MARK_TESTS), {0}}},
+        (const marked_word[]){WORD("as", MARK_BINDS),
+            BEGIN("assert_raises", MARK_ASKS | MARK_TESTS),
+            BEGIN("assertRaises", MARK_ASKS | MARK_TESTS), {0}}},
     [AT('b')] = {BIT('r'),
         (const marked_word[]){WORD("break", MARK_HEAD), {0}}},
     [AT('c')] = {BIT('a') | BIT('l') | BIT('o'),
@@ -50,7 +51,7 @@ const marked_words marks_of_python[32] = {
             BEGIN("PY3", MARK_TESTS), BEGIN("PY_", MARK_TESTS), {0}}},
     [AT('r')] = {BIT('a') | BIT('e'),
         (const marked_word[]){WORD("return", MARK_HEAD), WORD("raise", MARK_HEAD),
-            WORD("raises", MARK_TESTS), {0}}},
+            WORD("raises", MARK_ASKS | MARK_TESTS), {0}}},
     [AT('s')] = {BIT('e') | BIT('k') | BIT('u') | BIT('y'),
         (const marked_word[]){WORD("system", MARK_TESTS), WORD("suppress", MARK_TESTS),
             BEGIN("SUPPORTS_", MARK_TESTS), BEGIN("supports_", MARK_TESTS),

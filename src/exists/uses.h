@@ -66,6 +66,7 @@ typedef struct {
     uses_pending pending[USES_PENDING_MAX];
     uint64_t patched[USES_PATCHED_MAX];
     uint64_t seen;     /* a bit for each bound name, of its letters */
+    uint64_t tests;    /* the same for variables that hold what a test for a platform gave */
     uint32_t n_bound, n_blocks, n_pending, n_patched;
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
@@ -173,6 +174,11 @@ const uses_bound *uses_bound_of(const uses_call *c, view name);
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);
 /* Is the name in the scope?  out like index_find(); a package's modules are its names. */
 index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name *out);
+/* A name that the code makes or tests for: it may exist from here on. */
+void uses_patch(uses_call *c, uint32_t scope, view name);
+/* x = version >= (3, 8): `if x` is a test from here on. */
+void uses_note_test(uses_call *c, uint32_t i);
+bool uses_is_test(const uses_call *c, uint32_t i);
 /* Report a missing name: tokens [i, last]; name: "a.b", its last word at `word`. */
 void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
                   view before, view word);

@@ -1,6 +1,8 @@
 /* uses_lines.c - passes the lines of a text to the reader of its language. */
 #include "exists/uses.h"
 
+enum { MINIFIED_BYTES = 4096 };
+
 bool uses_reads(guard_language language)
 {
     return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT ||
@@ -31,6 +33,18 @@ void uses_begin(uses_state *s)
 {
     memset(s, 0, sizeof *s);
     s->was_indent = -1;
+}
+
+/* A line that a bundler made: its short names have another meaning in each of its functions. */
+static bool is_minified(view text)
+{
+    const char *p = text.ptr, *end = text.ptr + text.len;
+    while (end - p > MINIFIED_BYTES) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        if (!stop || stop - p > MINIFIED_BYTES) return true;
+        p = stop + 1;
+    }
+    return false;
 }
 
 static uint32_t n_lines(view text)
@@ -125,6 +139,7 @@ uint32_t uses_line(const names_index *x, uses_state *s, guard_language language,
     if (!uses_reads(language)) return 0;
     bool fits = was + line.len <= USES_TEXT_BYTES;
     if (s->cut || ((was || !whole) && !fits)) return pass_over(&c, line, whole);
+    c.mute = c.letter == 'j' && is_minified(line);
     if (!was && whole) return read_text(&c, line, true);
     memcpy(s->text + was, line.ptr, line.len);
     s->n_text = (uint16_t)(was + line.len);

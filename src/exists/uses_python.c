@@ -74,10 +74,10 @@ static void look_around(uses_call *c)
 /* A condition that tests for a platform, a version, or existence. */
 static bool is_guard(const uses_call *c, uint32_t i, uint32_t end)
 {
-    if (!(c->marks & (MARK_TESTS | MARK_OTHER))) return false; /* as most */
+    if (!(c->marks & (MARK_TESTS | MARK_OTHER)) && !c->s->tests) return false; /* as most */
     for (; i < end; i++) {
         bool os = uses_is(c, i, "os") && uses_sign(c, i + 1, '.') && uses_is(c, i + 2, "name");
-        if (os || uses_marked(c, i, MARK_TESTS)) return true;
+        if (os || uses_marked(c, i, MARK_TESTS) || uses_is_test(c, i)) return true;
     }
     return false;
 }
@@ -87,6 +87,7 @@ static bool is_guarded_line(const uses_call *c, uint32_t i, uint32_t end)
 {
     bool chooses = false;
     if (!(c->marks & (MARK_IF | MARK_ASKS))) return false; /* as most */
+    if (uses_marked(c, i, MARK_ASKS) && uses_sign(c, i + 1, '(')) return true; /* raises(...) */
     for (uint32_t k = i + 1; k < end; k++) {
         chooses |= uses_marked(c, k, MARK_IF);
         if (uses_marked(c, k, MARK_ASKS)) return true;
@@ -119,7 +120,7 @@ static bool is_of_host(view name)
         "weechat", "FreeCAD", "adsk", "arcpy", "rhinoscriptsyntax", "Rhino", "clr", "System",
         "java", "javax", "org", "conftest", "__main__", "dbutils", "_pytest", "pip", "setuptools",
         "pkg_resources", "distutils", "wheel", "google", "jnius", "android", "rubicon",
-        "ida_hexrays"};
+        "ida_hexrays", "cython"};
     return view_is_one_of(name, words, ARRAY_LEN(words));
 }
 
@@ -297,6 +298,17 @@ static void hide_parameters(uses_call *c, uint32_t i, uint32_t end)
     }
 }
 
+/* NEW = sys.version_info >= (3, 8) */
+static void note_test(uses_call *c, uint32_t i, uint32_t end)
+{
+    if (!(c->marks & MARK_ASKS) || !uses_name(c, i) || !uses_sign(c, i + 1, '=')) return;
+    for (uint32_t k = i + 2; k < end; k++)
+        if (uses_marked(c, k, MARK_ASKS)) {
+            uses_note_test(c, i);
+            return;
+        }
+}
+
 /* ---- statements ---- */
 
 static void read_uses(uses_call *c, uint32_t i, uint32_t end)
@@ -397,12 +409,17 @@ static uint32_t read_statement(uses_call *c, uint32_t i)
         return end;
     }
     note_leaving(c, i, end);
+    if (uses_is(c, i, "assert") && is_guard(c, i, end)) { /* what follows is for that case */
+        if (c->s->n_blocks) c->s->blocks[c->s->n_blocks - 1].guards = true;
+        else c->s->guarded = true;
+    }
     if (uses_is(c, i, "import")) read_import(c, i + 1, end);
     else if (uses_is(c, i, "from")) read_from(c, i + 1, end);
     else {
         hide_bound(c, i, end);
         read_uses(c, i, end);
         note_setattr(c, i, end);
+        note_test(c, i, end);
     }
     return end;
 }

@@ -215,6 +215,27 @@ static void hide_parameters(uses_call *c, uint32_t k)
     hide_group(c, k, block ? c->indent : c->indent - 1);
 }
 
+/* typeof x.y === "undefined", "y" in x: a test for existence. */
+static bool is_type_query(const uses_call *c, uint32_t k)
+{
+    if (uses_is(c, k, "in")) return k && c->t[k - 1].kind == TOKEN_STRING;
+    if (!uses_is(c, k, "typeof")) return false;
+    for (uint32_t m = k + 1; m < c->n && m < k + 12; m++) {
+        if (c->t[m].kind != TOKEN_STRING || !uses_sign(c, m - 1, SIGN_COMPARE)) continue;
+        view word = uses_word(c, m);
+        return view_is(word, "undefined") || view_is(word, "function") || view_is(word, "object");
+    }
+    return false;
+}
+
+/* Is the value that begins at i, of one line, a test for what exists? */
+static bool holds_test(const uses_call *c, uint32_t i)
+{
+    for (uint32_t k = i; k < c->n && !uses_sign(c, k, ';') && (k == i || !c->t[k].first); k++)
+        if (is_type_query(c, k) || uses_is(c, k, "isFunction")) return true;
+    return false;
+}
+
 /* const x = require('m').y, { a } = x; for (const x of ...) */
 static void read_variables(uses_call *c, uint32_t i)
 {
@@ -259,29 +280,18 @@ static void read_variables(uses_call *c, uint32_t i)
         if (!last) found.kind = NAME_VALUE;
     }
     bind(c, uses_word(c, at), found);
+    if (uses_sign(c, at + 1, '=') && holds_test(c, value)) uses_note_test(c, at);
 }
 
 /* ---- blocks ---- */
 
-/* typeof x.y === "undefined", "y" in x: a test for existence. */
-static bool is_type_query(const uses_call *c, uint32_t k)
-{
-    if (uses_is(c, k, "in")) return k && c->t[k - 1].kind == TOKEN_STRING;
-    if (!uses_is(c, k, "typeof")) return false;
-    for (uint32_t m = k + 1; m < c->n && m < k + 12; m++) {
-        if (c->t[m].kind != TOKEN_STRING || !uses_sign(c, m - 1, SIGN_COMPARE)) continue;
-        view word = uses_word(c, m);
-        return view_is(word, "undefined") || view_is(word, "function") || view_is(word, "object");
-    }
-    return false;
-}
-
 static bool is_guard(const uses_call *c, uint32_t i)
 {
     uint32_t stop = uses_after(c, i);
-    if (!(c->marks & (MARK_ASKS | MARK_TESTS))) return false; /* as most */
+    if (!(c->marks & (MARK_ASKS | MARK_TESTS)) && !c->s->tests) return false; /* as most */
     for (uint32_t k = i; k < stop; k++)
-        if (is_type_query(c, k) || uses_marked(c, k, MARK_TESTS)) return true;
+        if (is_type_query(c, k) || uses_marked(c, k, MARK_TESTS) || uses_is_test(c, k))
+            return true;
     return false;
 }
 
@@ -317,9 +327,17 @@ static bool is_variable(const uses_call *c, uint32_t i)
     return uses_marked(c, i, MARK_BINDS); /* const let var using */
 }
 
+/* "y" in x: the name may exist from here on. */
+static void note_test(uses_call *c, uint32_t i, const uses_bound *b)
+{
+    bool within = i > 1 && uses_is(c, i - 1, "in") && is_string(c, i - 2);
+    if (within && b && b->kind == NAME_SCOPE) uses_patch(c, b->target, uses_word(c, i - 2));
+}
+
 /* The word at i as a used name. */
 static void read_use(uses_call *c, uint32_t i)
 {
+    if (c->marks & MARK_ASKS) note_test(c, i, uses_bound_of(c, uses_word(c, i)));
     if (i && (uses_sign(c, i - 1, '.') || uses_sign(c, i - 1, SIGN_MAYBE))) return;
     const uses_bound *b = uses_sign(c, i + 1, '.') ? uses_bound_of(c, uses_word(c, i)) : NULL;
     if (b && b->kind == NAME_SCOPE) {
