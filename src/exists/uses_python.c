@@ -210,7 +210,8 @@ static void read_from(uses_call *c, uint32_t i, uint32_t end)
     while (uses_sign(c, i, '.') || uses_sign(c, i, SIGN_DOTS)) i++;
     uint32_t stop = uses_is(c, i, "import") ? i : dotted_end(c, i, end);
     if (!uses_is(c, stop, "import") || view_is(uses_word(c, i), "__future__")) return;
-    index_answer a = relative ? INDEX_UNKNOWN : find_module(c, i, stop, &scope);
+    const bool named = !relative && stop > i; /* not `from import x` */
+    index_answer a = named ? find_module(c, i, stop, &scope) : INDEX_UNKNOWN;
     view label = {NULL, 0};
     if (a == INDEX_THERE)
         label = (view){uses_word(c, i).ptr, (size_t)(c->text.ptr + c->t[stop - 1].end -

@@ -129,6 +129,7 @@ static const struct {
     {GUARD_PYTHON, "import sys, os\nNEW = sys.version_info >= (3, 8)\nif NEW:\n    os.x\nelse:\n"
                    "    os.y\nos.z\n", "1:sys 7:os.z"},
     {GUARD_PYTHON, "import os\nwith assert_raises_regex(TypeError, 'x'):\n    os.walk(x=1)\n", ""},
+    {GUARD_PYTHON, "from import x\nimport os\nfrom import getcwd, y as z\n", ""},
     {GUARD_PYTHON, "import os\nassert sys.platform == 'x'\nos.x\n", ""},
     {GUARD_PYTHON, "import os\nassert os.x\nos.y\n", "2:os.x 3:os.y"},
     {GUARD_PYTHON, "from os import x  # type: ignore[attr-defined]\n", ""},
