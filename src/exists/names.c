@@ -306,7 +306,7 @@ static const name_base *bases_of(const name_table *b, uint32_t scope, size_t *n)
         else to = mid;
     }
     for (*n = 0; from + *n < all && list[from + *n].scope == scope;) ++*n;
-    return list + from;
+    return all ? list + from : NULL;
 }
 
 typedef struct {
