@@ -141,7 +141,12 @@ static void read_mod(search *s, const char *folder)
     bytes_free(&text);
 }
 
-/* A go.mod may be in any folder of the workspace. */
+static bool holds_no_module(const char *name)
+{
+    return name[0] == '.' || !strcmp(name, "vendor") || !strcmp(name, "node_modules");
+}
+
+/* A go.mod may be in any folder of the workspace, also in one whose packages are not its own. */
 static void read_mods(search *s, const char *root)
 {
     name_table *b = s->f->b;
@@ -156,7 +161,7 @@ static void read_mods(search *s, const char *root)
         if (listed && folder_has(&list, "go.mod")) read_mod(s, folder);
         for (uint32_t i = 0; listed && i < list.n && !b->status; i++) {
             const char *name = folder_name(&list, i);
-            if (!is_passed_over(name) && folder_join(path, folder, name) &&
+            if (!holds_no_module(name) && folder_join(path, folder, name) &&
                 folder_kind_of(path) == FOLDERS_FOLDER)
                 b->status = bytes_append(&todo, path, strlen(path) + 1);
         }

@@ -9,7 +9,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-enum { INDEX_VERSION = 2, WALK_MAX = 64, SOFT = 1u << 31 };
+enum { INDEX_VERSION = 3, WALK_MAX = 64, SOFT = 1u << 31, SLOT_BITS = 24 };
+
+_Static_assert(NAMES_MAX <= 1u << SLOT_BITS, "a slot has the place of a name in its scope");
 
 typedef struct {
     char magic[8];
@@ -62,10 +64,22 @@ static void place(names_index *x, const void *block)
     x->strings = (const char *)(x->slots + x->head->n_slots);
 }
 
-static uint32_t slot_of(const names_index *x, uint32_t in, view name)
+/* ---- slots: two for each entry of a scope; empty, or a tag and the place of the entry ---- */
+
+static uint64_t name_hash(view name) { return hash_bytes(name.ptr, name.len, 0); }
+
+static uint32_t slot_tag(uint64_t hash) { return ((uint32_t)(hash >> 57) << 1 | 1) << SLOT_BITS; }
+
+static uint32_t slot_place(uint32_t slot) { return slot & ((1u << SLOT_BITS) - 1); }
+
+static uint32_t n_slots(const scope *s) { return 2 * s->n; }
+
+static uint32_t first_slot(const scope *s, uint64_t hash)
 {
-    return (uint32_t)hash_bytes(name.ptr, name.len, in) & (x->head->n_slots - 1);
+    return (uint32_t)((hash & UINT32_MAX) * n_slots(s) >> 32);
 }
+
+static uint32_t next_slot(const scope *s, uint32_t at) { return at + 1 < n_slots(s) ? at + 1 : 0; }
 
 static uint64_t check_of(const header *h)
 {
@@ -112,24 +126,27 @@ static void seal_bases(const name_table *b, names_index *x)
 
 static void seal_slots(names_index *x)
 {
-    uint32_t *slots = (uint32_t *)(uintptr_t)x->slots, mask = x->head->n_slots - 1;
-    for (uint32_t s = 0; s < x->head->n_scopes; s++)
-        for (uint32_t i = x->scopes[s].first; i < x->scopes[s].first + x->scopes[s].n; i++) {
-            uint32_t at = slot_of(x, s, text_at(x, x->entries[i].name));
-            while (slots[at]) at = (at + 1) & mask;
-            slots[at] = i + 1;
+    for (uint32_t in = 0; in < x->head->n_scopes; in++) {
+        const scope *s = &x->scopes[in];
+        uint32_t *slots = (uint32_t *)(uintptr_t)x->slots + 2 * (size_t)s->first;
+        for (uint32_t i = 0; i < s->n; i++) {
+            uint64_t hash = name_hash(text_at(x, x->entries[s->first + i].name));
+            uint32_t at = first_slot(s, hash);
+            while (slots[at]) at = next_slot(s, at);
+            slots[at] = slot_tag(hash) | i;
         }
+    }
 }
 
 int index_seal(names_index **out, const name_table *b, uint64_t environment, cerium_error *err)
 {
     header h = {.version = INDEX_VERSION, .n_scopes = b->n_scopes, .n_entries = b->n_entries,
-                .n_slots = 64, .n_strings = (uint32_t)b->strings.len, .environment = environment};
+                .n_slots = 2 * b->n_entries, .n_strings = (uint32_t)b->strings.len,
+                .environment = environment};
     const name_base *list = (const name_base *)b->bases.ptr;
     if (b->status) return error_set(err, b->status, "no memory for the names of an environment");
     memcpy(h.magic, magic, sizeof magic);
     for (size_t i = 0; i < b->bases.len / sizeof *list; i++) h.n_bases += list[i].found;
-    while (h.n_slots < h.n_entries * 2) h.n_slots *= 2;
     h.size = size_of(&h);
     names_index *x = memory_zalloc(1, sizeof *x);
     void *block = x ? memory_map(h.size) : NULL;
@@ -161,15 +178,26 @@ static bool string_is_sound(const names_index *x, uint32_t at)
     return len <= n - at - sizeof len - 1 && len <= NAMES_WORD_MAX;
 }
 
+/* Do the slots lead to its entries, and is one empty? */
+static bool slots_are_sound(const names_index *x, const scope *s)
+{
+    const uint32_t *slots = x->slots + 2 * (size_t)s->first;
+    bool empty = !s->n;
+    for (uint32_t i = 0; i < n_slots(s); i++) {
+        empty |= !slots[i];
+        if (slots[i] && slot_place(slots[i]) >= s->n) return false;
+    }
+    return empty;
+}
+
 static bool is_sound(const names_index *x)
 {
     const header *h = x->head;
-    bool empty = false;
     for (uint32_t i = 0; i < h->n_scopes; i++) {
         const scope *s = &x->scopes[i];
         if (s->first > h->n_entries || s->n > h->n_entries - s->first) return false;
         if (s->base > h->n_bases || s->n_bases > h->n_bases - s->base) return false;
-        if (!string_is_sound(x, s->label)) return false;
+        if (!string_is_sound(x, s->label) || !slots_are_sound(x, s)) return false;
     }
     for (uint32_t i = 0; i < h->n_entries; i++) {
         const entry *e = &x->entries[i];
@@ -178,11 +206,7 @@ static bool is_sound(const names_index *x)
     }
     for (uint32_t i = 0; i < h->n_bases; i++)
         if ((x->bases[i] & ~SOFT) >= h->n_scopes) return false;
-    for (uint32_t i = 0; i < h->n_slots; i++) {
-        empty |= !x->slots[i];
-        if (x->slots[i] > h->n_entries) return false;
-    }
-    return empty && h->n_scopes;
+    return h->n_scopes;
 }
 
 /* The bytes are borrowed. */
@@ -194,8 +218,8 @@ static int check(names_index **out, const void *from, size_t size, uint64_t envi
         return error_set(err, CERIUM_ERR_FORMAT, "not an index of names of this version");
     if (environment && h->environment != environment)
         return error_set(err, CERIUM_ERR_FORMAT, "the index of names is of another environment");
-    bool whole = h->size == size && size_of(h) == size && h->n_slots &&
-                 !(h->n_slots & (h->n_slots - 1)) && check_of(h) == h->check;
+    bool whole = h->size == size && size_of(h) == size && h->n_entries <= NAMES_MAX &&
+                 h->n_slots == 2 * h->n_entries && check_of(h) == h->check;
     names_index *x = whole ? memory_zalloc(1, sizeof *x) : NULL;
     if (whole && !x) return error_set(err, CERIUM_ERR_MEMORY, "no memory for an index of names");
     if (whole) place(x, from);
@@ -253,16 +277,22 @@ void index_close(names_index **x)
 
 /* ---- looking up ---- */
 
-static const entry *own_entry(const names_index *x, uint32_t in, view name)
+static const entry *find_entry(const names_index *x, uint32_t in, view name, uint64_t hash)
 {
     const scope *s = &x->scopes[in];
-    uint32_t mask = x->head->n_slots - 1, at = slot_of(x, in, name);
-    for (; x->slots[at]; at = (at + 1) & mask) {
-        uint32_t i = x->slots[at] - 1;
-        if (i - s->first < s->n && view_equal(text_at(x, x->entries[i].name), name))
-            return &x->entries[i];
+    const uint32_t *slots = x->slots + 2 * (size_t)s->first, tag = slot_tag(hash);
+    if (!s->n) return NULL;
+    for (uint32_t at = first_slot(s, hash); slots[at]; at = next_slot(s, at)) {
+        const entry *e = &x->entries[s->first + slot_place(slots[at])];
+        if (slots[at] - slot_place(slots[at]) == tag && view_equal(text_at(x, e->name), name))
+            return e;
     }
     return NULL;
+}
+
+static const entry *own_entry(const names_index *x, uint32_t in, view name)
+{
+    return find_entry(x, in, name, name_hash(name));
 }
 
 /* The scope and all those that it takes over, in the order in which a class searches them. */
@@ -294,13 +324,14 @@ static void walk_over(const names_index *x, uint32_t from, walk *w)
 index_answer index_find(const names_index *x, uint32_t in, view name, index_name *out)
 {
     walk w;
-    const entry *e = own_entry(x, in, name);
+    const uint64_t hash = name_hash(name);
+    const entry *e = find_entry(x, in, name, hash);
     bool open = false;
     *out = (index_name){NAME_VALUE, 0};
     if (!e) {
         walk_over(x, in, &w);
         for (uint32_t i = 0; i < w.n && !e; i++) {
-            e = own_entry(x, w.seen[i] & ~SOFT, name);
+            if (i) e = find_entry(x, w.seen[i] & ~SOFT, name, hash);
             open |= !(w.seen[i] & SOFT) && x->scopes[w.seen[i]].flags & SCOPE_OPEN;
         }
         open |= w.too_many;

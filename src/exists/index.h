@@ -4,7 +4,8 @@
  *   scopes   the name of a module, a class or a call, its entries, the scopes it takes over
  *   entries  names of a scope, one after the other
  *   bases    scopes whose names a scope has, too
- *   slots    open addressing by scope and name: a look-up reads one or two places of memory
+ *   slots    of each scope together, open addressing by name: names of one module are near each
+ *            other in memory, and a slot has bits of the hash, so that few others are read
  *   strings  each once: length, bytes, NUL
  *
  * It is immutable: any thread may look up.  A block from a file is used only after a check of every

@@ -306,7 +306,7 @@ static const name_base *bases_of(const name_table *b, uint32_t scope, size_t *n)
         else to = mid;
     }
     for (*n = 0; from + *n < all && list[from + *n].scope == scope;) ++*n;
-    return list + from;
+    return all ? list + from : NULL;
 }
 
 typedef struct {
@@ -396,17 +396,25 @@ static bool resolve_entry(name_table *b, uint32_t at, uint32_t depth, meaning *o
     return true;
 }
 
-static bool take_scope(name_table *b, uint32_t into, uint32_t from)
+/* A star of Python leaves out names that begin with '_', one of a script only the default. */
+static bool take_scope(name_table *b, uint32_t into, uint32_t from, bool python)
 {
     uint32_t n = b->n_entries;
     uint8_t flags = names_scope_at(b, from)->flags;
     for (uint32_t i = names_scope_at(b, from)->first; i && !b->status;) {
         const name_entry e = *names_entry_at(b, i - 1);
         view name = names_text(b, e.name);
-        bool taken = flags & SCOPE_ALL ? e.starred : name.len && name.ptr[0] != '_';
-        if (taken && !view_equal(name, VIEW("default")) &&
-            find_entry(b, into, e.name) == NAMES_NONE)
-            names_add(b, into, name, (name_kind)e.kind, e.target);
+        bool taken = flags & SCOPE_ALL ? e.starred : name.len && (!python || name.ptr[0] != '_');
+        uint32_t old = taken ? find_entry(b, into, e.name) : NAMES_NONE;
+        const bool weak = e.pass == NAMES_WEAK;
+        bool is_new = old == NAMES_NONE ||
+                      (!weak && names_entry_at(b, old)->pass == NAMES_WEAK);
+        if (taken && is_new && (python || !view_equal(name, VIEW("default")))) {
+            uint8_t pass = b->pass;
+            if (weak) b->pass = NAMES_WEAK; /* of two packages: which one's is unknown */
+            names_add(b, into, name, weak ? NAME_VALUE : (name_kind)e.kind, weak ? 0 : e.target);
+            b->pass = pass;
+        }
         i = e.next;
     }
     return b->n_entries != n;
@@ -415,7 +423,9 @@ static bool take_scope(name_table *b, uint32_t into, uint32_t from)
 /* One star import; true if it added names. */
 static bool take_star(name_table *b, star s)
 {
-    uint32_t at = names_find(b, 0, names_text(b, s.path));
+    view path = names_text(b, s.path);
+    const bool python = path.len && path.ptr[0] == 'p';
+    uint32_t at = names_find(b, 0, path);
     if (at == NAMES_NONE) {
         bool was = names_scope_at(b, s.scope)->flags & SCOPE_OPEN;
         names_open_scope(b, s.scope);
@@ -427,12 +437,12 @@ static bool take_star(name_table *b, star s)
     bool open = names_scope_at(b, from)->flags & SCOPE_OPEN, typed = false, more = false;
     if (from == s.scope) return false;
     for (size_t i = 0; i < n_bases && !b->status; i++) {
-        if (bases[i].found) more |= take_scope(b, s.scope, bases[i].base);
+        if (bases[i].found) more |= take_scope(b, s.scope, bases[i].base, python);
         uint8_t flags = bases[i].found ? names_scope_at(b, bases[i].base)->flags : SCOPE_OPEN;
         typed |= (flags & (SCOPE_TYPES | SCOPE_OPEN)) == SCOPE_TYPES;
         open |= flags & SCOPE_OPEN;
     }
-    more |= take_scope(b, s.scope, from);
+    more |= take_scope(b, s.scope, from, python);
     bool opens = open && !typed && !(names_scope_at(b, s.scope)->flags & SCOPE_OPEN);
     if (opens) names_open_scope(b, s.scope);
     return opens || more;

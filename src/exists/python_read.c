@@ -101,6 +101,26 @@ static void read_import(reading *r, uint32_t i, uint32_t end)
     }
 }
 
+/* A package that imports from a module of its own has that module as a name, which a star import
+ * of the package takes, too.  Any definition of that name is more specific. */
+static void note_own_module(reading *r)
+{
+    name_table *b = b_of(r);
+    view path = path_of(r);
+    size_t n = 1 + r->label.len;
+    if (!r->is_package || is_in_function(r) || path.len <= n + 1 || path.ptr[n] != '.' ||
+        memcmp(path.ptr + 1, r->label.ptr, r->label.len))
+        return;
+    const char *from = path.ptr + n + 1, *end = path.ptr + path.len;
+    const char *dot = memchr(from, '.', (size_t)(end - from));
+    view name = {from, (size_t)((dot ? dot : end) - from)};
+    uint8_t pass = b->pass;
+    b->pass = NAMES_WEAK;
+    names_import(b, r->module, name, (view){path.ptr, (size_t)(name.ptr + name.len - path.ptr)},
+                 VIEW(""));
+    b->pass = pass;
+}
+
 /* from .a import b as c, (d), * */
 static void read_from(reading *r, uint32_t i, uint32_t end)
 {
@@ -111,6 +131,7 @@ static void read_from(reading *r, uint32_t i, uint32_t end)
     if (!code_is(&r->s, i, "import")) i = code_dotted(&r->s, i, end, &r->words);
     bool known = put_path(r, n_dots, (view){r->words.ptr, r->words.len});
     if (!code_is(&r->s, i, "import")) return;
+    if (known) note_own_module(r);
     for (i++; i < end; i++) {
         if (code_sign(&r->s, i, '*')) {
             if (known && scope != NAMES_NONE) names_star(b_of(r), scope, path_of(r));

@@ -43,11 +43,17 @@ typedef struct {
     uint16_t indent;     /* columns before the first token of its line */
     uint8_t kind;
     char sign;           /* the byte of a sign, or one of the above */
-    bool first;          /* of its line */
-    bool plain;          /* a string without holes */
+    bool first : 1;      /* of its line */
+    bool plain : 1;      /* a string without holes */
+    int8_t turn;         /* of a bracket: 1 opens, -1 closes, else 0 */
+    uint8_t marks;       /* word_mark */
+    uint8_t sketch;      /* of a name: six bits of its letters; else TOKEN_NO_NAME */
+    uint32_t after;      /* of an opening bracket: the token after its end, or their number */
 } code_token;
 
-enum { TOKENS_OPEN_MAX = 30 };
+enum { TOKENS_OPEN_MAX = 30, TOKEN_NO_NAME = 255 };
+
+_Static_assert(sizeof(code_token) == 24, "a line has many");
 
 typedef struct {
     char open[TOKENS_OPEN_MAX]; /* see tokens.c, innermost last */
@@ -55,11 +61,18 @@ typedef struct {
     uint16_t over;              /* opened beyond it */
     uint16_t indent;
     uint16_t depth;             /* brackets of Python */
-    char last;                  /* kind or sign of the last token, for a slash */
+    char last;                  /* kind of the last token */
 } tokens_carry;
 
 /* Up to max tokens of text to out; returns how many.  Beyond max only the state is updated. */
 size_t tokens_read(tokens_carry *c, tokens_family family, view text, code_token *out, size_t max);
+
+/* Different for most names that differ, and cheap. */
+static inline uint8_t token_sketch(view name)
+{
+    uint32_t sum = (unsigned char)name.ptr[0] + 3u * (unsigned char)name.ptr[name.len - 1];
+    return (uint8_t)((sum + 7u * (uint32_t)name.len) & 63);
+}
 
 /* Tokens [n] of text: the position after the statement of Python that begins at i.  *colon: that of
  * its head; 0: it has none. */

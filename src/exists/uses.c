@@ -6,18 +6,26 @@
 
 uint32_t uses_after(const uses_call *c, uint32_t i)
 {
-    bool opens = i < c->n && c->t[i].kind == TOKEN_SIGN && token_opens(c->t[i].sign);
-    return opens ? c->after[i] : c->n;
+    return i < c->n && c->t[i].turn > 0 ? c->t[i].after : c->n;
+}
+
+/* After the token at i, or what its bracket holds. */
+static uint32_t after_part(const uses_call *c, uint32_t i)
+{
+    return c->t[i].turn > 0 ? c->t[i].after : i + 1;
 }
 
 /* ---- the values of names ---- */
 
 static uint64_t name_hash(view name) { return hash_bytes(name.ptr, name.len, 1); }
 
+/* The bit of a name in uses_state.seen: cheap, for most names are not bound. */
+static uint64_t name_bit(view name) { return UINT64_C(1) << (name.len ? token_sketch(name) : 0); }
+
 static uses_bound *find_bound(uses_state *s, view name)
 {
+    if (!(s->seen & name_bit(name))) return NULL;
     uint64_t hash = name_hash(name);
-    if (!(s->seen >> (hash & 63) & 1)) return NULL; /* like most names */
     for (uint32_t i = 0; i < s->n_bound; i++)
         if (s->bound[i].hash == hash) return &s->bound[i];
     return NULL;
@@ -35,7 +43,7 @@ void uses_bind(uses_call *c, view name, name_kind kind, uint32_t target)
     if (!b && s->n_bound == USES_BOUND_MAX) return;
     if (!b) b = &s->bound[s->n_bound++];
     *b = (uses_bound){name_hash(name), target, (uint8_t)kind, INT32_MAX};
-    s->seen |= UINT64_C(1) << (b->hash & 63);
+    s->seen |= name_bit(name);
 }
 
 void uses_hide(uses_call *c, view name, int32_t until)
@@ -67,7 +75,7 @@ static uint64_t patch_hash(uint32_t scope, view name)
     return hash_bytes(name.ptr, name.len, (uint64_t)scope + 2);
 }
 
-static void add_patch(uses_call *c, uint32_t scope, view name)
+void uses_patch(uses_call *c, uint32_t scope, view name)
 {
     uses_state *s = c->s;
     s->patched[s->n_patched++ % USES_PATCHED_MAX] = patch_hash(scope, name);
@@ -79,6 +87,19 @@ static bool is_patched(const uses_state *s, uint32_t scope, view name)
     for (uint32_t i = 0; i < n; i++)
         if (s->patched[i] == patch_hash(scope, name)) return true;
     return false;
+}
+
+void uses_note_test(uses_call *c, uint32_t i)
+{
+    c->s->tests |= UINT64_C(1) << (c->t[i].sketch & 63);
+    uses_patch(c, NAMES_NONE, uses_word(c, i));
+}
+
+bool uses_is_test(const uses_call *c, uint32_t i)
+{
+    uint8_t sketch = c->t[i].sketch;
+    if (!(c->s->tests >> (sketch & 63) & 1) || sketch == TOKEN_NO_NAME) return false;
+    return is_patched(c->s, NAMES_NONE, uses_word(c, i));
 }
 
 /* ---- looking up ---- */
@@ -119,21 +140,39 @@ bool uses_is_declared(const uses_call *c, view package)
 
 /* ---- findings ---- */
 
+/* "a.b", "a/b", "f(key)"; false: too long. */
+static bool write_name(exists_finding *f, view before, view word)
+{
+    bool call = f->kind == EXISTS_KEYWORD;
+    bool slash = f->kind == EXISTS_IMPORT && (f->letter == 'j' || f->letter == 'g');
+    if (before.len + word.len + 3 > sizeof f->name) return false;
+    char *p = f->name;
+    if (before.len) memcpy(p, before.ptr, before.len);
+    p += before.len;
+    if (call || before.len) *p++ = call ? '(' : slash ? '/' : '.';
+    memcpy(p, word.ptr, word.len);
+    p += word.len;
+    if (call) *p++ = ')';
+    *p = '\0';
+    f->word = (uint16_t)(before.len ? before.len + 1 : 0);
+    return true;
+}
+
+/* A comment says that a type checker misses the name, too. */
+static bool is_expected(const uses_call *c)
+{
+    return c->letter == 'p' && (view_has(c->text, "type: ignore[attr-defined") ||
+                                view_has(c->text, "type: ignore[import"));
+}
+
 void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
                   view before, view word)
 {
+    if (c->guards || c->mute || is_expected(c)) return;
     exists_finding f = {.kind = (uint8_t)kind, .letter = c->letter, .scope = scope,
                         .line = c->s->text_line + c->t[i].line + 1, .begin = c->t[i].begin,
                         .end = c->t[last].end};
-    bool slash = kind == EXISTS_IMPORT && (c->letter == 'j' || c->letter == 'g');
-    const char *form = kind == EXISTS_KEYWORD ? "%.*s(%.*s)"
-                       : !before.len          ? "%.*s%.*s"
-                       : slash                    ? "%.*s/%.*s"
-                                              : "%.*s.%.*s";
-    int n = snprintf(f.name, sizeof f.name, form, (int)before.len, before.ptr, (int)word.len,
-                     word.ptr);
-    if (n >= (int)sizeof f.name || c->guards || c->mute) return;
-    f.word = (uint16_t)(before.len ? before.len + 1 : 0);
+    if (!write_name(&f, before, word)) return;
     uses_state *s = c->s;
     if (c->try_indent >= 0) { /* its handler may expect the error */
         if (s->n_pending < USES_PENDING_MAX)
@@ -180,8 +219,9 @@ static void check_keywords(uses_call *c, uint32_t i, uint32_t call, view label)
     if (index_flags(c->x, call) & SCOPE_OPEN) return;
     for (uint32_t k = i; k < stop; k++) {
         const code_token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
+        depth += (uint32_t)t->turn;
+        if (uses_is(c, k, "lambda")) /* its parameters are no keywords */
+            while (k + 1 < stop && !uses_sign(c, k + 1, ':')) k = after_part(c, k + 1) - 1;
         bool begins = depth == 1 && t->kind == TOKEN_NAME && uses_sign(c, k + 1, '=') &&
                       (uses_sign(c, k - 1, '(') || uses_sign(c, k - 1, ','));
         index_name found;
@@ -205,10 +245,21 @@ static void check_class(uses_call *c, uint32_t i, uint32_t scope)
         check_keywords(c, i, init.target, index_label(c->x, scope));
 }
 
+/* isFunction(fs.rm) */
+static bool is_asked(const uses_call *c, uint32_t first, uint32_t last)
+{
+    static const char *const words[] = {"isFunction", "isCallable", "isDefined", "isUndefined",
+                                        "isNil", "isNull", "isObject", "Boolean"};
+    return first > 1 && uses_sign(c, first - 1, '(') && uses_name(c, first - 2) &&
+           uses_sign(c, last + 1, ')') &&
+           view_is_one_of(uses_word(c, first - 2), words, ARRAY_LEN(words));
+}
+
 /* fs.rm && ..., if (fs.rm), typeof fs.rm: a test for existence. */
 static bool asks(const uses_call *c, uint32_t first, uint32_t last)
 {
     if (c->letter != 'j') return false;
+    if (is_asked(c, first, last)) return true;
     bool after = uses_sign(c, last + 1, SIGN_OR) || uses_sign(c, last + 1, '?') ||
                   uses_sign(c, last + 1, SIGN_MAYBE) || uses_sign(c, last + 1, SIGN_COMPARE);
     bool before = first && (uses_sign(c, first - 1, '!') || uses_is(c, first - 1, "typeof") ||
@@ -244,7 +295,7 @@ void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target)
             bool known = may_be_type(c, target, word) ||
                          (word.ptr[0] == '_' && c->letter == 'p' &&
                           index_flags(c->x, target) & (SCOPE_NATIVE | SCOPE_TYPES));
-            if (is_stored(c, i, at + 2) || asks(c, i, at + 2)) add_patch(c, target, word);
+            if (is_stored(c, i, at + 2) || asks(c, i, at + 2)) uses_patch(c, target, word);
             else if (!known)
                 uses_report(c, EXISTS_ATTRIBUTE, target, i, at + 2, index_label(c->x, target),
                              word);

@@ -6,6 +6,7 @@
 #define EXISTS_USES_H
 
 #include "exists/index.h"
+#include "exists/marks.h"
 #include "exists/tokens.h"
 #include "guard/guard.h"
 
@@ -64,7 +65,8 @@ typedef struct {
     uses_block blocks[USES_BLOCKS_MAX];
     uses_pending pending[USES_PENDING_MAX];
     uint64_t patched[USES_PATCHED_MAX];
-    uint64_t seen;     /* a bit for the hash of each bound name */
+    uint64_t seen;     /* a bit for each bound name, of its letters */
+    uint64_t tests;    /* the same for variables that hold what a test for a platform gave */
     uint32_t n_bound, n_blocks, n_pending, n_patched;
     uint32_t line;     /* lines that were read */
     uint32_t text_line; /* at which `text` begins */
@@ -88,8 +90,8 @@ typedef struct {
     char letter;
     view text;
     const code_token *t;    /* [n] */
-    const uint16_t *after;  /* [n] of an opening bracket: the token after its end */
     uint32_t n;
+    uint8_t marks;     /* of all its words */
     int32_t indent;    /* of the statement; of a script the depth */
     bool mute;         /* no reports */
     bool guards;       /* missing names are expected here */
@@ -128,6 +130,17 @@ static inline bool uses_sign(const uses_call *c, uint32_t i, char sign)
 {
     return i < c->n && token_sign(&c->t[i], sign);
 }
+/* Has the word at i one of these marks? */
+static inline bool uses_marked(const uses_call *c, uint32_t i, uint8_t marks)
+{
+    return c->t[i].marks & marks;
+}
+/* May the token at i be a bound name? */
+static inline bool uses_may_be_bound(const uses_call *c, uint32_t i)
+{
+    uint8_t sketch = c->t[i].sketch;
+    return (c->s->seen >> (sketch & 63)) & (sketch < 64);
+}
 static inline bool uses_name(const uses_call *c, uint32_t i)
 {
     return i < c->n && c->t[i].kind == TOKEN_NAME;
@@ -161,6 +174,11 @@ const uses_bound *uses_bound_of(const uses_call *c, view name);
 void uses_chain(uses_call *c, uint32_t i, name_kind kind, uint32_t target);
 /* Is the name in the scope?  out like index_find(); a package's modules are its names. */
 index_answer uses_find(const uses_call *c, uint32_t scope, view name, index_name *out);
+/* A name that the code makes or tests for: it may exist from here on. */
+void uses_patch(uses_call *c, uint32_t scope, view name);
+/* x = version >= (3, 8): `if x` is a test from here on. */
+void uses_note_test(uses_call *c, uint32_t i);
+bool uses_is_test(const uses_call *c, uint32_t i);
 /* Report a missing name: tokens [i, last]; name: "a.b", its last word at `word`. */
 void uses_report(uses_call *c, exists_kind kind, uint32_t scope, uint32_t i, uint32_t last,
                   view before, view word);

@@ -90,12 +90,23 @@ static void hide_here(uses_call *c, uint32_t i)
     uses_hide(c, uses_word(c, i), c->indent - 1);
 }
 
+/* var ( a, b = ...  c T ): the names that begin the lines of the group at i. */
+static void hide_group(uses_call *c, uint32_t i)
+{
+    for (uint32_t k = i + 1; k + 1 < uses_after(c, i); k++)
+        if (c->t[k].first && uses_name(c, k)) {
+            for (; uses_sign(c, k + 1, ',') && uses_name(c, k + 2); k += 2) hide_here(c, k);
+            hide_here(c, k);
+        }
+}
+
 static void hide_declared(uses_call *c, uint32_t i)
 {
     if (uses_sign(c, i, SIGN_WALRUS))
         for (uint32_t k = i; k-- > 0 && (uses_name(c, k) || uses_sign(c, k, ','));)
             if (uses_name(c, k)) hide_here(c, k);
     bool declares = uses_is(c, i, "var") || uses_is(c, i, "const") || uses_is(c, i, "type");
+    if (declares && c->indent && uses_sign(c, i + 1, '(')) hide_group(c, i + 1);
     for (uint32_t k = i + 1; declares && uses_name(c, k); k += 2) {
         hide_here(c, k);
         if (!uses_sign(c, k + 1, ',')) break;

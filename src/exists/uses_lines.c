@@ -1,6 +1,8 @@
 /* uses_lines.c - passes the lines of a text to the reader of its language. */
 #include "exists/uses.h"
 
+enum { MINIFIED_BYTES = 4096 };
+
 bool uses_reads(guard_language language)
 {
     return language == GUARD_PYTHON || language == GUARD_JAVASCRIPT ||
@@ -33,6 +35,18 @@ void uses_begin(uses_state *s)
     s->was_indent = -1;
 }
 
+/* A line that a bundler made: its short names have another meaning in each of its functions. */
+static bool is_minified(view text)
+{
+    const char *p = text.ptr, *end = text.ptr + text.len;
+    while (end - p > MINIFIED_BYTES) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        if (!stop || stop - p > MINIFIED_BYTES) return true;
+        p = stop + 1;
+    }
+    return false;
+}
+
 static uint32_t n_lines(view text)
 {
     uint32_t n = 0;
@@ -47,7 +61,7 @@ static bool func_continues(const uses_call *c)
     for (uint32_t i = 0; i < c->n; i++) {
         if (!uses_is(c, i, "func")) continue;
         for (uint32_t k = i + 1; k < c->n && !uses_sign(c, k, '{'); k++)
-            if (uses_sign(c, k, '(') && c->after[k] == c->n && !uses_sign(c, c->n - 1, ')'))
+            if (uses_sign(c, k, '(') && c->t[k].after == c->n && !uses_sign(c, c->n - 1, ')'))
                 return true;
     }
     return false;
@@ -74,30 +88,16 @@ static bool continues(const uses_call *c)
     return uses_is(c, 0, "import") && c->n > 1 && !closed;
 }
 
-/* The end of each bracket: after the token that closes it, or c->n. */
-static void match_brackets(const uses_call *c, uint16_t *after)
-{
-    uint16_t open[USES_TOKENS_MAX];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n; i++) {
-        after[i] = (uint16_t)c->n;
-        if (c->t[i].kind != TOKEN_SIGN) continue;
-        if (token_opens(c->t[i].sign)) open[n++] = (uint16_t)i;
-        else if (token_closes(c->t[i].sign) && n) after[open[--n]] = (uint16_t)(i + 1);
-    }
-}
-
 static uint32_t read_text(uses_call *c, view text, bool may_wait)
 {
     code_token tokens[USES_TOKENS_MAX];
-    uint16_t after[USES_TOKENS_MAX];
     uses_state *s = c->s;
     tokens_carry before = s->carry;
     c->text = text;
     c->t = tokens;
     c->n = (uint32_t)tokens_read(&s->carry, family_of(c->letter), text, tokens, USES_TOKENS_MAX);
-    match_brackets(c, after);
-    c->after = after;
+    c->marks = 0;
+    for (uint32_t i = 0; i < c->n; i++) c->marks |= tokens[i].marks;
     bool waits = c->letter == 'j' ? continues(c) : c->letter == 'g' && func_continues(c);
     if (waits && may_wait && text.len < USES_TEXT_BYTES) {
         if (text.ptr != s->text) memcpy(s->text, text.ptr, text.len);
@@ -139,6 +139,7 @@ uint32_t uses_line(const names_index *x, uses_state *s, guard_language language,
     if (!uses_reads(language)) return 0;
     bool fits = was + line.len <= USES_TEXT_BYTES;
     if (s->cut || ((was || !whole) && !fits)) return pass_over(&c, line, whole);
+    c.mute = c.letter == 'j' && is_minified(line);
     if (!was && whole) return read_text(&c, line, true);
     memcpy(s->text + was, line.ptr, line.len);
     s->n_text = (uint16_t)(was + line.len);

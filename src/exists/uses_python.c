@@ -74,23 +74,10 @@ static void look_around(uses_call *c)
 /* A condition that tests for a platform, a version, or existence. */
 static bool is_guard(const uses_call *c, uint32_t i, uint32_t end)
 {
-    static const char *const words[] = {"platform", "version_info", "hexversion", "PY2", "PY3",
-                                        "find_spec", "hasattr", "getattr", "implementation",
-                                        "importlib", "PYPY", "version", "system", "modules",
-                                        "suppress", "python_implementation", "IS_PYPY", "raises",
-                                        "assert_raises", "assertRaises", "warns"};
-    static const char *const begins[] = {"HAS_", "HAVE_", "_HAS_", "_HAVE_", "IS_", "_IS_", "WITH_",
-                                         "USE_", "has_", "have_", "is_windows", "is_win", "_has_",
-                                         "WIN", "_WIN", "PY3", "PY_", "_PY", "NUMPY", "numpy_",
-                                         "is_py", "HAS", "SUPPORTS_", "supports_", "mswindows",
-                                         "_mswindows", "_have_"};
+    if (!(c->marks & (MARK_TESTS | MARK_OTHER)) && !c->s->tests) return false; /* as most */
     for (; i < end; i++) {
-        if (!uses_name(c, i)) continue;
-        view w = uses_word(c, i);
-        if (view_is_one_of(w, words, ARRAY_LEN(words))) return true;
-        if (view_starts_one_of(w, begins, ARRAY_LEN(begins))) return true;
-        bool os = view_is(w, "os") && uses_sign(c, i + 1, '.') && uses_is(c, i + 2, "name");
-        if (os) return true;
+        bool os = uses_is(c, i, "os") && uses_sign(c, i + 1, '.') && uses_is(c, i + 2, "name");
+        if (os || uses_marked(c, i, MARK_TESTS) || uses_is_test(c, i)) return true;
     }
     return false;
 }
@@ -98,13 +85,12 @@ static bool is_guard(const uses_call *c, uint32_t i, uint32_t end)
 /* The same within one expression: x if hasattr(os, "y") else z. */
 static bool is_guarded_line(const uses_call *c, uint32_t i, uint32_t end)
 {
-    static const char *const words[] = {"hasattr", "version_info", "hexversion", "platform",
-                                        "find_spec"};
     bool chooses = false;
+    if (!(c->marks & (MARK_IF | MARK_ASKS))) return false; /* as most */
+    if (uses_marked(c, i, MARK_ASKS) && uses_sign(c, i + 1, '(')) return true; /* raises(...) */
     for (uint32_t k = i + 1; k < end; k++) {
-        chooses |= uses_is(c, k, "if");
-        for (size_t m = 0; m < ARRAY_LEN(words); m++)
-            if (uses_is(c, k, words[m])) return true;
+        chooses |= uses_marked(c, k, MARK_IF);
+        if (uses_marked(c, k, MARK_ASKS)) return true;
     }
     return chooses && is_guard(c, i, end);
 }
@@ -134,7 +120,7 @@ static bool is_of_host(view name)
         "weechat", "FreeCAD", "adsk", "arcpy", "rhinoscriptsyntax", "Rhino", "clr", "System",
         "java", "javax", "org", "conftest", "__main__", "dbutils", "_pytest", "pip", "setuptools",
         "pkg_resources", "distutils", "wheel", "google", "jnius", "android", "rubicon",
-        "ida_hexrays"};
+        "ida_hexrays", "cython"};
     return view_is_one_of(name, words, ARRAY_LEN(words));
 }
 
@@ -224,7 +210,8 @@ static void read_from(uses_call *c, uint32_t i, uint32_t end)
     while (uses_sign(c, i, '.') || uses_sign(c, i, SIGN_DOTS)) i++;
     uint32_t stop = uses_is(c, i, "import") ? i : dotted_end(c, i, end);
     if (!uses_is(c, stop, "import") || view_is(uses_word(c, i), "__future__")) return;
-    index_answer a = relative ? INDEX_UNKNOWN : find_module(c, i, stop, &scope);
+    const bool named = !relative && stop > i; /* not `from import x` */
+    index_answer a = named ? find_module(c, i, stop, &scope) : INDEX_UNKNOWN;
     view label = {NULL, 0};
     if (a == INDEX_THERE)
         label = (view){uses_word(c, i).ptr, (size_t)(c->text.ptr + c->t[stop - 1].end -
@@ -272,12 +259,14 @@ static void hide_targets(uses_call *c, uint32_t i, uint32_t end, int32_t until)
 /* x = ..., for x in, with ... as x, x := ..., lambda x: ... */
 static void hide_bound(uses_call *c, uint32_t i, uint32_t end)
 {
-    uint32_t depth = 0, from = i;
-    int32_t until = bound_until(c);
+    int32_t depth = 0, until = bound_until(c);
+    uint32_t from = i;
+    if (!(c->marks & MARK_BINDS) && !uses_sign(c, i + 1, ':')) return; /* as many */
     for (uint32_t k = i; k < end && c->s->n_bound; k++) {
         const code_token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && token_closes(t->sign) && depth) depth--;
+        depth += depth || t->turn > 0 ? t->turn : 0;
+        bool typed = k == i + 1 && !depth && token_sign(t, ':');
+        if (!typed && !uses_marked(c, k, MARK_BINDS)) continue; /* as most */
         if (uses_is(c, k, "for") || uses_is(c, k, "lambda")) {
             uint32_t stop = k + 1;
             bool loops = uses_is(c, k, "for");
@@ -290,7 +279,6 @@ static void hide_bound(uses_call *c, uint32_t i, uint32_t end)
         if (uses_is(c, k, "as") && k > i)
             hide_targets(c, k + 1, k + 2 < end ? k + 2 : end, until);
         if (depth) continue;
-        bool typed = token_sign(t, ':') && k == i + 1;
         if (token_sign(t, '=') || token_sign(t, SIGN_UPDATE) || typed) {
             hide_targets(c, from, k, until);
             from = k + 1;
@@ -303,13 +291,23 @@ static void hide_parameters(uses_call *c, uint32_t i, uint32_t end)
     uint32_t stop = uses_after(c, i), depth = 0;
     for (uint32_t k = i; k < stop && k < end; k++) {
         const code_token *t = &c->t[k];
-        if (t->kind == TOKEN_SIGN && token_opens(t->sign)) depth++;
-        if (t->kind == TOKEN_SIGN && token_closes(t->sign)) depth--;
+        depth += (uint32_t)t->turn;
         bool first = depth == 1 && t->kind == TOKEN_NAME &&
                      (uses_sign(c, k - 1, '(') || uses_sign(c, k - 1, ',') ||
                       uses_sign(c, k - 1, '*') || uses_sign(c, k - 1, SIGN_POWER));
         if (first) uses_hide(c, uses_word(c, k), c->indent);
     }
+}
+
+/* NEW = sys.version_info >= (3, 8) */
+static void note_test(uses_call *c, uint32_t i, uint32_t end)
+{
+    if (!(c->marks & MARK_ASKS) || !uses_name(c, i) || !uses_sign(c, i + 1, '=')) return;
+    for (uint32_t k = i + 2; k < end; k++)
+        if (uses_marked(c, k, MARK_ASKS)) {
+            uses_note_test(c, i);
+            return;
+        }
 }
 
 /* ---- statements ---- */
@@ -320,7 +318,7 @@ static void read_uses(uses_call *c, uint32_t i, uint32_t end)
     if (!c->s->n_bound) return;
     c->guards |= is_guarded_line(c, i, end);
     for (uint32_t k = i; k < end; k++) {
-        if (!uses_name(c, k) || (k && uses_sign(c, k - 1, '.'))) continue;
+        if (!uses_may_be_bound(c, k) || (k && uses_sign(c, k - 1, '.'))) continue; /* as most */
         const uses_bound *b = uses_bound_of(c, uses_word(c, k));
         if (!b || (uses_sign(c, k + 1, '=') && k > i)) continue;
         uses_chain(c, k, (name_kind)b->kind, b->target);
@@ -332,6 +330,7 @@ static bool is_head(const uses_call *c, uint32_t i)
 {
     static const char *const words[] = {"if", "elif", "else", "for", "while", "try", "except",
                                         "finally", "with", "def", "class"};
+    if (!uses_marked(c, i, MARK_HEAD)) return false; /* as most */
     for (size_t k = 0; k < ARRAY_LEN(words); k++)
         if (uses_is(c, i, words[k])) return true;
     bool soft = uses_is(c, i, "match") || uses_is(c, i, "case");
@@ -383,15 +382,17 @@ static void note_leaving(uses_call *c, uint32_t i, uint32_t end)
     static const char *const words[] = {"return", "raise", "continue", "break"};
     if (!s->n_blocks) return;
     bool leaves = false;
-    for (size_t k = 0; k < ARRAY_LEN(words); k++) leaves |= uses_is(c, i, words[k]);
-    for (uint32_t k = i; k < end; k++) leaves |= uses_is(c, k, "exit") || uses_is(c, k, "skip");
+    for (size_t k = 0; k < ARRAY_LEN(words) && uses_marked(c, i, MARK_HEAD); k++)
+        leaves |= uses_is(c, i, words[k]);
+    for (uint32_t k = i; k < end && c->marks & MARK_OTHER; k++)
+        leaves |= uses_is(c, k, "exit") || uses_is(c, k, "skip");
     s->blocks[s->n_blocks - 1].leaves = leaves;
 }
 
 /* setattr(module, ...), pytest.importorskip("x"): from there on any name may exist. */
 static void note_setattr(uses_call *c, uint32_t i, uint32_t end)
 {
-    for (uint32_t k = i; k + 2 < end; k++)
+    for (uint32_t k = i; k + 2 < end && c->marks & MARK_OTHER; k++)
         if ((uses_is(c, k, "setattr") || uses_is(c, k, "delattr")) && uses_sign(c, k + 1, '(') &&
             uses_name(c, k + 2) && uses_sign(c, k + 3, ','))
             uses_hide(c, uses_word(c, k + 2), INT32_MIN);
@@ -409,12 +410,17 @@ static uint32_t read_statement(uses_call *c, uint32_t i)
         return end;
     }
     note_leaving(c, i, end);
+    if (uses_is(c, i, "assert") && is_guard(c, i, end)) { /* what follows is for that case */
+        if (c->s->n_blocks) c->s->blocks[c->s->n_blocks - 1].guards = true;
+        else c->s->guarded = true;
+    }
     if (uses_is(c, i, "import")) read_import(c, i + 1, end);
     else if (uses_is(c, i, "from")) read_from(c, i + 1, end);
     else {
         hide_bound(c, i, end);
         read_uses(c, i, end);
         note_setattr(c, i, end);
+        note_test(c, i, end);
     }
     return end;
 }
@@ -429,8 +435,9 @@ void uses_python(uses_call *c)
             continue;
         }
         if (t->first) {
-            bool continues = uses_is(c, i, "except") || uses_is(c, i, "else") ||
-                           uses_is(c, i, "elif") || uses_is(c, i, "finally");
+            bool continues = uses_marked(c, i, MARK_HEAD) &&
+                             (uses_is(c, i, "except") || uses_is(c, i, "else") ||
+                              uses_is(c, i, "elif") || uses_is(c, i, "finally"));
             c->indent = t->indent;
             pop_blocks(c, continues);
         }

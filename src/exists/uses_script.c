@@ -215,6 +215,27 @@ static void hide_parameters(uses_call *c, uint32_t k)
     hide_group(c, k, block ? c->indent : c->indent - 1);
 }
 
+/* typeof x.y === "undefined", "y" in x: a test for existence. */
+static bool is_type_query(const uses_call *c, uint32_t k)
+{
+    if (uses_is(c, k, "in")) return k && c->t[k - 1].kind == TOKEN_STRING;
+    if (!uses_is(c, k, "typeof")) return false;
+    for (uint32_t m = k + 1; m < c->n && m < k + 12; m++) {
+        if (c->t[m].kind != TOKEN_STRING || !uses_sign(c, m - 1, SIGN_COMPARE)) continue;
+        view word = uses_word(c, m);
+        return view_is(word, "undefined") || view_is(word, "function") || view_is(word, "object");
+    }
+    return false;
+}
+
+/* Is the value that begins at i, of one line, a test for what exists? */
+static bool holds_test(const uses_call *c, uint32_t i)
+{
+    for (uint32_t k = i; k < c->n && !uses_sign(c, k, ';') && (k == i || !c->t[k].first); k++)
+        if (is_type_query(c, k) || uses_is(c, k, "isFunction")) return true;
+    return false;
+}
+
 /* const x = require('m').y, { a } = x; for (const x of ...) */
 static void read_variables(uses_call *c, uint32_t i)
 {
@@ -259,32 +280,18 @@ static void read_variables(uses_call *c, uint32_t i)
         if (!last) found.kind = NAME_VALUE;
     }
     bind(c, uses_word(c, at), found);
+    if (uses_sign(c, at + 1, '=') && holds_test(c, value)) uses_note_test(c, at);
 }
 
 /* ---- blocks ---- */
 
-/* typeof x.y === "undefined", "y" in x: a test for existence. */
-static bool is_type_query(const uses_call *c, uint32_t k)
-{
-    if (uses_is(c, k, "in")) return k && c->t[k - 1].kind == TOKEN_STRING;
-    if (!uses_is(c, k, "typeof")) return false;
-    for (uint32_t m = k + 1; m < c->n && m < k + 12; m++) {
-        if (c->t[m].kind != TOKEN_STRING || !uses_sign(c, m - 1, SIGN_COMPARE)) continue;
-        view word = uses_word(c, m);
-        return view_is(word, "undefined") || view_is(word, "function") || view_is(word, "object");
-    }
-    return false;
-}
-
 static bool is_guard(const uses_call *c, uint32_t i)
 {
-    static const char *const words[] = {"platform", "versions", "version", "semver", "satisfies"};
     uint32_t stop = uses_after(c, i);
-    for (uint32_t k = i; k < stop; k++) {
-        if (is_type_query(c, k)) return true;
-        for (size_t m = 0; m < ARRAY_LEN(words); m++)
-            if (uses_is(c, k, words[m])) return true;
-    }
+    if (!(c->marks & (MARK_ASKS | MARK_TESTS)) && !c->s->tests) return false; /* as most */
+    for (uint32_t k = i; k < stop; k++)
+        if (is_type_query(c, k) || uses_marked(c, k, MARK_TESTS) || uses_is_test(c, k))
+            return true;
     return false;
 }
 
@@ -317,24 +324,55 @@ static bool begins(const uses_call *c, uint32_t i)
 
 static bool is_variable(const uses_call *c, uint32_t i)
 {
-    return uses_is(c, i, "const") || uses_is(c, i, "let") || uses_is(c, i, "var") ||
-           uses_is(c, i, "using");
+    return uses_marked(c, i, MARK_BINDS); /* const let var using */
+}
+
+/* "y" in x: the name may exist from here on. */
+static void note_test(uses_call *c, uint32_t i, const uses_bound *b)
+{
+    bool within = i > 1 && uses_is(c, i - 1, "in") && is_string(c, i - 2);
+    if (within && b && b->kind == NAME_SCOPE) uses_patch(c, b->target, uses_word(c, i - 2));
 }
 
 /* The word at i as a used name. */
 static void read_use(uses_call *c, uint32_t i)
 {
+    if (c->marks & MARK_ASKS) note_test(c, i, uses_bound_of(c, uses_word(c, i)));
     if (i && (uses_sign(c, i - 1, '.') || uses_sign(c, i - 1, SIGN_MAYBE))) return;
     const uses_bound *b = uses_sign(c, i + 1, '.') ? uses_bound_of(c, uses_word(c, i)) : NULL;
     if (b && b->kind == NAME_SCOPE) {
         bool was = c->guards;
-        for (uint32_t k = 0; k < i && !c->guards; k++)
+        for (uint32_t k = 0; k < i && !c->guards && c->marks & MARK_ASKS; k++)
             c->guards = is_type_query(c, k);
         uses_chain(c, i, NAME_SCOPE, b->target);
         c->guards = was;
     }
     bool stores = uses_sign(c, i + 1, '=') && begins(c, i);
     if (stores) uses_hide_here(c, uses_word(c, i));
+}
+
+/* Words that open a block, or decide about the next one. */
+static void read_head(uses_call *c, uint32_t i, bool *pending)
+{
+    const uses_state *s = c->s;
+    if (uses_is(c, i, "try")) *pending = true;
+    if (uses_is(c, i, "catch") && s->was_guard) *pending = true;
+    if (uses_is(c, i, "else") && s->was_guard && s->was_indent == c->indent) *pending = true;
+    if (uses_is(c, i, "if") && uses_sign(c, i + 1, '(')) *pending |= is_guard(c, i + 1);
+}
+
+/* require('m').name that no variable gets: those are read with it. */
+static void read_required(uses_call *c, uint32_t i)
+{
+    uint32_t scope = NAMES_NONE;
+    index_answer a = INDEX_UNKNOWN;
+    bool assigned = i > 1 && uses_sign(c, i - 1, '=') &&
+                    (is_variable(c, i > 2 ? i - 3 : 0) || uses_sign(c, i - 2, '}'));
+    bool awaited = i > 2 && uses_is(c, i - 1, "await") && uses_sign(c, i - 2, '=');
+    if (assigned || awaited) return;
+    uint32_t end = read_require(c, i, &a, &scope);
+    bool member = end > i && a == INDEX_THERE && uses_sign(c, end, '.') && uses_name(c, end + 1);
+    if (member) (void)take(c, a, scope, uses_word(c, i + 2), end + 1, EXISTS_ATTRIBUTE);
 }
 
 void uses_script(uses_call *c)
@@ -350,33 +388,17 @@ void uses_script(uses_call *c)
             pending = false;
         } else if (uses_sign(c, i, '}')) close_block(c);
         if (!uses_name(c, i)) continue;
-        if (uses_is(c, i, "try")) pending = true;
-        if (uses_is(c, i, "catch") && s->was_guard) pending = true;
-        if (uses_is(c, i, "else") && s->was_guard && s->was_indent == c->indent) pending = true;
-        if (uses_is(c, i, "if") && uses_sign(c, i + 1, '(')) pending |= is_guard(c, i + 1);
-        bool imports = uses_is(c, i, "import") || uses_is(c, i, "export");
-        if (imports && begins(c, i)) {
+        if (uses_marked(c, i, MARK_IF)) read_head(c, i, &pending);
+        if (uses_marked(c, i, MARK_MODULE) && !uses_is(c, i, "require") && begins(c, i)) {
             uint32_t next = read_import(c, i);
             if (next > i + 1) {
                 i = next - 1;
                 continue;
             }
         }
-        if (is_variable(c, i)) {
-            read_variables(c, i);
-        }
-        uint32_t scope = NAMES_NONE;
-        index_answer a = INDEX_UNKNOWN;
-        bool assigned = i > 1 && uses_sign(c, i - 1, '=') &&
-                        (is_variable(c, i > 2 ? i - 3 : 0) || uses_sign(c, i - 2, '}'));
-        bool awaited = i > 2 && uses_is(c, i - 1, "await") && uses_sign(c, i - 2, '=');
-        if (!assigned && !awaited) {
-            uint32_t end = read_require(c, i, &a, &scope);
-            bool member = end > i && a == INDEX_THERE && uses_sign(c, end, '.') &&
-                          uses_name(c, end + 1);
-            if (member) (void)take(c, a, scope, uses_word(c, i + 2), end + 1, EXISTS_ATTRIBUTE);
-        }
-        read_use(c, i);
+        if (uses_marked(c, i, MARK_BINDS)) read_variables(c, i);
+        if (uses_marked(c, i, MARK_MODULE)) read_required(c, i);
+        if (s->n_bound) read_use(c, i);
     }
     s->depth = c->indent;
 }

@@ -228,6 +228,17 @@ static bool is_typed(view text)
     return false;
 }
 
+#define DOTTED "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_."
+
+/* from a.b import c */
+static bool is_from_import(view line)
+{
+    size_t n = 5;
+    if (!view_starts(line, VIEW("from "))) return false;
+    while (n < line.len && strchr(DOTTED, line.ptr[n]) && line.ptr[n]) n++;
+    return n > 5 && view_starts((view){line.ptr + n, line.len - n}, VIEW(" import "));
+}
+
 /* Python and Ruby both have functions that begin with def: Python's heads end with a colon. */
 static void score_defs(view text, int *score)
 {
@@ -237,6 +248,7 @@ static void score_defs(view text, int *score)
         view line = {text.ptr + at, end - at};
         while (line.len && strchr(" \t", line.ptr[0])) line.ptr++, line.len--;
         while (line.len && strchr(" \t\r", line.ptr[line.len - 1])) line.len--;
+        if (is_from_import(line)) score[GUARD_PYTHON] += 2;
         if (!stop || !view_starts(line, VIEW("def "))) continue;
         char last = line.ptr[line.len - 1];
         if (last == ':') score[GUARD_PYTHON] += 2;

@@ -89,6 +89,15 @@ static void on_unread(void *user, const char *why)
 
 /* ---- files ---- */
 
+/* The go command passes over such folders: what they import may be anywhere. */
+static bool is_passed_over(guard_language language, const char *path)
+{
+    if (language != GUARD_GO) return false;
+    for (const char *p = strchr(path, '/'); p; p = strchr(p + 1, '/'))
+        if (p[1] == '_' || !strncmp(p + 1, "testdata/", 9)) return true;
+    return false;
+}
+
 static int scan_file(void *user, const char *path, cerium_error *err)
 {
     scanning *s = user;
@@ -97,7 +106,7 @@ static int scan_file(void *user, const char *path, cerium_error *err)
     bytes file = {.max = FILE_BYTES_MAX};
     size_t n = strlen(path);
     bool stub = n > 4 && !strcmp(path + n - 4, ".pyi"); /* its names exist only for type checkers */
-    if (!uses_reads(language) || stub) return CERIUM_OK;
+    if (!uses_reads(language) || stub || is_passed_over(language, path)) return CERIUM_OK;
     int status = read_file(path, &file, err);
     if (status && status != CERIUM_ERR_MEMORY) {
         s->job->trouble(s->job->user, err->message);

@@ -268,9 +268,11 @@ static bool choice_continues(choice *ch, protocol_end *end)
             cerium_error err;
             cerium_request request = request_for(ch, &sampling, &guide);
             answer_digest_void(ch, "the watchdog had lines written again");
-            if (answer_watchdog_again(ch, &request, &status))
+            if (answer_watchdog_again(ch, &request, &status)) {
                 status = cerium_session_start(ch->session, &request, &err);
-            else if (!status) {
+                if (status)
+                    log_event(LOG_ERROR, "engine", "id=%s reason=\"%s\"", ch->a->id, err.message);
+            } else if (!status) {
                 *end = request.n_script ? PROTOCOL_END_STOP : PROTOCOL_END_LENGTH;
                 continue;
             }

@@ -97,15 +97,22 @@ static int append_token(watch *w, int32_t token, uint64_t end)
     return w->config.logprobs ? bytes_append(&w->kept, &k, sizeof k) : CERIUM_OK;
 }
 
+/* The first token of an answer spells the heal_prefix, which is not in the text. */
 bool watch_append(watch *w, view text, uint64_t at)
 {
     int32_t tokens[REPAIR_BYTES];
-    size_t n = encode(w, text, tokens, ARRAY_LEN(tokens)), len;
+    char whole[REPAIR_BYTES];
+    view heal = w->log.len ? (view){NULL, 0} : w->config.heal_prefix;
+    if (heal.len + text.len > sizeof whole) return false;
+    if (heal.len) memcpy(whole, heal.ptr, heal.len);
+    if (text.len) memcpy(whole + heal.len, text.ptr, text.len);
+    view both = {whole, heal.len + text.len};
+    size_t n = encode(w, both, tokens, ARRAY_LEN(tokens)), len, done = 0;
     size_t log = w->log.len, ends = w->ends.len, kept = w->kept.len;
     for (size_t i = 0; i < n; i++) {
         (void)cerium_token_bytes(w->config.engine, tokens[i], &len);
-        at += len;
-        if (!append_token(w, tokens[i], at)) continue;
+        done += len;
+        if (!append_token(w, tokens[i], at + (done > heal.len ? done - heal.len : 0))) continue;
         w->log.len = log;
         w->ends.len = ends;
         w->kept.len = kept;

@@ -39,7 +39,9 @@ check "but not if that is asked for" status 0 ./cerium scan --confidence high "$
 touch "$work/whole/pyproject.toml"
 check "a project of a few files" status 1 ./cerium scan "$work/whole"
 check "shows it, too" says "src/a.py:2: warning: " out
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do echo "x = $i" >"$work/whole/src/x$i.py"; done
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+    echo "x = $i" >"$work/whole/src/x$i.py"
+done
 check "a project" status 0 ./cerium scan "$work/whole"
 check "does not" sh -c "[ ! -s '$work/out' ]"
 check "but counts it" says "1 findings of low confidence are not shown" err

@@ -21,6 +21,10 @@ static const struct {
     {"ppkg._impl", "__all__ = ['call', 'Base']\ndef call(a, *, key=1): pass\ndef rest(**kw): pass\n"
                    "class Base:\n    one = 1\n    def __init__(self, size): self.made = size\n"},
     {"ppkg.sub", "from pkg import Base\nclass Child(Base):\n    two = 2\nimport open_ as o\n"},
+    {"ppkg.all", "from pkg.own import *\n"},
+    {"Ppkg.own", "from pkg.own.sub import one\nfrom .words import *\n"},
+    {"ppkg.own.sub", "one = 1\n"},
+    {"ppkg.own.words", "__all__ = ['default']\ndef default(): pass\n"},
     {"plazy", "_names = {'a': 1, 'b': 2}\ndef __getattr__(name):\n    if name in _names:\n"
               "        return load(name)\n    if name == 'c':\n        return 3\n"
               "    raise AttributeError(name)\n"},
@@ -31,7 +35,8 @@ static const struct {
     {"jfunction", "function make() {}\nmake.sub = 1\nmodule.exports = make\n"},
     {"jdynamic", "for (const k of keys) exports[k] = all[k]\n"},
     {"jesm", "export const a = 1, b = 2\nexport function f() {}\nexport { a as c }\n"
-             "export default class D { }\nexport * from 'cjs'\n"},
+             "export default class D { }\nexport * from 'cjs'\nexport function _own() {}\n"},
+    {"jstars", "export * from 'esm'\n"},
     {"ttyped", "export declare namespace ns { const x: number; function y(): void }\n"
                "export interface I { m(): void }\ndeclare const i: I;\nexport default i;\n"},
     {"jfs", "exports.readFile = 1\n"},
@@ -121,6 +126,18 @@ static const struct {
     {GUARD_PYTHON, "try:\n    import nothing\nexcept ImportError:\n    nothing = None\n", ""},
     {GUARD_PYTHON, "try:\n    import nothing\nfinally:\n    pass\n", "2:nothing"},
     {GUARD_PYTHON, "import sys\nif sys.platform == 'win32':\n    import nothing\n", "1:sys"},
+    {GUARD_PYTHON, "import sys, os\nNEW = sys.version_info >= (3, 8)\nif NEW:\n    os.x\nelse:\n"
+                   "    os.y\nos.z\n", "1:sys 7:os.z"},
+    {GUARD_PYTHON, "import os\nwith assert_raises_regex(TypeError, 'x'):\n    os.walk(x=1)\n", ""},
+    {GUARD_PYTHON, "from import x\nimport os\nfrom import getcwd, y as z\n", ""},
+    {GUARD_PYTHON, "import os\nassert sys.platform == 'x'\nos.x\n", ""},
+    {GUARD_PYTHON, "import os\nassert os.x\nos.y\n", "2:os.x 3:os.y"},
+    {GUARD_PYTHON, "from os import x  # type: ignore[attr-defined]\n", ""},
+    {GUARD_PYTHON, "import os\nraises(TypeError, lambda: os.walk(x=1))\nos.walk(x=1)\n",
+     "3:walk(x)"},
+    {GUARD_PYTHON, "from pkg.all import sub, default, other\nsub.Child\nsub.x\n",
+     "1:pkg.all.other"},
+    {GUARD_PYTHON, "import os\nos.walk(lambda a, b=1: b, c=2)\n", "2:walk(c)"},
     {GUARD_PYTHON, "import os\nif hasattr(os, 'fork'):\n    os.fork()\n", ""},
     {GUARD_PYTHON, "import os\ndef f(os):\n    return os.x\nos.y\n", "4:os.y"},
     {GUARD_PYTHON, "import os\nos.extra = 1\nos.extra()\n", ""},
@@ -136,6 +153,11 @@ static const struct {
     {GUARD_JAVASCRIPT, "import fs from 'fs'\nimport './x.css'\nimport v from 'virtual:x'\n", ""},
     {GUARD_JAVASCRIPT, "const fs = require('fs')\nif (fs.rm) fs.rm('x')\nfs.cp('y')\n", "3:fs.cp"},
     {GUARD_JAVASCRIPT, "const fs = require('fs')\nrun((fs) => { fs.x() })\nfs.y()\n", "3:fs.y"},
+    {GUARD_JAVASCRIPT, "import * as s from 'stars'\ns.a, s._own\ns._other\n", "3:stars._other"},
+    {GUARD_JAVASCRIPT, "const fs = require('fs')\nconst can = 'cp' in fs\nif (x) fs.cp('y')\n"
+                       "if (can) { fs.rm('y') }\nfs.rm('y')\n", "5:fs.rm"},
+    {GUARD_JAVASCRIPT, "const fs = require('fs')\nconst can = isFunction(fs.cp)\nfs.cp('x')\n"
+                       "if (can) { fs.rm('y') }\nfs.rm('y')\n", "5:fs.rm"},
     {GUARD_TYPESCRIPT, "import i, { ns, type I } from 'typed'\nns.x\nns.z\ni.m()\ni.n()\n",
      "3:ns.z 5:I.n"},
     {GUARD_GO, "import \"fmt\"\nfunc main() { fmt.Println(); fmt.Printline(); fmt.hidden() }\n",
@@ -150,6 +172,8 @@ static const struct {
      "6:hash.Sum"}, /* after := its type is unknown until the block ends */
     {GUARD_GO, "import \"hash\"\nfunc f(\n\thash hash.Hash,\n) {\n\thash.Sum()\n}\n"
                "func g() { hash.Sum() }\n", "7:hash.Sum"},
+    {GUARD_GO, "import \"hash\"\nfunc f() {\n\tvar (\n\t\ta, hash = g()\n\t\tb int\n\t)\n"
+               "\thash.X()\n}\nfunc h() { hash.Y() }\n", "9:hash.Y"},
     {GUARD_GO, "import \"math/rand/v2\"\nimport . \"hash\"\nimport odd \"example.com/go-odd\"\n"
                "func f() { rand.Intn(3); hash.X(); odd.X() }\n", "4:math/rand/v2.Intn"},
     {GUARD_GO, "//go:build zos\npackage p\nimport \"fmt\"\nfunc f() { fmt.Nothing() }\n", ""},
@@ -312,6 +336,25 @@ static void test_words(void)
     index_close(&x);
 }
 
+/* Each word is found by its letters, and no other name is taken for one. */
+static void test_marks(void)
+{
+    const marked_words *lists[] = {marks_of_python, marks_of_scripts};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        for (int c = 0; c < 32; c++)
+            for (const marked_word *m = lists[l][c].words; m && m->word; m++) {
+                char longer[64];
+                int n = snprintf(longer, sizeof longer, "%sx", m->word);
+                uint8_t same = marks_of_name(lists[l], view_of(m->word));
+                uint8_t other = marks_of_name(lists[l], (view){longer, (size_t)n});
+                TEST_CHECK_THAT(same == m->marks, "%s", m->word);
+                TEST_CHECK_THAT(other == (m->begins ? m->marks : 0), "%s", longer);
+            }
+    TEST_CHECK(!marks_of_name(NULL, VIEW("if")));
+    TEST_CHECK(!marks_of_name(marks_of_python, VIEW("i")));
+    TEST_CHECK(marks_of_sign('=') == MARK_BINDS && !marks_of_sign('('));
+}
+
 static void test_without_memory(void)
 {
     bool failed = true;
@@ -339,6 +382,7 @@ int main(void)
     TEST_RUN(test_slips);
     TEST_RUN(test_go_mod);
     TEST_RUN(test_java_image);
+    TEST_RUN(test_marks);
     TEST_RUN(test_without_memory);
     return unit_report("exists");
 }

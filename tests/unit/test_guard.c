@@ -2,6 +2,7 @@
  * code found in fences, diffs, patches and JSON, bounds kept, bad rules refused with their line. */
 #include "guard/guard.h"
 #include "guard/judge.h"
+#include "guard/language.h"
 #include "guard/rules.h"
 #include "guard/tree.h"
 
@@ -408,6 +409,14 @@ static void test_adversarial(void)
     check_bounded(GUARD_CODE, GUARD_PHP, "", "<?php ?>", 1 << 16);
 }
 
+static void test_language(void)
+{
+    TEST_CHECK(language_detect(VIEW("from a.b import c\n\nc.")) == GUARD_PYTHON);
+    TEST_CHECK(language_detect(VIEW("x from 'm'\nconst y = 1\n")) == GUARD_JAVASCRIPT);
+    TEST_CHECK(language_detect(VIEW("Goods from abroad import duties.\n")) == GUARD_TEXT);
+    TEST_CHECK(language_detect(VIEW("from 'm' import x\nfrom import x\n")) == GUARD_TEXT);
+}
+
 static void test_small(void)
 {
     guard_stream *s;
@@ -576,6 +585,7 @@ int main(void)
     TEST_RUN(test_held_bytes);
     TEST_RUN(test_parsed);
     TEST_RUN(test_adversarial);
+    TEST_RUN(test_language);
     TEST_RUN(test_small);
     TEST_RUN(test_bad_rules);
     TEST_RUN(test_unlikely);
