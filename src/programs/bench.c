@@ -13,7 +13,7 @@
 #include "programs/replay_edits.h"
 #include "programs/terminal.h"
 
-enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20 };
+enum { RUNS_MAX = 64, GAPS_MAX = 1 << 16, DRAM_BYTES = 512 << 20, SET_BYTES_MAX = 1 << 30 };
 
 /* Decoding, in turns with reading as many bytes as a token of it reads. */
 typedef struct {
@@ -181,6 +181,13 @@ static uint64_t all_bytes(const bench *b, const decoding *d)
     return d->weights_bytes + d->kv_bytes + 2 * b->info.state_bytes;
 }
 
+/* Memory to be read beside a model that needs its own: what no cache holds is enough. */
+static size_t set_bytes(const bench *b, uint64_t of_token)
+{
+    const uint64_t most = b->l3_bytes * 4 > SET_BYTES_MAX ? b->l3_bytes * 4 : SET_BYTES_MAX;
+    return of_token < most ? of_token : most;
+}
+
 /* Runs that decode n tokens after the first `before`.  Memory is shared with others, and its speed
  * changes within seconds: it is measured between two runs, each time. */
 static int decode_runs(bench *b, uint32_t before, uint32_t n, bool keep_gaps, decoding *out,
@@ -194,7 +201,7 @@ static int decode_runs(bench *b, uint32_t before, uint32_t n, bool keep_gaps, de
      * read less KV than this counts. */
     out->weights_bytes = b->info.step_bytes + (uint64_t)heads[0];
     out->kv_bytes = b->info.kv_token_bytes * (before + n / 2);
-    bandwidth_open(&set, all_bytes(b, out), b->info.threads);
+    bandwidth_open(&set, set_bytes(b, all_bytes(b, out)), b->info.threads);
     double read = bandwidth_measure(&set, 1);
     for (uint32_t run = 0; !status && run < b->runs; run++) {
         status = decode_run(b, before, n, keep_gaps, &speeds[run], &heads[run], err);
