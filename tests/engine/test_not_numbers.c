@@ -164,7 +164,8 @@ static const char *model_of(const char *drafter)
         !strstr(drafter, "/dspark-"))
         return NULL;
     if (strstr(drafter, "-planted")) return "tests/golden/fixtures/mtp-planted-state.gguf";
-    const bool is_llamas = strstr(drafter, "-llama") || strstr(drafter, "-causal");
+    const bool is_llamas = strstr(drafter, "-llama") || strstr(drafter, "-causal") ||
+                           strstr(drafter, "-norms");
     return is_llamas ? "tests/golden/fixtures/llama.gguf" : "tests/golden/fixtures/qwen35.gguf";
 }
 
