@@ -228,6 +228,7 @@ bool watch_rollback_place(watch *w, const guard_finding *f)
         cerium_grammar_close(&place);
         return false;
     }
+    cerium_grammar_close(&w->place);
     w->place = place;
     w->n_note = w->n_avoid = 0;
     return true;

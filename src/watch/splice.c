@@ -102,8 +102,10 @@ static bool resume_at_place(watch *w, uint64_t at)
         w->n_places == PLACES_MAX)
         return false;
     bool is_whole = line.ptr[line.len - 1] == '\n';
-    if (bytes_append(&w->text, line.ptr, line.len) || bytes_append(&w->text, "\n", !is_whole))
+    if (bytes_append(&w->text, line.ptr, line.len) || bytes_append(&w->text, "\n", !is_whole)) {
+        w->text.len = (size_t)(at - w->text_at);
         return false;
+    }
     line = (view){w->text.ptr + (at - w->text_at), line.len + !is_whole};
     guard_feed(w->stream, w->config.worker, line.ptr, line.len, &r);
     w->fed += line.len;
