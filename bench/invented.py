@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""invented.py MODEL SET ROOT [N]: what a model writes at places where a name of a module stands,
-with the check of names and without: how many names that do not exist reach the user.
+"""invented.py MODEL SET ROOT [N [FROM TO]]: what a model writes at places where a name of a module
+stands, with the check of names and without: how many names that do not exist reach the user.
 
 Completes N (200) pieces of SET (dev.jsonl of the shared set) behind the import or the dot of their
 line, with the names of ROOT (made by its setup.sh), and looks for names that are not there in the
-line that came, by `cerium scan --exists`.  Greedy, so that both runs begin the same; the text of
-answers without a finding has to be the same byte for byte.  CERIUM=./cerium."""
+line that came, by `cerium scan --exists`.  FROM and TO: of those N, only these.  Greedy, so that
+both runs begin the same; the text of answers without a finding has to be the same byte for byte.
+CERIUM=./cerium; -v: each answer."""
 import json
 import os
 import subprocess
@@ -89,7 +90,9 @@ def invented(root, texts):
 
 def main():
     model, data, root = sys.argv[1:4]
-    list_ = places(data, int(sys.argv[4]) if len(sys.argv) > 4 else 200)
+    numbers = [int(a) for a in sys.argv[4:] if a.isdigit()]
+    list_ = places(data, numbers[0] if numbers else 200)
+    list_ = list_[numbers[1]:numbers[2]] if len(numbers) > 2 else list_
     said, found = {}, {}
     for exists in ("off", "warn"):
         serving = Serving(model, root, exists)

@@ -715,6 +715,9 @@ typedef struct {
                                 cerium_heal_prefix().  Not with a guide; at most
                                 CERIUM_HEAL_PREFIX_MAX */
     size_t n_heal;
+    const cerium_grammar *within; /* or NULL: the sampled tokens are a text of it, until any text
+                                     may follow; the unspelled rest of heal_prefix belongs to it.
+                                     Where a guide allows no such token, only the guide counts */
 } cerium_resume;
 
 /** Open an empty timeline.

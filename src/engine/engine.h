@@ -177,6 +177,7 @@ struct cerium_session {
     uint32_t n_avoid;
     uint64_t avoid_open;         /* a bit for each place of avoid: all before it was sampled */
     uint64_t *avoid_mask;        /* of n_vocab bits; NULL before the first resume */
+    guide *within;               /* cerium_resume.within, until any text may follow; or NULL */
     char heal_prefix[CERIUM_HEAL_PREFIX_MAX]; /* [n_heal] what the answer's tokens begin with; of */
     uint32_t n_heal, n_healed;   /* it this much is spelled, and this much must not be shown yet */
     uint32_t heal_unshown;

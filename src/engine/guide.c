@@ -539,6 +539,20 @@ bool guide_resume(guide *g, const int32_t *tokens, size_t n)
     return true;
 }
 
+/* In a grammar: the place stays the same whatever follows. */
+bool guide_is_free(guide *g)
+{
+    const guide_state *p = &g->places[0];
+    const uint32_t ahead = MATCH_SLOTS - 1;
+    bool same = true;
+    if (p->kind != PLACE_GRAMMAR) return p->kind != PLACE_OVER;
+    matcher *m = g->matchers[p->which];
+    for (const char *c = followers; *c && same; c++)
+        same = matcher_accept(m, 0, ahead, (view){c, 1}) && m->slots[ahead] == m->slots[0];
+    matcher_begin(m, ahead); /* hold nothing */
+    return same;
+}
+
 bool guide_is_stuck(guide *g)
 {
     if (g->forced_at < g->n_forced) return false;

@@ -45,6 +45,8 @@ const uint64_t *guide_mask(guide *g, uint32_t place);
 void guide_follow(guide *g, uint32_t place, int32_t token);
 /* Forced tokens [*n] at the answer's place.  Follow each like others. */
 const int32_t *guide_forced(const guide *g, uint32_t *n);
+/* Any text may follow at the answer's place. */
+bool guide_is_free(guide *g);
 /* No token of the vocabulary may follow. */
 bool guide_is_stuck(guide *g);
 

@@ -40,6 +40,7 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
 {
     s->answer_at = s->n_answer = s->n_avoid = 0;
     s->avoid_open = 0;
+    guide_close(&s->within);
     s->is_private = resume && resume->n_note;
     kv_sequence_hide(s->pages.sequence, resume && resume->n_note ? s->n_tokens : 0);
     if (!resume) {
@@ -48,7 +49,11 @@ int answer_resume(cerium_session *s, const cerium_resume *resume, const cerium_s
         heal_begin(s, NULL);
         return CERIUM_OK;
     }
-    if (resume->n_avoid || resume->n_heal) RETURN_IF(answer_need_mask(s, err));
+    if (resume->n_avoid || resume->n_heal || resume->within) RETURN_IF(answer_need_mask(s, err));
+    if (resume->within) {
+        const cerium_guide begin = {.grammar = resume->within};
+        RETURN_IF(answer_guide(s->engine, &begin, &s->within, err));
+    }
     s->n_avoid = (uint32_t)resume->n_avoid;
     if (s->n_avoid) memcpy(s->avoid, resume->avoid, s->n_avoid * sizeof *s->avoid);
     for (uint32_t i = 0; i < s->n_avoid; i++)
@@ -96,22 +101,41 @@ static void begin_mask(cerium_session *s, const uint64_t *allowed)
     }
 }
 
+/* Of the tokens in the mask, keep those that `within` allows; if there are none, it holds alone in
+ * free text, and not at all beside a guide. */
+static void keep_within(cerium_session *s, const uint64_t *allowed)
+{
+    uint32_t n_words = (s->engine->n_vocab + 63) / 64;
+    const uint64_t *within = s->within ? guide_mask(s->within, 0) : NULL;
+    if (!within || !mask_count(within, n_words, 1)) return;
+    for (uint32_t i = 0; i < n_words; i++) s->avoid_mask[i] &= within[i];
+    if (mask_count(s->avoid_mask, n_words, 1)) return;
+    if (allowed) begin_mask(s, allowed);
+    else memcpy(s->avoid_mask, within, n_words * sizeof *within);
+}
+
 const uint64_t *answer_mask(cerium_session *s, guide *g, uint32_t place)
 {
     const uint64_t *allowed = g ? guide_mask(g, place) : NULL;
     uint32_t n_vocab = s->engine->n_vocab, n_words = (n_vocab + 63) / 64, first = 0;
     while (first < s->n_avoid && !completes(s, first)) first++;
-    if (place > 0 || (first == s->n_avoid && !heal_is_open(s))) return allowed;
+    bool marks = first < s->n_avoid || s->within || heal_is_open(s);
+    if (place > 0 || !marks) return allowed;
     begin_mask(s, allowed);
+    keep_within(s, allowed);
     for (uint32_t i = first; i < s->n_avoid; i++)
         if (completes(s, i)) s->avoid_mask[s->avoid[i] / 64] &= ~(UINT64_C(1) << s->avoid[i] % 64);
-    if (!mask_count(s->avoid_mask, n_words, 1)) begin_mask(s, allowed);
+    if (mask_count(s->avoid_mask, n_words, 1)) return s->avoid_mask;
+    begin_mask(s, allowed);
+    keep_within(s, allowed);
     return s->avoid_mask;
 }
 
 void answer_follow(cerium_session *s, int32_t token)
 {
     heal_follow(s, token);
+    if (s->within && (!guide_resume(s->within, &token, 1) || guide_is_free(s->within)))
+        guide_close(&s->within);
     uint64_t open = 0;
     for (uint32_t i = 0; i + 1 < s->n_avoid; i++)
         if ((s->avoid_open >> i & 1) && s->avoid[i] == token && s->avoid[i + 1] >= 0)

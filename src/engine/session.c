@@ -115,6 +115,7 @@ void cerium_session_close(cerium_session **session)
     guide_close(&s->slot.guide);
     memory_free(s->drafter_memory);
     memory_free(s->avoid_mask);
+    guide_close(&s->within);
     pointer_close(&s->pointer);
     memory_free(s);
     *session = NULL;

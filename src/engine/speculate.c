@@ -23,7 +23,7 @@ uint32_t session_draft(cerium_session *s, uint32_t n_rows, uint32_t n_sharing, u
                        int32_t *out, draft_source *source)
 {
     if (!s->speculates) return 0;
-    if (s->n_avoid > 0 || heal_is_open(s)) n_max = 0;
+    if (s->n_avoid > 0 || s->within || heal_is_open(s)) n_max = 0;
     uint32_t n = n_max ? draft_from_texts(s, n_rows, n_max, out, source) : 0;
     if (!s->draft) return n;
     /* Drafts from texts are free: use the draft model only if no text has one. */

@@ -23,6 +23,11 @@ CERIUM_CHECKED int exists_text(const names_index *x, guard_language language, vi
 void exists_describe(const names_index *x, const exists_finding *f, char what[EXISTS_SAID_BYTES],
                      char instead[EXISTS_SAID_BYTES]);
 
+/* Calls for each name that could stand in place of the missing one, until it returns false; for
+ * some twice.  Names with a bracket are not for code. */
+void exists_each(const names_index *x, const exists_finding *f,
+                 bool (*each)(void *user, view name), void *user);
+
 const char *exists_kind_name(uint8_t kind);
 
 #endif

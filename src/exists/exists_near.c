@@ -113,7 +113,8 @@ static bool look(void *user, view name)
 
 /* Modules of the root: the siblings of the missing one. */
 typedef struct {
-    search *s;
+    bool (*each)(void *user, view name);
+    void *user;
     char letter;
     view above; /* the path above it, or "" */
 } siblings;
@@ -129,20 +130,36 @@ static bool look_module(void *user, view path)
     }
     const char stop = m->letter == 'p' || m->letter == 'v' ? '.' : '/';
     bool below = memchr(path.ptr, stop, path.len) != NULL;
-    if (path.len && (!below || m->letter == 'c')) look(m->s, path);
-    return true;
+    bool is_there = path.len && (!below || m->letter == 'c');
+    return is_there ? m->each(m->user, path) : true;
 }
 
 /* The nearest existing names in the scope of a missing one, the best first. */
 static uint32_t nearest(const names_index *x, const exists_finding *f, view out[EXISTS_NEAR_MAX])
 {
     search s = {.wrong = {f->name + f->word, strcspn(f->name + f->word, ")")}};
-    siblings m = {&s, f->letter, {f->name, f->word ? f->word - 1u : 0}};
+    siblings m = {look, &s, f->letter, {f->name, f->word ? f->word - 1u : 0}};
     if (f->kind == EXISTS_IMPORT) index_each(x, 0, look_module, &m);
     if (f->scope != NAMES_NONE) index_each(x, f->scope, look, &s);
     if (f->kind == EXISTS_IMPORT && f->scope == NAMES_NONE) known_each(f->letter, look, &s);
     memcpy(out, s.best, s.n * sizeof *out);
     return s.n;
+}
+
+void exists_each(const names_index *x, const exists_finding *f,
+                 bool (*each)(void *user, view name), void *user)
+{
+    siblings m = {each, user, f->letter, {f->name, f->word ? f->word - 1u : 0}};
+    bool has_modules = f->kind == EXISTS_IMPORT;
+    bool only_modules = has_modules && f->letter == 'p';
+    if (f->scope != NAMES_NONE && !only_modules) index_each(x, f->scope, each, user);
+    if (f->letter == 'p' && f->scope != NAMES_NONE &&
+        (f->kind == EXISTS_SYMBOL || f->kind == EXISTS_ATTRIBUTE) &&
+        index_flags(x, f->scope) & SCOPE_PACKAGE) {
+        m.above = index_label(x, f->scope);
+        has_modules = true;
+    }
+    if (has_modules) index_each(x, 0, look_module, &m);
 }
 
 static void put(char *out, const char *text, view more)

@@ -236,7 +236,22 @@ static bool is_from_import(view line)
     size_t n = 5;
     if (!view_starts(line, VIEW("from "))) return false;
     while (n < line.len && strchr(DOTTED, line.ptr[n]) && line.ptr[n]) n++;
-    return n > 5 && view_starts((view){line.ptr + n, line.len - n}, VIEW(" import "));
+    view rest = {line.ptr + n, line.len - n};
+    return n > 5 && (view_starts(rest, VIEW(" import ")) || view_equal(rest, VIEW(" import")));
+}
+
+/* import a, and import a.b as c: other languages end it with a sign, or write more of the name. */
+static bool is_plain_import(view line)
+{
+    size_t n = 7;
+    bool dotted = false;
+    if (!view_starts(line, VIEW("import "))) return false;
+    for (; n < line.len && strchr(DOTTED, line.ptr[n]) && line.ptr[n]; n++) {
+        if (line.ptr[n] >= 'A' && line.ptr[n] <= 'Z') return false;
+        dotted |= line.ptr[n] == '.';
+    }
+    view rest = {line.ptr + n, line.len - n};
+    return n > 7 && (rest.len ? view_starts(rest, VIEW(" as ")) : !dotted);
 }
 
 /* Python and Ruby both have functions that begin with def: Python's heads end with a colon. */
@@ -249,6 +264,7 @@ static void score_defs(view text, int *score)
         while (line.len && strchr(" \t", line.ptr[0])) line.ptr++, line.len--;
         while (line.len && strchr(" \t\r", line.ptr[line.len - 1])) line.len--;
         if (is_from_import(line)) score[GUARD_PYTHON] += 2;
+        if (stop && is_plain_import(line)) score[GUARD_PYTHON]++;
         if (!stop || !view_starts(line, VIEW("def "))) continue;
         char last = line.ptr[line.len - 1];
         if (last == ':') score[GUARD_PYTHON] += 2;

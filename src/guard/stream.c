@@ -589,6 +589,7 @@ void guard_context(guard_stream *s, guard_worker *w, view text)
     begin_call(s, w);
     s->context = true;
     for (size_t i = 0; i < text.len; i++) push_byte(s, text.ptr[i], 0, false);
+    if (s->detect && s->n) find_language(s, false); /* its last line may be all */
     judge_held(s, false);
     s->context = s->continues = false;
     s->alias = true;

@@ -173,7 +173,9 @@ cerium_watch_order watch_weigh_end(watch *w, bool by_itself)
     reply_kind kind = w->safe > w->verified_until ? kind_of(w) : REPLY_NOTHING;
     uint64_t at = hash_of_note(w);
     guard_syntax syntax;
-    bool half = !by_itself && strcmp(w->wrong.language, "text") != 0;
+    /* A line with a missing name may be as unfinished as the one in its place. */
+    bool half = !by_itself && strcmp(w->wrong.language, "text") != 0 &&
+                !(w->corrects && w->wrong_name);
     if (w->corrects && (kind != REPLY_CODE || half || leaves_hole(w))) return give_up(w);
     if (half && drops_half(w)) return CERIUM_WATCH_GO;
     if (at == UINT64_MAX && by_itself && kind == REPLY_CODE) at = fault(w, &syntax);

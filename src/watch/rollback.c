@@ -89,6 +89,11 @@ static view bytes_before(const watch *w, size_t i, uint64_t at, size_t n_spelled
     return (view){text.ptr, (size_t)(at - begin) + n_spelled};
 }
 
+view watch_token_before(const watch *w, size_t i, uint64_t at)
+{
+    return i < n_tokens(w) ? bytes_before(w, i, at, spelled(w, i)) : (view){NULL, 0};
+}
+
 static int append_token(watch *w, int32_t token, uint64_t end)
 {
     kept_token k = {.token = token, .end = end};

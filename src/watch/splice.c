@@ -91,6 +91,40 @@ static void go_on(watch *w, cerium_finding_action action)
     watch_add(w, &w->wrong, action);
 }
 
+/* The model gave nothing in place of the line with a missing name: the line again, up to that name,
+ * and then one that exists. */
+static bool resume_at_place(watch *w, uint64_t at)
+{
+    guard_result r;
+    view line = {w->repairs[0], w->n_repairs[0]};
+    const guard_finding *f = NULL;
+    if (!w->keeps_line || !line.len || w->config.recorded || w->escaped ||
+        w->n_places == PLACES_MAX)
+        return false;
+    bool is_whole = line.ptr[line.len - 1] == '\n';
+    if (bytes_append(&w->text, line.ptr, line.len) || bytes_append(&w->text, "\n", !is_whole)) {
+        w->text.len = (size_t)(at - w->text_at);
+        return false;
+    }
+    line = (view){w->text.ptr + (at - w->text_at), line.len + !is_whole};
+    guard_feed(w->stream, w->config.worker, line.ptr, line.len, &r);
+    w->fed += line.len;
+    for (uint32_t i = r.n_findings; i-- > 0;)
+        if (r.findings[i].name == w->wrong_name) f = &r.findings[i];
+    if (!f || !watch_append(w, line, at) || !watch_rollback_place(w, f)) {
+        watch_rewind(w, at);
+        watch_drop(w, at);
+        return false;
+    }
+    w->n_places++;
+    w->n_tries = WATCH_TRIES;
+    w->n_replies = 0;
+    w->corrects = w->checks_form = true;
+    w->has_note = false;
+    w->verified_until = at;
+    return true;
+}
+
 bool watch_splice(watch *w)
 {
     uint64_t at = w->fed, start = clock_ns();
@@ -99,6 +133,7 @@ bool watch_splice(watch *w)
     w->spliced_at = at;
     if (w->lost || w->n_spliced > SPLICES_HERE) return false;
     watch_drop_ends(w);
+    if (resume_at_place(w, at)) return true;
     for (repair_form form = 0; form < REPAIR_FORMS && !done; form++) {
         view text = {w->repairs[form], w->n_repairs[form]};
         if (!text.len) continue;

@@ -49,6 +49,7 @@ void watch_close(watch **w)
     bytes_free(&(*w)->tops);
     bytes_free(&(*w)->out_tokens);
     bytes_free(&(*w)->after);
+    cerium_grammar_close(&(*w)->place);
     memory_free((*w)->names);
     memory_free(*w);
     *w = NULL;
@@ -87,19 +88,21 @@ static bool is_first_known(watch *w, const guard_finding *f)
 static bool is_asked_for(const watch *w, const guard_finding *f)
 {
     view what = {f->held.ptr + f->from, f->to > f->from ? f->to - f->from : 0};
+    if (!f->held.len) return watch_request_has(w, f); /* a part of it is not in the answer */
     for (size_t i = 0; i < w->config.n_request && what.len; i++)
         if (memmem(w->config.request[i].ptr, w->config.request[i].len, what.ptr, what.len))
             return true;
     return false;
 }
 
-/* A missing name holds its line while it can be taken back.  Otherwise, and if the request has the
- * name, it is only reported. */
+/* A missing name holds its line while it can be taken back; of a line that began before the answer,
+ * only the name.  Otherwise, and if the request has the name, it is only reported. */
 static bool holds_name(const watch *w, const guard_finding *f)
 {
-    bool there = f->held.len && !f->continues && !w->lost && f->line_begin >= w->base_at &&
-                 f->line_begin >= w->released;
-    return there && w->policy.action[f->kind] != WATCH_OFF && !is_asked_for(w, f);
+    bool there = !w->lost && f->line_begin >= w->base_at && f->line_begin >= w->released;
+    bool whole = f->held.len && !f->continues;
+    return there && (whole || watch_has_place(w, f)) &&
+           w->policy.action[f->kind] != WATCH_OFF && !is_asked_for(w, f);
 }
 
 static bool must_hold(const watch *w, const guard_finding *f)
@@ -176,6 +179,32 @@ static cerium_watch_order settle(watch *w, const guard_finding *f, cerium_findin
     return watch_splice(w) ? CERIUM_WATCH_RETRY : end_before(w, at, found);
 }
 
+/* The line is to be written again from its beginning, after a note. */
+static bool takes_line(watch *w, const guard_finding *f)
+{
+    if (!has_tries(w) || !watch_rollback(w, f)) return false;
+    w->n_tries++;
+    w->has_note = true;
+    w->verified_until = w->fed;
+    return true;
+}
+
+/* The second try at a missing name, and more if the line has others: only from its place on, with
+ * the names that exist there. */
+static bool takes_place(watch *w, const guard_finding *f)
+{
+    bool first = !w->n_tries, whole = f->held.len && !f->continues;
+    if (first) w->n_places = 0;
+    if (!f->name || (first && whole) || w->config.recorded || w->n_places == PLACES_MAX ||
+        w->n_corrections == WATCH_CORRECTIONS_MAX || !watch_rollback_place(w, f))
+        return false;
+    if (first) w->verified_until = f->line_begin;
+    w->n_tries = WATCH_TRIES;
+    w->n_places++;
+    w->has_note = false;
+    return true;
+}
+
 /* Take the line back. */
 static cerium_watch_order halt(watch *w, const guard_finding *f)
 {
@@ -188,16 +217,15 @@ static cerium_watch_order halt(watch *w, const guard_finding *f)
     w->wrong_name = f->name;
     w->touched = true;
     w->touched_at = f->line_begin;
-    if (!has_tries(w) || !watch_rollback(w, f)) return settle(w, f, &found);
-    w->n_tries++;
+    const bool first = !w->n_tries;
+    if (!takes_place(w, f) && !takes_line(w, f)) return settle(w, f, &found);
     w->n_asked++;
     w->n_replies = 0;
     w->n_corrections++;
-    w->corrects = w->has_note = w->checks_form = true;
-    w->verified_until = w->fed;
+    w->corrects = w->checks_form = true;
     w->escaped = escaped;
     w->added = added;
-    if (w->n_tries == 1) w->indent = indent;
+    if (first) w->indent = indent;
     found.n_tries = w->n_tries;
     note_discarded(w, &found, before);
     w->wrong = found;
@@ -331,6 +359,7 @@ static void begin_call(watch *w)
 {
     w->n_findings = 0;
     w->repaired = false;
+    cerium_grammar_close(&w->place);
     w->out_tokens.len = 0;
     drop_released_tokens(w);
     if (w->fed - w->base_at > BACK_BYTES && !w->corrects) w->lost = true;
@@ -439,7 +468,8 @@ void watch_retry(const watch *w, watch_plan *plan)
                                    .avoid = w->n_avoid ? w->avoid : NULL,
                                    .n_avoid = w->n_avoid,
                                    .heal_prefix = w->config.heal_prefix.ptr,
-                                   .n_heal = w->config.heal_prefix.len};
+                                   .n_heal = w->config.heal_prefix.len,
+                                   .within = w->place};
 }
 
 const int32_t *watch_tokens(const watch *w, size_t *n)

@@ -31,6 +31,7 @@ static uint32_t line(void *user, void *state, guard_language language, view text
         for (uint32_t k = 0; k < WATCH_NAMES_REPORTED && !seen; k++) seen = n->seen[k] == name;
         if (seen) continue;
         watch_text *texts = &n->texts[n->n_texts++ % WATCH_NAMES_TEXTS];
+        texts->found = *f;
         exists_describe(n->index, f, texts->what, texts->instead);
         out[n_out++] = (guard_read){.begin = f->begin,
                                     .end = f->end,
@@ -53,4 +54,12 @@ const guard_reader *watch_names_reader(watch_names *n)
 void watch_names_reported(watch_names *n, uint64_t name)
 {
     n->seen[n->n_reported++ % WATCH_NAMES_REPORTED] = name;
+}
+
+const exists_finding *watch_names_found(const watch_names *n, const guard_finding *f)
+{
+    for (uint32_t i = 0; n && f->name && i < WATCH_NAMES_TEXTS; i++)
+        if (f->message == n->texts[i].what && name_of(&n->texts[i].found) == f->name)
+            return &n->texts[i].found;
+    return NULL;
 }

@@ -14,6 +14,7 @@ enum {
     REDRAWN_MAX = 512,   /* tokens of an answer that are discarded so */
     KNOWN_TOLD = 16,
     CLOSED_MAX = 8,
+    PLACES_MAX = 8,      /* missing names of a line that are written again, limited to real ones */
     FINDINGS_MAX = 64,   /* of one call */
     TOPS_BYTES = 65536,  /* of likeliest tokens no longer needed, before they are dropped */
 };
@@ -24,6 +25,7 @@ enum { WATCH_NAMES_TEXTS = 32, WATCH_NAMES_REPORTED = 64 };
 
 typedef struct {
     char what[EXISTS_SAID_BYTES], instead[EXISTS_SAID_BYTES];
+    exists_finding found;
 } watch_text;
 
 /* Messages about missing names; the newest overwrites the oldest. */
@@ -37,6 +39,8 @@ typedef struct {
 
 const guard_reader *watch_names_reader(watch_names *n);
 void watch_names_reported(watch_names *n, uint64_t name);
+/* The missing name that a guard's finding is about; NULL: it is too long ago, or about no name. */
+const exists_finding *watch_names_found(const watch_names *n, const guard_finding *f);
 
 /* A token of the answer whose likelihood is given when its text is released. */
 typedef struct {
@@ -64,6 +68,8 @@ struct watch {
     bool over;
     watch_names *names;      /* NULL: the environment is unknown */
     bool keeps_line;         /* the only replacement is the line itself */
+    cerium_grammar *place;   /* of the last result: what may come in place of a missing name */
+    uint32_t n_places;       /* such places since the line was first wrong */
     uint64_t wrong_name;     /* of the wrong line, if a name in it is missing; 0 */
     uint64_t known[KNOWN_TOLD]; /* reported messages about lines that were there before */
     uint32_t n_known;
@@ -132,6 +138,22 @@ void watch_rewind(watch *w, uint64_t at);
 /* Append the tokens of a text within another to the log, after byte `at`.  False: no tokens encode
  * it, or no memory. */
 bool watch_append(watch *w, view text, uint64_t at);
+
+/* ---- place.c ---- */
+
+/* Cut the answer before the missing name of f, within its line, so that only existing ones can be
+ * written there, or all but that one if they are unknown or too many.  False: the place is unknown,
+ * or the text before it cannot be kept; the answer is unchanged. */
+bool watch_rollback_place(watch *w, const guard_finding *f);
+/* Is the place known, and in text that can be taken back?  A line that began before the answer has
+ * no other. */
+bool watch_has_place(const watch *w, const guard_finding *f);
+/* Does the request have the missing name of f? */
+bool watch_request_has(const watch *w, const guard_finding *f);
+/* The bytes of token i of the log before byte `at` of the text,
+ * a heal_prefix's among them; NULL: none.
+ * In rollback.c. */
+view watch_token_before(const watch *w, size_t i, uint64_t at);
 
 /* ---- splice.c ---- */
 

@@ -365,6 +365,33 @@ static void test_refused(void)
     cerium_session_close(&session);
 }
 
+/* Only a text of a grammar, then any text; with the rest of a heal_prefix before it. */
+static void test_within(void)
+{
+    static const struct {
+        const char *prompt, *within;
+    } cases[] = {{"x", "(?:zzx|quy)(?:\\n[\\s\\S]*)?"},
+                 {"import num", " num(?:zzx|quy)(?:\\n[\\s\\S]*)?"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        question q;
+        answer steps, drafted, request;
+        cerium_grammar *g = NULL;
+        TEST_CHECK(cerium_grammar_compile(&g, CERIUM_GRAMMAR_REGEX, cases[i].within,
+                                          strlen(cases[i].within), NULL) == 0);
+        ask(&q, cases[i].prompt);
+        q.begin.within = g;
+        by_steps(&steps, &q, NULL, false);
+        by_steps(&drafted, &q, NULL, true);
+        by_request(&request, &q, NULL);
+        TEST_CHECK_THAT(!strncmp(steps.text, "zzx", 3) || !strncmp(steps.text, "quy", 3), "%s",
+                        steps.text);
+        TEST_CHECK_THAT(!steps.text[3] || steps.text[3] == '\n', "%s", steps.text);
+        TEST_CHECK(!strcmp(steps.text, drafted.text) && !strcmp(steps.text, request.text));
+        check_spelled(&q, &steps);
+        cerium_grammar_close(&g);
+    }
+}
+
 int main(void)
 {
     cerium_error err;
@@ -385,6 +412,7 @@ int main(void)
     TEST_RUN(test_stops);
     TEST_RUN(test_fork);
     TEST_RUN(test_refused);
+    TEST_RUN(test_within);
     cerium_engine_close(&engine);
     return unit_report("healing");
 }

@@ -48,6 +48,70 @@ static void test_held(void)
     watch_close(&w);
 }
 
+/* The model writes `first`, then after the note `second`, then, within what the watch allows, its
+ * own text. */
+static void insist(run *r, watch *w, const char *first, const char *second)
+{
+    static int32_t tokens[TOKENS_MAX], script[TOKENS_MAX];
+    cerium_error err;
+    cerium_event event;
+    watch_result out;
+    cerium_session *s = NULL;
+    cerium_session_config config = {.tenant = 1};
+    bool runs = true;
+    memset(r, 0, sizeof *r);
+    size_t n = encode(prompt, tokens, TOKENS_MAX);
+    watch_drive d = {.watch = w, .prompt = tokens, .n_prompt = n};
+    cerium_request q = {.tokens = tokens, .n_tokens = n, .new_tokens_max = 32};
+    TEST_CHECK(cerium_session_open(&s, engine, &config, NULL) == 0);
+    for (uint32_t round = 0; runs; round++) {
+        if (round < 2) {
+            q.n_script = encode(round ? second : first, script, TOKENS_MAX);
+            q.script = script;
+        }
+        TEST_CHECK_THAT(cerium_session_start(s, &q, &err) == 0, "%s", err.message);
+        for (cerium_session_poll(s, &event); event.kind != CERIUM_EVENT_DONE;
+             cerium_session_poll(s, &event)) {
+            if (event.kind == CERIUM_EVENT_NONE) usleep(50);
+            if (event.kind != CERIUM_EVENT_STEP || r->ended) continue;
+            TEST_CHECK(watch_drive_step(&d, &event.step, event.top, event.n_top, &out) == 0);
+            take(r, &out);
+            if (out.order != CERIUM_WATCH_GO) cerium_session_cancel(s);
+        }
+        if (!d.retries && !r->ended) {
+            TEST_CHECK(event.status == 0);
+            TEST_CHECK(watch_drive_finish(&d, &out) == 0);
+            take(r, &out);
+        }
+        q = (cerium_request){.new_tokens_max = 32};
+        if (!d.retries) break;
+        TEST_CHECK(watch_drive_retry(&d, &q, &runs) == 0);
+    }
+    memory_free(d.timeline);
+    cerium_session_close(&s);
+}
+
+/* It invents again after the note: then only names that exist can be written in that place. */
+static void test_limited(void)
+{
+    static run r;
+    static const char *const cases[][2] = {
+        {"b = np.aray([1, 2])\n", "b = np.arrray([1, 2])\n"},
+        {"b = np.aray([1], np.flot)\n", "b = np.zeros([1], np.flot)\n"},
+        {"from numpy import aray\n", "from numpy import zeroes\n"},
+        {"from numpy import (\n    zeros,\n    aray,\n)\n", "from numpy import zeros, zeroes\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        watch *w = open_named(GUARD_CODE, GUARD_PYTHON, prompt, "exists=warn", NULL, 0);
+        insist(&r, w, cases[i][0], cases[i][1]);
+        TEST_CHECK_THAT(r.n_taken >= 2 && !r.n_blocked, "case %zu: %s", i, r.text);
+        TEST_CHECK_THAT(!strstr(r.text, "zeroes") && !strstr(r.text, "np.arrray") &&
+                            !strstr(r.text, "np.flot"), "%s", r.text);
+        watch_close(&w);
+    }
+    TEST_CHECK_THAT(!strncmp(r.text, "from numpy import zeros, ", 25), "%s", r.text);
+}
+
 static void test_off(void)
 {
     static run r;
@@ -182,6 +246,7 @@ int main(void)
         TEST_RUN(test_off);
         TEST_RUN(test_asked_for);
         TEST_RUN(test_held);
+        TEST_RUN(test_limited);
         TEST_RUN(test_blocked);
     } else TEST_SKIP("names in an answer: this build has no grammars");
     index_close(&names);
