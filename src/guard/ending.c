@@ -201,8 +201,7 @@ static void put_closer(ending *e, char bracket)
     lexer one = {.n = 1, .stack = {bracket}};
     if (bracket == 'H') {
         repair_put_text(&e->text, "\n");
-        repair_put(&e->text, (view){e->b.lexer.id, e->b.lexer.n_id});
-        repair_put_text(&e->text, "\n");
+        repair_put(&e->text, (view){e->b.lexer.ids, e->b.lexer.n_ids});
         return;
     }
     repair_put(&e->text, (view){text, lexer_closers(&one, text, sizeof text)});

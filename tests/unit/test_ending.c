@@ -294,6 +294,37 @@ static const struct {
      "  it's {\n"
      "\n"
      "SQL\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f(<<~A, <<~'B')\n"
+     "  it's {\n",
+     "f(<<~A, <<~'B')\n"
+     "  it's {\n"
+     "\n"
+     "A\n"
+     "B\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f(<<~A, <<~B)\n"
+     "  it's {\n"
+     "A\n"
+     "B\n"
+     "def g\n",
+     "f(<<~A, <<~B)\n"
+     "  it's {\n"
+     "A\n"
+     "B\n"
+     "def g\n"
+     "  raise NotImplementedError, \"the answer ended here\"\n"
+     "end\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f(<<~A, <<~B)\n"
+     "  B\n"
+     "  it's {\n",
+     "f(<<~A, <<~B)\n"
+     "  B\n"
+     "  it's {\n"
+     "\n"
+     "A\n"
+     "B\n"},
     {GUARD_CODE, GUARD_SHELL, GUARD_CLOSE_ALL,
      "if [ x ]; then\n",
      NULL},
