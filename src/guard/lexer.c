@@ -240,6 +240,19 @@ static void open_quote(lexer *x, char c)
     x->run = 1;
 }
 
+/* After a word that no value follows a quote is one of JSX's text: <p>it's</p>. */
+static bool is_apostrophe(const lexer *x)
+{
+    static const char *const words[] = {"return", "case", "typeof", "from", "import", "in", "of",
+                                        "instanceof", "else", "do", "delete", "void", "throw",
+                                        "default", "extends", "await", "yield", "as", "export",
+                                        "new"};
+    if (!has(x, SCRIPTS) || !is_word(x->prev)) return false;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strncmp(x->word, words[i], sizeof x->word)) return false;
+    return true;
+}
+
 static char brace_kind(const lexer *x)
 {
     bool after_word = x->n_word && strncmp(x->word, "return", 8) == 0 && is_word(x->last);
@@ -287,7 +300,7 @@ static void step_code(lexer *x, char c)
         push(x, 'M');
         return;
     }
-    if (names) return;
+    if (names || ((c == '\'' || c == '"') && is_apostrophe(x))) return;
     if (c == '"' || (c == '\'' && x->language != GUARD_TEXT) || (c == '`' && has(x, TICKS)))
         open_quote(x, c);
     else if (c == '#' && has(x, HASHES)) push(x, '#');
