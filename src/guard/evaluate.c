@@ -543,6 +543,7 @@ static value switch_role(judge *j, int32_t n)
     case NODE_DECORATED:
     case NODE_BLOCK:
     case NODE_ARGS:
+    case NODE_SIGNATURE:
     case NODE_OTHER: break;
     }
     return judge_children(j, n);

@@ -5,6 +5,7 @@
 #include "guard/lexer.h"
 
 #include <ctype.h>
+#include <string.h>
 
 #define IN(set) (1u << GUARD_##set)
 enum {
@@ -170,20 +171,26 @@ static void step_slashed(lexer *x, char c)
     }
 }
 
+enum { NONE, OPEN, NAME, READY }; /* the name of a heredoc */
+
+/* The first of the names is the one that ends the text.  Texts of several names follow one another:
+ * f(<<~A, <<~B). */
 static void step_heredoc(lexer *x, char c)
 {
     if (c == '\n') x->id_at = 0;
     else if (x->id_at == UINT8_MAX) return;
     else if (x->id_at == 0 && (c == ' ' || c == '\t')) return;
-    else if (x->id_at < x->n_id) x->id_at = c == x->id[x->id_at] ? x->id_at + 1 : UINT8_MAX;
+    else if (x->id_at < x->n_ids) x->id_at = c == x->ids[x->id_at] ? x->id_at + 1 : UINT8_MAX;
     else x->id_at = UINT8_MAX;
-    if (x->id_at == x->n_id) { /* the text after the name on its line is code */
-        pop(x);
+    if (x->id_at < x->n_ids && x->ids[x->id_at] == '\n') {
+        uint8_t n = x->id_at + 1;
+        pop(x); /* the text after the name on its line is code */
+        memmove(x->ids, x->ids + n, x->n_ids - n);
+        x->n_ids -= n;
+        x->id_state = x->n_ids ? READY : NONE;
         x->last = '"';
     }
 }
-
-enum { NONE, OPEN, NAME, READY }; /* the name of a heredoc */
 
 /* The quote around the name of a heredoc: <<~'NAME', <<<'NAME'. */
 static bool is_quoted_name(const lexer *x, char c)
@@ -196,18 +203,21 @@ static bool is_quoted_name(const lexer *x, char c)
 /* <<<NAME, <<~NAME: the name is read here, the text begins with the next line. */
 static void step_heredoc_name(lexer *x, char c)
 {
-    if (x->id_state == OPEN && strchr("<~-'\"", c)) return;
-    if (x->id_state == OPEN || x->id_state == NAME) {
+    uint8_t state = x->id_state;
+    if (state == OPEN && strchr("<~-'\"", c)) return;
+    if (state == OPEN || state == NAME) {
         bool quoted = strchr("'\"", x->prev) && isalpha((unsigned char)c);
-        bool fits = x->id_state == NAME ? is_word(c)
-                                        : isupper((unsigned char)c) || c == '_' || quoted;
-        if (fits && x->n_id < LEXER_ID_BYTES) {
-            x->id[x->n_id++] = c;
+        bool fits = state == NAME ? is_word(c) : isupper((unsigned char)c) || c == '_' || quoted;
+        if (fits && x->n_ids + 1 < LEXER_ID_BYTES) {
+            x->ids[x->n_ids++] = c;
             x->id_state = NAME;
-        } else x->id_state = x->id_state == NAME ? READY : NONE;
+        } else {
+            if (state == NAME) x->ids[x->n_ids++] = '\n';
+            x->id_state = x->n_ids ? READY : NONE;
+        }
     } else if (c == '<' && x->prev == '<') {
+        if (state == NONE) x->n_ids = 0;
         x->id_state = OPEN;
-        x->n_id = 0;
     }
     if (x->id_state == READY && c == '\n') {
         x->id_state = NONE;
@@ -228,6 +238,19 @@ static void open_quote(lexer *x, char c)
     }
     push(x, c);
     x->run = 1;
+}
+
+/* After a word that no value follows a quote is one of JSX's text: <p>it's</p>. */
+static bool is_apostrophe(const lexer *x)
+{
+    static const char *const words[] = {"return", "case", "typeof", "from", "import", "in", "of",
+                                        "instanceof", "else", "do", "delete", "void", "throw",
+                                        "default", "extends", "await", "yield", "as", "export",
+                                        "new"};
+    if (!has(x, SCRIPTS) || !is_word(x->prev)) return false;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (!strncmp(x->word, words[i], sizeof x->word)) return false;
+    return true;
 }
 
 static char brace_kind(const lexer *x)
@@ -277,7 +300,7 @@ static void step_code(lexer *x, char c)
         push(x, 'M');
         return;
     }
-    if (names) return;
+    if (names || ((c == '\'' || c == '"') && is_apostrophe(x))) return;
     if (c == '"' || (c == '\'' && x->language != GUARD_TEXT) || (c == '`' && has(x, TICKS)))
         open_quote(x, c);
     else if (c == '#' && has(x, HASHES)) push(x, '#');

@@ -5,7 +5,7 @@
 
 #include "guard/guard.h"
 
-enum { LEXER_ID_BYTES = 32 };
+enum { LEXER_ID_BYTES = 64 };
 
 /* Open constructs, innermost last:
  *   ( [        as they are
@@ -27,8 +27,8 @@ typedef struct {
     uint8_t n_word;
     uint8_t run;   /* quotes in a row */
     bool escaped, begun;
-    char id[LEXER_ID_BYTES]; /* of a heredoc */
-    uint8_t n_id, id_state, id_at;
+    char ids[LEXER_ID_BYTES]; /* of the heredocs that follow one another, each with a newline */
+    uint8_t n_ids, id_state, id_at;
 } lexer;
 
 void lexer_begin(lexer *x, guard_language language);

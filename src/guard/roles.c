@@ -37,6 +37,7 @@ static const struct {
     {SCRIPTS, NODE_FUNCTION, "function_declaration function_expression arrow_function "
                              "method_definition generator_function "
                              "generator_function_declaration"},
+    {TYPED, NODE_SIGNATURE, "method_signature function_signature"},
     {JAVA, NODE_FUNCTION, "method_declaration constructor_declaration lambda_expression"},
     {GO, NODE_FUNCTION, "function_declaration method_declaration func_literal"},
     {CS, NODE_FUNCTION, "function_definition lambda_expression"},

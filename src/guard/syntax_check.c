@@ -18,15 +18,74 @@ view syntax_line_at(const beginning *b, uint32_t at)
     return view_trim_start((view){b->text + from, to - from}, " \t\n\r");
 }
 
+view syntax_indent_at(const beginning *b, uint32_t at)
+{
+    while (at && b->text[at - 1] != '\n') at--;
+    view line = {b->text + at, b->n - at};
+    return (view){line.ptr, window_indent(line)};
+}
+
+static void open_word(beginning *b, uint32_t at, const char *end)
+{
+    if (b->n_words < SYNTAX_WORDS_MAX)
+        b->words[b->n_words++] = (syntax_word){.end = end, .at = at, .depth = b->lexer.n};
+}
+
 /* #if and #endif are brackets too. */
 static void note_directive(beginning *b, uint32_t at)
 {
     view line = syntax_line_at(b, at);
     do line.ptr++, line.len--;
     while (line.len && byte_is_blank(*line.ptr));
-    if (view_starts(line, VIEW("if")) && b->n_directives < SYNTAX_DIRECTIVES_MAX)
-        b->directives[b->n_directives++] = b->lexer.n;
-    else if (view_starts(line, VIEW("endif")) && b->n_directives) b->n_directives--;
+    if (view_starts(line, VIEW("if"))) open_word(b, at, "#endif");
+    else if (view_starts(line, VIEW("endif")) && b->n_words) b->n_words--;
+}
+
+/* The word before byte `at`, or before the blanks there. */
+static view word_before(const beginning *b, uint32_t at, bool blanks)
+{
+    while (blanks && at && byte_is_blank(b->text[at - 1])) at--;
+    uint32_t from = at;
+    while (from && (isalnum((unsigned char)b->text[from - 1]) || b->text[from - 1] == '_')) from--;
+    return (view){b->text + from, at - from};
+}
+
+/* So are PHP's if (..): and endif.  n: brackets before byte `at`, which was read; n of the text: no
+ * byte. */
+static void note_php(beginning *b, uint32_t at, uint16_t n)
+{
+    static const char *const ends[] = {"endif;", "endforeach;", "endfor;", "endwhile;",
+                                       "endswitch;"};
+    const char c = at < b->n ? b->text[at] : ' ';
+    if (!isalnum((unsigned char)c) && c != '_' && b->n_words) {
+        const char *end = b->words[b->n_words - 1].end;
+        if (view_equal(word_before(b, at, false), (view){end, strlen(end) - 1})) b->n_words--;
+    }
+    if (c == ')' && b->lexer.n < n) {
+        view word = word_before(b, b->open_at[b->lexer.n], true);
+        b->head = NULL;
+        for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+            if (view_equal(word, (view){ends[i] + 3, strlen(ends[i]) - 4})) b->head = ends[i];
+    } else if (!strchr(" \t\r\n", c)) {
+        if (c == ':' && b->head) open_word(b, at, b->head);
+        b->head = NULL;
+    }
+}
+
+/* The byte that was read last.  before: what was open at it. */
+static bool is_code(const lexer *x, char before, char c)
+{
+    if (strchr("\r\n", c) || (before && strchr("/#", before))) return false;
+    return (before && strchr("'\"`32H", before)) || (!lexer_in_text(x) && !byte_is_blank(c));
+}
+
+/* The first signs of a comment were read as code, and blanks of a text are none at its end. */
+static void trim_last(beginning *b)
+{
+    char open = b->lexer.n ? b->lexer.stack[b->lexer.n - 1] : 0;
+    if (open && strchr("/#", open))
+        while (b->last > 1 && b->text[b->last - 1] == '/') b->last--;
+    while (b->last && byte_is_blank(b->text[b->last - 1])) b->last--;
 }
 
 void syntax_read(beginning *b, guard_language language, view text)
@@ -34,19 +93,26 @@ void syntax_read(beginning *b, guard_language language, view text)
     bool c = language == GUARD_C || language == GUARD_CPP, begins = true;
     b->text = text.ptr;
     b->n = (uint32_t)text.len;
-    b->n_directives = b->closed = b->closed_at = 0;
+    b->head = NULL;
+    b->n_words = b->closed = b->closed_at = b->last = 0;
     lexer_begin(&b->lexer, language);
     for (uint32_t i = 0; i < b->n; i++) {
         uint16_t n = b->lexer.n;
+        char open = n ? b->lexer.stack[n - 1] : 0;
         if (c && begins && text.ptr[i] == '#' && !lexer_in_text(&b->lexer)) note_directive(b, i);
         begins = text.ptr[i] == '\n' || (begins && byte_is_blank(text.ptr[i]));
+        bool code = !lexer_in_text(&b->lexer);
         lexer_step(&b->lexer, text.ptr[i]);
+        if (language == GUARD_PHP && code) note_php(b, i, n);
+        if (is_code(&b->lexer, open, text.ptr[i])) b->last = i + 1;
         if (b->lexer.n > n) b->open_at[n] = i;
         else if (b->lexer.n < n && b->lexer.stack[b->lexer.n] == '{') {
             b->closed_at = b->open_at[b->lexer.n];
             b->closed = i + 1;
         }
     }
+    if (language == GUARD_PHP && !lexer_in_text(&b->lexer)) note_php(b, b->n, b->lexer.n);
+    trim_last(b);
 }
 
 /* ---- closing open constructs ---- */
@@ -77,17 +143,24 @@ static size_t put(char *out, size_t size, size_t n, const char *text)
     return n + len;
 }
 
+static size_t put_word(const beginning *b, uint32_t nth, char *out, size_t size, size_t n)
+{
+    n = put(out, size, n, "\n");
+    n = put(out, size, n, b->words[nth - 1].end);
+    return put(out, size, n, "\n");
+}
+
 /* Closes the brackets of an expression, its statement, and the blocks around it. */
 static size_t close_brackets(const beginning *b, const char *end, char *out, size_t size)
 {
     size_t n = 0;
-    uint32_t left = b->n_directives;
+    uint32_t left = b->n_words;
     for (uint32_t i = b->lexer.n; i-- && n + 8 < size;) {
         if (end && b->lexer.stack[i] == '{') {
             n = put(out, size, n, end);
             end = NULL;
         }
-        for (; left && b->directives[left - 1] > i; left--) n = put(out, size, n, "\n#endif\n");
+        for (; left && b->words[left - 1].depth > i; left--) n = put_word(b, left, out, size, n);
         lexer one = b->lexer;
         one.stack[0] = b->lexer.stack[i];
         one.n = 1;
@@ -95,7 +168,7 @@ static size_t close_brackets(const beginning *b, const char *end, char *out, siz
         if (one.stack[0] == '{') n = put(out, size, n, syntax_after_block(b, b->open_at[i]));
     }
     if (end) n = put(out, size, n, end);
-    for (; left; left--) n = put(out, size, n, "\n#endif\n");
+    for (; left; left--) n = put_word(b, left, out, size, n);
     return n;
 }
 

@@ -13,6 +13,21 @@ static bool is_ruby_part(view line)
     return false;
 }
 
+static bool opens_block(view line)
+{
+    static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
+                                          "while ", "case ", "begin", "for ", "until "};
+    line = view_trim_end(line, TEXT_SPACE);
+    bool opens = memmem(line.ptr, line.len, " do |", 5) != NULL ||
+                 (line.len > 3 && !memcmp(line.ptr + line.len - 3, " do", 3)) ||
+                 (line.len > 6 && !memcmp(line.ptr + line.len - 6, " begin", 6));
+    for (size_t i = 0; i < ARRAY_LEN(openers) && !opens; i++)
+        opens = view_starts(line, view_of(openers[i]));
+    return opens && !(line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3));
+}
+
+bool window_opens_ruby(view line) { return is_ruby_part(line) || opens_block(line); }
+
 static size_t put_end(char *out, size_t n, size_t size, view indent)
 {
     if (n + indent.len + 5 > size) return n;
@@ -32,19 +47,12 @@ static size_t ruby_ends(view text, char *out, size_t size)
         for (first = begin; first < at && strchr(" \t\n\r", text.ptr[first]);) first++;
         view line = {text.ptr + first, at - first}, blanks = {text.ptr + begin, first - begin};
         line = view_trim_end(line, TEXT_SPACE);
-        static const char *const openers[] = {"def ", "class ", "module ", "if ", "unless ",
-                                              "while ", "case ", "begin", "for ", "until "};
-        bool opens = memmem(line.ptr, line.len, " do |", 5) != NULL ||
-                     (line.len > 3 && !memcmp(line.ptr + line.len - 3, " do", 3));
-        for (size_t i = 0; i < ARRAY_LEN(openers) && !opens; i++)
-            opens = view_starts(line, view_of(openers[i]));
-        opens |= line.len > 6 && !memcmp(line.ptr + line.len - 6, " begin", 6);
-        bool one_line = line.len > 3 && !memcmp(line.ptr + line.len - 3, "end", 3);
+        bool opens = opens_block(line);
         if (line.len && first - begin < indent) {
             /* After a part of a block its head is still open, at the same place. */
             indent = first - begin + is_ruby_part(line);
-            if (opens && !one_line) n = put_end(out, n, size, blanks);
-        } else if (line.len && first - begin == indent && opens && !one_line && at == text.len) {
+            if (opens) n = put_end(out, n, size, blanks);
+        } else if (line.len && first - begin == indent && opens && at == text.len) {
             n = put_end(out, n, size, blanks);
         }
         at = begin;

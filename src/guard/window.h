@@ -19,6 +19,8 @@ static inline uint32_t window_indent(view line)
     return n;
 }
 
+/* Does a line of Ruby open a block, or a part of one, that does not end in it? */
+bool window_opens_ruby(view line);
 /* The `try:`s of Python's text that have no other part yet get one, in out. */
 size_t window_tries(view text, char *out, size_t size);
 

@@ -16,6 +16,7 @@
 #include "server/log.h"
 #include "server/replica.h"
 #include "server/server.h"
+#include "server/solve_start.h"
 
 enum { DAY_S = 86400, KEY_FILE_BYTES_MAX = 1 << 20, STORE_DAYS_MAX = 36500 };
 
@@ -362,6 +363,7 @@ static int check_sandbox(const serving *v, cerium_error *err)
     if (!v->config.solves) return CERIUM_OK;
     int status = sandbox_open(&s, &config, &why);
     sandbox_close(&s);
+    if (!status) solve_sweep();
     return status ? error_set(err, status, "--solve: %s", why.message) : CERIUM_OK;
 }
 

@@ -1,12 +1,15 @@
 /* solve_start.c - writes the files of the request, starts the process. */
 #include "server/solve_start.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,7 +20,11 @@ extern char **environ;
 enum {
     NICER = 10, /* higher than the server's: running answers have priority */
     ENVIRONMENT_MAX = 512,
+    SWEEP_S = 60, /* of age: between its making and its lock a folder is nobody's */
 };
+
+#define FOLDER "cerium-solve-"
+#define FOLDER_OPEN (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* ---- its files ---- */
 
@@ -42,15 +49,30 @@ static int write_text(const char *folder, const char *name, const char *text, pr
     return bad ? cannot(e, "a file for it cannot be written") : CERIUM_OK;
 }
 
-static int write_files(solve_process *p, const solve_order *o, protocol_error *e)
+static const char *temporary(void)
 {
     const char *at = getenv("TMPDIR");
-    const int n = snprintf(p->folder, sizeof p->folder, "%s/cerium-solve-XXXXXX",
-                           at && *at ? at : "/tmp");
+    return at && *at ? at : "/tmp";
+}
+
+/* A lock ends with the process that holds it, and is seen from other containers. */
+static int lock_folder(int at, const char *folder)
+{
+    const int fd = openat(at, folder, FOLDER_OPEN);
+    if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB)) return fd;
+    close(fd);
+    return -1;
+}
+
+static int write_files(solve_process *p, const solve_order *o, protocol_error *e)
+{
+    const int n = snprintf(p->folder, sizeof p->folder, "%s/" FOLDER "XXXXXX", temporary());
     if (n >= (int)sizeof p->folder || !mkdtemp(p->folder)) {
         p->folder[0] = 0;
         return cannot(e, "a folder for it cannot be made");
     }
+    p->lock = lock_folder(AT_FDCWD, p->folder);
+    if (p->lock < 0) return cannot(e, "a folder for it cannot be locked");
     RETURN_IF(write_text(p->folder, p->file, o->code, e));
     RETURN_IF(write_text(p->folder, SOLVE_TESTS_NAME, o->tests, e));
     return write_text(p->folder, SOLVE_HIDDEN_NAME, o->hidden, e);
@@ -128,7 +150,7 @@ static int start(solve_process *p, const solve_order *o, protocol_error *e)
 int solve_start(solve_process *out, view body, protocol_error *e)
 {
     solve_order o;
-    *out = (solve_process){.fd = -1};
+    *out = (solve_process){.fd = -1, .lock = -1};
     RETURN_IF(solve_order_read(&o, body, e));
     int status = start(out, &o, e);
     solve_order_free(&o);
@@ -159,5 +181,39 @@ void solve_end(solve_process *p)
         remove_file(p, SOLVE_HIDDEN_NAME);
         rmdir(p->folder);
     }
-    *p = (solve_process){.fd = -1};
+    if (p->lock >= 0) close(p->lock);
+    *p = (solve_process){.fd = -1, .lock = -1};
+}
+
+/* ---- those of a server that was killed ---- */
+
+static bool is_left(int folder)
+{
+    struct stat is;
+    return !fstat(folder, &is) && is.st_uid == geteuid() && !(is.st_mode & 077) &&
+           time(NULL) - is.st_mtime > SWEEP_S;
+}
+
+/* Its own files; folders in it, which no server made, keep it. */
+static void remove_left(int at, const char *name)
+{
+    const int folder = lock_folder(at, name);
+    if (folder < 0) return;
+    const int again = is_left(folder) ? dup(folder) : -1;
+    DIR *files = again < 0 ? NULL : fdopendir(again);
+    for (const struct dirent *one; files && (one = readdir(files));)
+        (void)unlinkat(folder, one->d_name, 0);
+    if (files) {
+        closedir(files);
+        (void)unlinkat(at, name, AT_REMOVEDIR);
+    } else if (again >= 0) close(again);
+    close(folder);
+}
+
+void solve_sweep(void)
+{
+    DIR *all = opendir(temporary());
+    for (const struct dirent *one; all && (one = readdir(all));)
+        if (!strncmp(one->d_name, FOLDER, strlen(FOLDER))) remove_left(dirfd(all), one->d_name);
+    if (all) closedir(all);
 }

@@ -14,6 +14,7 @@ typedef struct {
     pid_t pid;                   /* 0: none */
     int fd;                      /* its standard input and output; -1: none, or taken */
     char folder[128];            /* the folder of its files, or "" */
+    int lock;                    /* of that folder, while this server lives; -1: none */
     char file[128];              /* name of the code's file, or "" */
     char model[SERVER_ID_BYTES]; /* the requested one, or "" */
     bool streams;
@@ -25,5 +26,9 @@ CERIUM_CHECKED int solve_start(solve_process *out, view body, protocol_error *e)
 void solve_kill(const solve_process *p);
 /* The same; waits for it, and removes its files. */
 void solve_end(solve_process *p);
+
+/* Remove the folders in TMPDIR whose server was killed: of this user, a minute old, and locked by
+ * nobody.  Before the first start.  What cannot be removed stays. */
+void solve_sweep(void);
 
 #endif

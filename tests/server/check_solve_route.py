@@ -3,9 +3,11 @@ is left over."""
 
 import concurrent.futures
 import contextlib
+import fcntl
 import glob
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -240,6 +242,38 @@ def check_ends(report):
                 server.process.kill()
                 server.process.wait()
                 wait_for(lambda: not any(os.path.exists("/proc/%d" % pid) for pid in pids))
+        with report.check("what it left is removed at the next start, and nothing else", server):
+            check_sweep(server)
+
+
+def check_sweep(server):
+    left, = glob.glob(os.environ["TMPDIR"] + "/cerium-solve-*")
+    tmp, where = tempfile.mkdtemp, os.environ["TMPDIR"]
+    others = {name: tmp("", "cerium-solve-", where) for name in ("locked", "new", "open", "full")}
+    others["other"] = tmp("", "cerium-other-", where)
+    os.chmod(others["open"], 0o755)
+    os.mkdir(others["full"] + "/folder")
+    link = where + "/cerium-solve-link"
+    os.symlink(others["other"], link)
+    for folder in others.values():
+        with open(folder + "/a.py", "w") as f:
+            f.write("a = 1\n")
+    old = [left, *(folder for name, folder in others.items() if name != "new")]
+    for folder in old:
+        os.utime(folder, (1, 1))
+    lock = os.open(others["locked"], os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        server.start()
+        wait_for(lambda: not os.path.exists(left) and os.listdir(others["full"]) == ["folder"])
+        assert server.request("GET", "/health")[0] == 200
+        kept = {name for name, folder in others.items() if os.path.exists(folder + "/a.py")}
+        assert kept == {"locked", "new", "open", "other"} and os.path.islink(link), kept
+    finally:
+        os.close(lock)
+        os.unlink(link)
+        for folder in others.values():
+            shutil.rmtree(folder)
 
 
 def check_keys(report):

@@ -131,7 +131,24 @@ static const struct {
      "d''')\n"},
     {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
      "x = f\"{a!r:>{b}} {c['d'",
-     NULL},
+     "x = f\"{a!r:>{b}} {c['d']}\"\n"},
+    {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
+     "x = g(rf'''{{a}}\n"
+     "{h(b, [c",
+     "x = g(rf'''{{a}}\n"
+     "{h(b, [c])}''')\n"},
+    {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
+     "x = F\"a {",
+     "x = F\"a {None}\"\n"},
+    {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
+     "x = F\"{a:>{b",
+     "x = F\"{a:>{b}}\"\n"},
+    {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
+     "x = \"{a[",
+     "x = \"{a[\"\n"},
+    {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
+     "x = f\"{a} {{",
+     "x = f\"{a} {{\"\n"},
     {GUARD_CODE, GUARD_PYTHON, GUARD_CLOSE_ALL,
      "x = 1 # {",
      NULL},
@@ -168,6 +185,15 @@ static const struct {
      "  try {\n"
      "    g();\n"
      "  } finally {}\n"
+     "}\n"},
+    {GUARD_CODE, GUARD_JAVASCRIPT, GUARD_CLOSE_ALL,
+     "const a = () => { return <p>it's {b}</p>; };\n"
+     "f(g(",
+     "const a = () => { return <p>it's {b}</p>; };\n"
+     "f(g())\n"},
+    {GUARD_CODE, GUARD_JAVASCRIPT, GUARD_CLOSE_ALL,
+     "switch (a) { case'{': f(typeof'{', b",
+     "switch (a) { case'{': f(typeof'{', b)\n"
      "}\n"},
     {GUARD_CODE, GUARD_JAVASCRIPT, GUARD_CLOSE_ALL,
      "class A {\n"
@@ -227,6 +253,15 @@ static const struct {
      "};\n"
      "#endif\n"},
     {GUARD_CODE, GUARD_C, GUARD_CLOSE_ALL,
+     "#ifdef A\n"
+     "#define B \\\n"
+     "    (C) \\\n",
+     "#ifdef A\n"
+     "#define B \\\n"
+     "    (C) \\\n"
+     "\n"
+     "#endif\n"},
+    {GUARD_CODE, GUARD_C, GUARD_CLOSE_ALL,
      "int f(void)\n"
      "{\n"
      "    do {\n"
@@ -264,7 +299,57 @@ static const struct {
      "<?php\n"
      "if ($a):\n"
      "    echo 1;\n",
-     NULL},
+     "<?php\n"
+     "if ($a):\n"
+     "    echo 1;\n"
+     "endif;\n"},
+    {GUARD_CODE, GUARD_PHP, GUARD_CLOSE_ALL,
+     "<?php\n"
+     "function f($a) {\n"
+     "    if (g($a)):\n"
+     "        foreach ($a as $b): while ($c--): endwhile;\n"
+     "            h($b",
+     "<?php\n"
+     "function f($a) {\n"
+     "    if (g($a)):\n"
+     "        foreach ($a as $b): while ($c--): endwhile;\n"
+     "            h($b);\n"
+     "        endforeach;\n"
+     "    endif;\n"
+     "}\n"},
+    {GUARD_CODE, GUARD_PHP, GUARD_CLOSE_ALL,
+     "<?php\n"
+     "if ($a) :\n"
+     "    echo 1;\n"
+     "elseif ($b):\n"
+     "    switch ($c):\n",
+     "<?php\n"
+     "if ($a) :\n"
+     "    echo 1;\n"
+     "elseif ($b):\n"
+     "    switch ($c):\n"
+     "    endswitch;\n"
+     "endif;\n"},
+    {GUARD_CODE, GUARD_PHP, GUARD_CLOSE_ALL,
+     "<?php\n"
+     "if ($a):\n",
+     "<?php\n"
+     "if ($a):\n"
+     "    throw new \\RuntimeException('the answer ended here');\n"
+     "endif;\n"},
+    {GUARD_CODE, GUARD_PHP, GUARD_CLOSE_ALL,
+     "<?php if ($a): ?>\n"
+     "  <p>it's {\n",
+     "<?php if ($a): ?>\n"
+     "  <p>it's {\n"
+     "<?php\n"
+     "endif;\n"},
+    {GUARD_CODE, GUARD_PHP, GUARD_CLOSE_ALL,
+     "<?php\n"
+     "function f(): int { if ($a) return $b ? f($c) : 2; for (;;): endfor;\n",
+     "<?php\n"
+     "function f(): int { if ($a) return $b ? f($c) : 2; for (;;): endfor;\n"
+     "}\n"},
     {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
      "def f(x)\n"
      "  x.each do |y|\n"
@@ -294,6 +379,53 @@ static const struct {
      "  it's {\n"
      "\n"
      "SQL\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f([<<~A, <<~'B'",
+     "f([<<~A, <<~'B'])\n"
+     "A\n"
+     "B\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "x = <<~SQL",
+     "x = <<~SQL\n"
+     "SQL\n"},
+    {GUARD_CODE, GUARD_PHP, GUARD_CLOSE_ALL,
+     "<?php\n"
+     "$a = f(<<<TEXT",
+     "<?php\n"
+     "$a = f(<<<TEXT\n"
+     "TEXT\n"
+     ");\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f(<<~A, <<~'B')\n"
+     "  it's {\n",
+     "f(<<~A, <<~'B')\n"
+     "  it's {\n"
+     "\n"
+     "A\n"
+     "B\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f(<<~A, <<~B)\n"
+     "  it's {\n"
+     "A\n"
+     "B\n"
+     "def g\n",
+     "f(<<~A, <<~B)\n"
+     "  it's {\n"
+     "A\n"
+     "B\n"
+     "def g\n"
+     "  raise NotImplementedError, \"the answer ended here\"\n"
+     "end\n"},
+    {GUARD_CODE, GUARD_RUBY, GUARD_CLOSE_ALL,
+     "f(<<~A, <<~B)\n"
+     "  B\n"
+     "  it's {\n",
+     "f(<<~A, <<~B)\n"
+     "  B\n"
+     "  it's {\n"
+     "\n"
+     "A\n"
+     "B\n"},
     {GUARD_CODE, GUARD_SHELL, GUARD_CLOSE_ALL,
      "if [ x ]; then\n",
      NULL},
