@@ -182,6 +182,7 @@ PANEL_INLINE void walk_groups(block_type type, kernel_panel_order order, uint32_
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 WALKS(groups)
+WALK_AHEAD(groups)
 
 /* ---- types with a scale for 256 values ---- */
 
@@ -280,6 +281,7 @@ PANEL_INLINE void walk_supers(block_type type, kernel_panel_order order, uint32_
     store_tile(n_p, n_t, y, y_stride, acc);
 }
 WALKS(supers)
+WALK_AHEAD(supers)
 
 /* ---- many tokens ---- */
 

@@ -56,7 +56,10 @@ PANEL_INLINE void line_prefetch(block_type type, kernel_panel_order order, const
     {                                                                                              \
         walk_##name(type, KERNEL_PANELS_IN_LINE, n_p, n_t, y, y_stride, panel, panel_bytes, x,     \
                     n_cols);                                                                       \
-    }                                                                                              \
+    }
+
+/* The same, one token asking for what comes. */
+#define WALK_AHEAD(name)                                                                           \
     PANEL_INLINE void ahead_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,          \
                                    size_t y_stride, const uint8_t *panel, size_t panel_bytes,      \
                                    const kernel_act *x, uint32_t n_cols)                           \
