@@ -41,32 +41,19 @@ PANEL_INLINE void line_prefetch(block_type type, kernel_panel_order order, const
         __builtin_prefetch(at + ahead + (size_t)PANEL_LINE * (first + i), 0, 2);
 }
 
-/* Templates of tiles of a walk: several panels at once, or one of a line. */
+/* Templates of tiles of a walk: several panels at once, one of a line, and the same with one token
+ * asking for what comes. */
+#define WALK(kind, name, order)                                                                    \
+    PANEL_INLINE void kind##_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,         \
+                                    size_t y_stride, const uint8_t *panel, size_t panel_bytes,     \
+                                    const kernel_act *x, uint32_t n_cols)                          \
+    {                                                                                              \
+        walk_##name(type, order, n_p, n_t, y, y_stride, panel, panel_bytes, x, n_cols);            \
+    }
 #define WALKS(name)                                                                                \
-    PANEL_INLINE void tile_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,           \
-                                  size_t y_stride, const uint8_t *panel, size_t panel_bytes,       \
-                                  const kernel_act *x, uint32_t n_cols)                            \
-    {                                                                                              \
-        walk_##name(type, KERNEL_PANELS_APART, n_p, n_t, y, y_stride, panel, panel_bytes, x,       \
-                    n_cols);                                                                       \
-    }                                                                                              \
-    PANEL_INLINE void line_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,           \
-                                  size_t y_stride, const uint8_t *panel, size_t panel_bytes,       \
-                                  const kernel_act *x, uint32_t n_cols)                            \
-    {                                                                                              \
-        walk_##name(type, KERNEL_PANELS_IN_LINE, n_p, n_t, y, y_stride, panel, panel_bytes, x,     \
-                    n_cols);                                                                       \
-    }
-
-/* The same, one token asking for what comes. */
-#define WALK_AHEAD(name)                                                                           \
-    PANEL_INLINE void ahead_##name(block_type type, uint32_t n_p, uint32_t n_t, float *y,          \
-                                   size_t y_stride, const uint8_t *panel, size_t panel_bytes,      \
-                                   const kernel_act *x, uint32_t n_cols)                           \
-    {                                                                                              \
-        walk_##name(type, KERNEL_PANELS_AHEAD, n_p, n_t, y, y_stride, panel, panel_bytes, x,       \
-                    n_cols);                                                                       \
-    }
+    WALK(tile, name, KERNEL_PANELS_APART)                                                          \
+    WALK(line, name, KERNEL_PANELS_IN_LINE)
+#define WALK_AHEAD(name) WALK(ahead, name, KERNEL_PANELS_AHEAD)
 
 /* A token's group of activations. */
 typedef struct {
