@@ -15,6 +15,12 @@ static inline bool byte_is_blank(char c)
 
 static inline bool byte_is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* Of a word of ASCII: a letter, a digit or '_'. */
+static inline bool byte_is_word(char c)
+{
+    return byte_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
 static inline bool view_is(view text, const char *word) { return view_equal(text, view_of(word)); }
 
 static inline bool view_ends_with(view text, view end)

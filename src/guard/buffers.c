@@ -27,13 +27,11 @@ static bool next_is(reading *r, const char *word)
     return true;
 }
 
-static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 static view word_of(reading *r)
 {
     size_t n = 0;
     next_is(r, "");
-    while (n < r->rest.len && is_word(r->rest.ptr[n])) n++;
+    while (n < r->rest.len && byte_is_word(r->rest.ptr[n])) n++;
     view word = {r->rest.ptr, n};
     skip(r, n);
     return word;
@@ -125,7 +123,7 @@ static view word_before(view text, size_t at)
 {
     while (at && isspace((unsigned char)text.ptr[at - 1])) at--;
     size_t end = at;
-    while (at && is_word(text.ptr[at - 1])) at--;
+    while (at && byte_is_word(text.ptr[at - 1])) at--;
     return (view){text.ptr + at, end - at};
 }
 
@@ -134,7 +132,7 @@ bool buffer_bytes(view text, view name, uint64_t *out)
     for (size_t at = text.len; name.len && at >= name.len; at--) {
         size_t begin = at - name.len;
         if (memcmp(text.ptr + begin, name.ptr, name.len) != 0) continue;
-        if ((begin && is_word(text.ptr[begin - 1])) || (at < text.len && is_word(text.ptr[at])))
+        if ((begin && byte_is_word(text.ptr[begin - 1])) || (at < text.len && byte_is_word(text.ptr[at])))
             continue;
         /* No text: a size must not look up another size, which could take very long. */
         reading r = {{text.ptr, 0}, {text.ptr + at, text.len - at}, 0};

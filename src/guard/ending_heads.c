@@ -30,8 +30,6 @@ static const head_words named[] = {
     {BRACES, " class extends interface "}, {SCRIPTS, " constructor "}, {IN(GO), " func "},
     {0, NULL}};
 
-static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 static bool is_among(const head_words *all, guard_language language, view word)
 {
     char text[24];
@@ -52,7 +50,7 @@ static bool has_word(const head_words *all, guard_language language, view line)
     for (size_t i = 0, end; i < line.len && n_seen < 6 && !strchr("(=", line.ptr[i]); i = end) {
         end = i + 1;
         if (!isalpha((unsigned char)line.ptr[i])) continue;
-        while (end < line.len && is_word(line.ptr[end])) end++;
+        while (end < line.len && byte_is_word(line.ptr[end])) end++;
         n_seen++;
         if (is_among(all, language, (view){line.ptr + i, end - i})) return true;
     }
@@ -91,7 +89,7 @@ bool ending_wants_name(const ending *e)
 {
     view line = ending_last_line(e);
     size_t from = line.len;
-    while (from && is_word(line.ptr[from - 1])) from--;
+    while (from && byte_is_word(line.ptr[from - 1])) from--;
     return is_among(named, e->s->language, (view){line.ptr + from, line.len - from});
 }
 

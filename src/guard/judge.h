@@ -11,10 +11,10 @@
 
 /* How much of a value comes from outside, in ascending order. */
 typedef enum {
-    TAINT_CONST = 0,
-    TAINT_UNKNOWN = 1,
-    TAINT_PARAMETER = 2,
-    TAINT_SOURCE = 3,
+    TAINT_CONST = GUARD_CONSTANT,
+    TAINT_UNKNOWN = GUARD_UNKNOWN,
+    TAINT_PARAMETER = GUARD_PARAMETER,
+    TAINT_SOURCE = GUARD_SOURCE,
 } taint;
 
 enum {

@@ -1,7 +1,7 @@
 /* literals.c - the vectorscan database of the rules' literals. */
 #include "guard/literals.h"
 
-#include <ctype.h>
+#include "base/text.h"
 
 /* A literal while the set is made. */
 typedef struct {
@@ -180,19 +180,17 @@ typedef struct {
     woken *out;
 } scanning;
 
-static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 /* Is [begin, end) within a word, or words joined by dashes, that match?  A word cut by the end of a
  * piece may match. */
 static bool is_named(const scanning *s, const pcre2_code *name, size_t begin, size_t end)
 {
     const char *p = s->text.ptr;
-    while (begin && in_word(p[begin - 1])) begin--;
-    while (end < s->text.len && in_word(p[end])) end++;
+    while (begin && byte_is_word(p[begin - 1])) begin--;
+    while (end < s->text.len && byte_is_word(p[end])) end++;
     if (end == s->text.len || regex_found(name, s->re, (view){p + begin, end - begin})) return true;
     size_t first = begin, last = end;
-    while (begin && (in_word(p[begin - 1]) || p[begin - 1] == '-')) begin--;
-    while (end < s->text.len && (in_word(p[end]) || p[end] == '-')) end++;
+    while (begin && (byte_is_word(p[begin - 1]) || p[begin - 1] == '-')) begin--;
+    while (end < s->text.len && (byte_is_word(p[end]) || p[end] == '-')) end++;
     return (begin < first || end > last) &&
            regex_found(name, s->re, (view){p + begin, end - begin});
 }
@@ -215,8 +213,8 @@ static bool is_held(view text, size_t begin)
         if (c == '(') { /* not of a call */
             size_t i = begin - 1;
             while (i && (p[i - 1] == ' ' || p[i - 1] == '\t')) i--;
-            if (!i || in_word(p[i - 1])) break;
-        } else if (!in_word(c) && !strchr(" \t:.&*-><", c)) {
+            if (!i || byte_is_word(p[i - 1])) break;
+        } else if (!byte_is_word(c) && !strchr(" \t:.&*-><", c)) {
             break;
         }
         begin--;
@@ -228,8 +226,8 @@ static bool is_held(view text, size_t begin)
 static void wake(const scanning *s, const literal *l, size_t end)
 {
     const size_t begin = end - l->len;
-    if (l->word && begin && in_word(s->text.ptr[begin - 1]) && in_word(s->text.ptr[begin])) return;
-    if (l->word && !l->open && end < s->text.len && in_word(s->text.ptr[end])) return;
+    if (l->word && begin && byte_is_word(s->text.ptr[begin - 1]) && byte_is_word(s->text.ptr[begin])) return;
+    if (l->word && !l->open && end < s->text.len && byte_is_word(s->text.ptr[end])) return;
     if (l->call && !l->open) {
         size_t next_at = end;
         while (next_at < s->text.len && s->text.ptr[next_at] == ' ') next_at++;

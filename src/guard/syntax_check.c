@@ -3,8 +3,6 @@
  * It is if a short ending completes it.  So open constructs are closed, some endings are tried, and
  * the grammar must read the result without an error.  Code that needs another ending is wrongly
  * called broken: this is rare, and test_replacement measures it. */
-#include <ctype.h>
-
 #include "base/text.h"
 #include "guard/syntax_parts.h"
 
@@ -46,7 +44,7 @@ static view word_before(const beginning *b, uint32_t at, bool blanks)
 {
     while (blanks && at && byte_is_blank(b->text[at - 1])) at--;
     uint32_t from = at;
-    while (from && (isalnum((unsigned char)b->text[from - 1]) || b->text[from - 1] == '_')) from--;
+    while (from && byte_is_word(b->text[from - 1])) from--;
     return (view){b->text + from, at - from};
 }
 
@@ -57,7 +55,7 @@ static void note_php(beginning *b, uint32_t at, uint16_t n)
     static const char *const ends[] = {"endif;", "endforeach;", "endfor;", "endwhile;",
                                        "endswitch;"};
     const char c = at < b->n ? b->text[at] : ' ';
-    if (!isalnum((unsigned char)c) && c != '_' && b->n_words) {
+    if (!byte_is_word(c) && b->n_words) {
         const char *end = b->words[b->n_words - 1].end;
         if (view_equal(word_before(b, at, false), (view){end, strlen(end) - 1})) b->n_words--;
     }
@@ -123,7 +121,7 @@ static bool ends_with_word(view text, view word)
     if (text.len < word.len) return false;
     view end = {text.ptr + text.len - word.len, word.len};
     char before = text.len > word.len ? text.ptr[text.len - word.len - 1] : ' ';
-    return view_equal(end, word) && !isalnum((unsigned char)before) && before != '_';
+    return view_equal(end, word) && !byte_is_word(before);
 }
 
 const char *syntax_after_block(const beginning *b, uint32_t at)
@@ -299,9 +297,7 @@ static bool is_beginning(const guard_stream *s, guard_worker *w, uint32_t n)
 /* Where a word ends, or a sign. */
 static bool is_boundary(const char *text)
 {
-    bool word = isalnum((unsigned char)text[-1]) || text[-1] == '_';
-    return !(word && (isalnum((unsigned char)text[0]) || text[0] == '_')) &&
-           !byte_is_blank(text[0]);
+    return !(byte_is_word(text[-1]) && byte_is_word(text[0])) && !byte_is_blank(text[0]);
 }
 
 /* The last position up to which a line that is broken at its end can continue; found by bisection,

@@ -93,22 +93,27 @@ static inline void note_note(run *r, const watch_plan *plan)
     }
 }
 
-/* The model writes `say`, then its own text, `n` tokens of an answer in all. */
-static inline void drive(run *r, cerium_session *s, const char *prompt, const char *say,
-                         uint32_t n_new, const cerium_sampling *sampling, watch *w)
+/* The model writes say[0], after the first note say[1] and so on, then its own text; an answer has
+ * n_new tokens. */
+static inline void drive_says(run *r, cerium_session *s, const char *prompt,
+                              const char *const *say, uint32_t n_say, uint32_t n_new,
+                              const cerium_sampling *sampling, watch *w)
 {
     static int32_t tokens[TOKENS_MAX], script[TOKENS_MAX];
     cerium_error err;
     cerium_event event;
     watch_result out;
-    size_t n = encode(prompt, tokens, TOKENS_MAX), n_script = encode(say, script, TOKENS_MAX);
+    size_t n = encode(prompt, tokens, TOKENS_MAX);
     watch_drive d = {.watch = w, .prompt = tokens, .n_prompt = n};
     cerium_request q = {.tokens = tokens, .n_tokens = n, .new_tokens_max = n_new,
-                        .sampling = sampling, .script = n_script ? script : NULL,
-                        .n_script = n_script};
+                        .sampling = sampling};
     bool runs;
     memset(r, 0, sizeof *r);
-    for (;;) {
+    for (uint32_t round = 0;; round++) {
+        if (round < n_say) {
+            q.n_script = encode(say[round], script, TOKENS_MAX);
+            q.script = q.n_script ? script : NULL;
+        }
         TEST_CHECK_THAT(cerium_session_start(s, &q, &err) == 0, "%s", err.message);
         for (cerium_session_poll(s, &event); event.kind != CERIUM_EVENT_DONE;
              cerium_session_poll(s, &event)) {
@@ -133,6 +138,13 @@ static inline void drive(run *r, cerium_session *s, const char *prompt, const ch
         r->n_again++;
     }
     memory_free(d.timeline); /* the watch is the caller's */
+}
+
+/* The model writes `say` once. */
+static inline void drive(run *r, cerium_session *s, const char *prompt, const char *say,
+                         uint32_t n_new, const cerium_sampling *sampling, watch *w)
+{
+    drive_says(r, s, prompt, &say, 1, n_new, sampling, w);
 }
 
 static inline bool is_weak(guard_form form, guard_language language, const char *before,
