@@ -226,8 +226,9 @@ static bool is_held(view text, size_t begin)
 static void wake(const scanning *s, const literal *l, size_t end)
 {
     const size_t begin = end - l->len;
-    if (l->word && begin && byte_is_word(s->text.ptr[begin - 1]) && byte_is_word(s->text.ptr[begin])) return;
-    if (l->word && !l->open && end < s->text.len && byte_is_word(s->text.ptr[end])) return;
+    const char *p = s->text.ptr;
+    if (l->word && begin && byte_is_word(p[begin - 1]) && byte_is_word(p[begin])) return;
+    if (l->word && !l->open && end < s->text.len && byte_is_word(p[end])) return;
     if (l->call && !l->open) {
         size_t next_at = end;
         while (next_at < s->text.len && s->text.ptr[next_at] == ' ') next_at++;
