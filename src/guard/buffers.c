@@ -132,7 +132,8 @@ bool buffer_bytes(view text, view name, uint64_t *out)
     for (size_t at = text.len; name.len && at >= name.len; at--) {
         size_t begin = at - name.len;
         if (memcmp(text.ptr + begin, name.ptr, name.len) != 0) continue;
-        if ((begin && byte_is_word(text.ptr[begin - 1])) || (at < text.len && byte_is_word(text.ptr[at])))
+        if ((begin && byte_is_word(text.ptr[begin - 1])) ||
+            (at < text.len && byte_is_word(text.ptr[at])))
             continue;
         /* No text: a size must not look up another size, which could take very long. */
         reading r = {{text.ptr, 0}, {text.ptr + at, text.len - at}, 0};
